@@ -17,6 +17,7 @@ struct Config {
   int stripes = 0;           // stripes a group keeps in registers, a power of two, fully unrolled; 0: loops, reloading
   int unroll = 16;           // vectors of a stripe unrolled in a loop, a power of two
   int ring = 0;              // rows under way in scratch by asynchronous copies; 0: none
+  bool reload = false;       // unrolled stripes: later sweeps load again instead of keeping registers
   bool streaming = false;    // element results bypass the caches
 };
 

@@ -1,0 +1,108 @@
+// Writes a kernel's instructions one after the other; `repeat` and `when` nest.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "schedule/kernel.hpp"
+
+namespace trireme {
+
+class KernelBuilder {
+ public:
+  explicit KernelBuilder(Kernel& kernel) : kernel_(kernel), out_(&kernel.body) {}
+  Kernel& kernel() { return kernel_; }
+
+  Reg fresh(Bank bank) {
+    switch (bank) {
+      case Bank::Lane: return {bank, kernel_.lane_count++};
+      case Bank::Mask: return {bank, kernel_.mask_count++};
+      case Bank::Index: return {bank, kernel_.index_count++};
+      case Bank::Pointer: return {bank, kernel_.pointer_count++};
+    }
+    return {};
+  }
+  void emit(Instr instr) { out_->push_back(std::move(instr)); }
+  Reg into(Bank bank, Instr instr) {
+    Reg dst = instr.dst = fresh(bank);
+    emit(std::move(instr));
+    return dst;
+  }
+  void note(std::string text) { emit({.code = Do::Note, .text = std::move(text)}); }
+
+  // Index arithmetic. The second argument is a register or a number.
+  Reg index(std::int64_t value) { return into(Bank::Index, {.code = Do::IndexConstant, .imm = value}); }
+  Reg index(Do code, Reg a, Reg b) { return into(Bank::Index, {.code = code, .a = a, .b = b}); }
+  Reg index(Do code, Reg a, std::int64_t b) { return into(Bank::Index, {.code = code, .a = a, .imm = b}); }
+  Reg add(Reg a, Reg b) { return index(Do::IndexAdd, a, b); }
+  Reg add(Reg a, std::int64_t b) { return b == 0 ? a : index(Do::IndexAdd, a, b); }
+  Reg mul(Reg a, std::int64_t b) { return b == 1 ? a : index(Do::IndexMul, a, b); }
+  Reg special(Do code) { return into(Bank::Index, {.code = code}); }
+  Reg argument(int which) { return into(Bank::Index, {.code = Do::IndexArgument, .imm = which}); }
+  Reg copy(Reg a) { return into(Bank::Index, {.code = Do::IndexMove, .a = a}); }
+  void assign(Reg dst, Reg a) {
+    emit({.code = dst.bank == Bank::Lane ? Do::LaneMove : Do::IndexMove, .dst = dst, .a = a});
+  }
+  void assign(Reg dst, std::int64_t value) { emit({.code = Do::IndexConstant, .dst = dst, .imm = value}); }
+  void increase(Reg dst, std::int64_t by) { emit({.code = Do::IndexAdd, .dst = dst, .a = dst, .imm = by}); }
+  Reg slot(Slot wanted) { return into(Bank::Index, {.code = Do::IndexSlot, .imm = slot_number(wanted)}); }
+
+  Reg pointer(Slot wanted) { return into(Bank::Pointer, {.code = Do::PointerSlot, .imm = slot_number(wanted)}); }
+  Reg pointer(Reg base, Reg elements, std::int64_t scale) {
+    return into(Bank::Pointer, {.code = Do::PointerAdd, .a = base, .b = elements, .imm = scale});
+  }
+
+  // Lanes and masks
+  Reg number(double value) {
+    return into(Bank::Lane, {.code = Do::LaneConstant, .imm = std::bit_cast<std::int64_t>(value)});
+  }
+  Reg primitive(Op op, std::initializer_list<Reg> args) {
+    Instr instr{.code = Do::Primitive, .op = op};
+    Reg* into_args[] = {&instr.a, &instr.b, &instr.c};
+    int k = 0;
+    for (Reg arg : args) *into_args[k++] = arg;
+    return into(is_condition(op) ? Bank::Mask : Bank::Lane, std::move(instr));
+  }
+  Reg shuffle_xor(Reg a, int lanes) { return into(Bank::Lane, {.code = Do::ShuffleXor, .a = a, .imm = lanes}); }
+  Reg lane_bit(int bit) { return into(Bank::Mask, {.code = Do::LaneBit, .imm = bit}); }
+  Reg below(Reg a, std::int64_t offset, Reg limit) {
+    return into(Bank::Mask, {.code = Do::MaskBelow, .a = a, .b = limit, .imm = offset});
+  }
+
+  // Control
+  template <typename Body>
+  void repeat_while_less(Reg a, Reg b, Body&& body) {
+    nest({.code = Do::While, .a = a, .b = b}, std::forward<Body>(body), [] {});
+  }
+  template <typename Body>
+  void when_less(Reg a, Reg b, Body&& body) {
+    nest({.code = Do::If, .a = a, .b = b}, std::forward<Body>(body), [] {});
+  }
+  template <typename Body, typename Else>
+  void when_less(Reg a, Reg b, Body&& body, Else&& other) {
+    nest({.code = Do::If, .a = a, .b = b}, std::forward<Body>(body), std::forward<Else>(other));
+  }
+
+  int slot_number(Slot wanted) {
+    if (int k = kernel_.slot(wanted); k >= 0) return k;
+    kernel_.slots.push_back(wanted);
+    return static_cast<int>(kernel_.slots.size()) - 1;
+  }
+
+ private:
+  template <typename Body, typename Else>
+  void nest(Instr instr, Body&& body, Else&& other) {
+    std::vector<Instr>* outer = out_;
+    out_ = &instr.body;
+    body();
+    out_ = &instr.other;
+    other();
+    out_ = outer;
+    emit(std::move(instr));
+  }
+
+  Kernel& kernel_;
+  std::vector<Instr>* out_;
+};
+
+}  // namespace trireme
