@@ -29,7 +29,7 @@ test: build
 	@tools/test.sh build/$(PRESET)
 
 format: setup
-	@git ls-files --cached --others --exclude-standard '*.cpp' '*.hpp' '*.h' | xargs clang-format -i
+	@tests/format.sh . --fix
 
 clean:
 	rm -rf build .venv
