@@ -1,0 +1,130 @@
+// The one node type of a program's graph.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+namespace trireme {
+
+using NodeId = std::uint32_t;
+inline constexpr NodeId no_node = ~NodeId{0};
+
+enum class Op : std::uint8_t {
+  // Leaves
+  Number,       // payload: the value's bits, f64
+  Constant,     // payload: index into Program::operands; given when the plan is made
+  Operand,      // payload: index into Program::operands; an element of memory, widened
+  RowIndex,     // i
+  ColumnIndex,  // j
+  ColumnCount,  // n
+  // Primitives: what a target's machine executes, each rounding once
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Neg,
+  Abs,
+  Sqrt,
+  Fma,
+  Min,
+  Max,
+  Floor,
+  Round,  // to the nearest integer, ties to even
+  Less,
+  LessEqual,
+  Equal,
+  And,
+  Or,
+  Not,
+  Select,
+  BitsAdd,  // on the bits of the values, as integers of the compute type's width; only expansions use these
+  BitsAnd,
+  BitsOr,
+  BitsShiftLeft,   // payload: by how much
+  BitsShiftRight,  // payload: by how much; zeros come in
+  RoundTo,         // payload: a Type; rounds to it and widens again
+  Sum,             // over j
+  Amax,
+  Amin,
+  ColumnSum,  // over all (i, j) that land on the same entry of its result
+  // Composed: `bind` and `expand` replace these
+  Mean,
+  Call,     // payload: index into the table of functions (math/functions.hpp)
+  Cast,     // payload: index into Program::symbols; RoundTo once types are known
+  Largest,  // payload: index into Program::symbols; a Number once types are known
+  Rotate,   // args: value, how many columns on
+  StopGradient,
+};
+
+struct OpFacts {
+  Op op;
+  std::string_view name;
+  int arity;         // -1: any (Call)
+  bool commutative;  // `a + b` and `b + a` are one node
+};
+
+inline constexpr std::array<OpFacts, 41> op_facts = {{
+    {Op::Number, "number", 0, false},
+    {Op::Constant, "constant", 0, false},
+    {Op::Operand, "operand", 0, false},
+    {Op::RowIndex, "i", 0, false},
+    {Op::ColumnIndex, "j", 0, false},
+    {Op::ColumnCount, "n", 0, false},
+    {Op::Add, "+", 2, true},
+    {Op::Sub, "-", 2, false},
+    {Op::Mul, "*", 2, true},
+    {Op::Div, "/", 2, false},
+    {Op::Neg, "-", 1, false},
+    {Op::Abs, "abs", 1, false},
+    {Op::Sqrt, "sqrt", 1, false},
+    {Op::Fma, "fma", 3, false},
+    {Op::Min, "min", 2, true},
+    {Op::Max, "max", 2, true},
+    {Op::Floor, "floor", 1, false},
+    {Op::Round, "round", 1, false},
+    {Op::Less, "<", 2, false},
+    {Op::LessEqual, "<=", 2, false},
+    {Op::Equal, "==", 2, true},
+    {Op::And, "and", 2, true},
+    {Op::Or, "or", 2, true},
+    {Op::Not, "not", 1, false},
+    {Op::Select, "select", 3, false},
+    {Op::BitsAdd, "bits_add", 2, true},
+    {Op::BitsAnd, "bits_and", 2, true},
+    {Op::BitsOr, "bits_or", 2, true},
+    {Op::BitsShiftLeft, "bits_shift_left", 1, false},
+    {Op::BitsShiftRight, "bits_shift_right", 1, false},
+    {Op::RoundTo, "round_to", 1, false},
+    {Op::Sum, "sum", 1, false},
+    {Op::Amax, "amax", 1, false},
+    {Op::Amin, "amin", 1, false},
+    {Op::ColumnSum, "colsum", 1, false},
+    {Op::Mean, "mean", 1, false},
+    {Op::Call, "call", -1, false},
+    {Op::Cast, "cast", 1, false},
+    {Op::Largest, "largest", 0, false},
+    {Op::Rotate, "rotate", 2, false},
+    {Op::StopGradient, "stop_gradient", 1, false},
+}};
+
+constexpr const OpFacts& facts(Op op) { return op_facts[static_cast<std::size_t>(op)]; }
+constexpr bool is_row_reduction(Op op) { return op == Op::Sum || op == Op::Amax || op == Op::Amin || op == Op::Mean; }
+constexpr bool is_condition(Op op) {
+  return op == Op::Less || op == Op::LessEqual || op == Op::Equal || op == Op::And || op == Op::Or || op == Op::Not;
+}
+
+struct Node {
+  Op op;
+  std::uint8_t arity = 0;
+  bool by_row = false;     // its value differs from row to row
+  bool by_column = false;  // its value differs from column to column
+  std::array<NodeId, 3> args = {no_node, no_node, no_node};
+  std::int64_t payload = 0;
+
+  double number() const { return std::bit_cast<double>(payload); }
+  auto begin() const { return args.begin(); }
+  auto end() const { return args.begin() + arity; }
+};
+
+}  // namespace trireme

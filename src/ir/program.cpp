@@ -1,0 +1,122 @@
+#include "ir/program.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace trireme {
+namespace {
+
+std::size_t hash_of(Op op, std::array<NodeId, 3> args, std::int64_t payload) {
+  std::uint64_t h = static_cast<std::uint64_t>(op) * 0x9E3779B97F4A7C15u;
+  for (std::uint64_t part : {std::uint64_t{args[0]}, std::uint64_t{args[1]}, std::uint64_t{args[2]},
+                             static_cast<std::uint64_t>(payload)}) {
+    h = (h ^ part) * 0xFF51AFD7ED558CCDu;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+std::array<NodeId, 3> in_key_order(Op op, std::array<NodeId, 3> args) {
+  if (facts(op).commutative && args[1] < args[0]) std::swap(args[0], args[1]);
+  return args;
+}
+
+}  // namespace
+
+NodeId Program::add(Op op, std::span<const NodeId> args, std::int64_t payload) {
+  Node node{op};
+  node.arity = static_cast<std::uint8_t>(args.size());
+  std::copy(args.begin(), args.end(), node.args.begin());
+  node.payload = payload;
+
+  std::array<NodeId, 3> key = in_key_order(op, node.args);
+  std::size_t hash = hash_of(op, key, payload);
+  auto [first, last] = by_hash_.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    const Node& known = nodes_[it->second];
+    if (known.op == op && known.arity == node.arity && known.payload == payload && in_key_order(op, known.args) == key)
+      return it->second;
+  }
+
+  if (op == Op::Operand) {
+    const Spread& spread = operands[payload].spread;
+    node.by_row = spread.row.present;
+    node.by_column = spread.column.present;
+  }
+  if (op == Op::RowIndex) node.by_row = true;
+  if (op == Op::ColumnIndex) node.by_column = true;
+  for (NodeId arg : node) {
+    node.by_row |= nodes_[arg].by_row;
+    node.by_column |= nodes_[arg].by_column;
+  }
+  if (is_row_reduction(op)) node.by_column = false;
+
+  NodeId id = static_cast<NodeId>(nodes_.size());
+  nodes_.push_back(node);
+  by_hash_.emplace(hash, id);
+  return id;
+}
+
+NodeId Program::number(double value) {
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
+  return add(Op::Number, {}, std::bit_cast<std::int64_t>(value));
+}
+
+NodeId Program::symbol(Op op, std::string_view name, std::span<const NodeId> args) {
+  auto it = std::find(symbols.begin(), symbols.end(), name);
+  std::int64_t index = it - symbols.begin();
+  if (it == symbols.end()) symbols.emplace_back(name);
+  return add(op, args, index);
+}
+
+void Program::give_name(NodeId id, std::string name) {
+  if (!name_of(id)) names_.emplace_back(id, std::move(name));
+}
+
+const std::string* Program::name_of(NodeId id) const {
+  for (const auto& [node, name] : names_)
+    if (node == id) return &name;
+  return nullptr;
+}
+
+std::optional<std::size_t> Program::find_operand(std::string_view wanted) const {
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    if (operands[k].name == wanted) return k;
+  return std::nullopt;
+}
+
+std::optional<std::size_t> Program::find_result(std::string_view wanted) const {
+  for (std::size_t k = 0; k < results.size(); ++k)
+    if (results[k].name == wanted) return k;
+  return std::nullopt;
+}
+
+std::vector<bool> reachable(const Program& program) {
+  std::vector<bool> reached(program.size());
+  auto mark = [&](NodeId id) {
+    if (id != no_node) reached[id] = true;
+  };
+  auto mark_spread = [&](const Spread& spread) {
+    for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap}) mark(id);
+  };
+  for (const Operand& operand : program.operands) {
+    mark(operand.fallback);
+    mark_spread(operand.spread);
+  }
+  for (const Output& result : program.results) {
+    mark(result.value);
+    mark_spread(result.spread);
+  }
+  for (NodeId id = static_cast<NodeId>(program.size()); id-- > 0;)
+    if (reached[id])
+      for (NodeId arg : program[id]) reached[arg] = true;
+  return reached;
+}
+
+std::optional<double> as_number(const Program& program, NodeId id) {
+  if (program[id].op != Op::Number) return std::nullopt;
+  return program[id].number();
+}
+
+}  // namespace trireme

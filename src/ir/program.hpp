@@ -1,0 +1,98 @@
+// A row program as a graph.
+//
+// A program maps operands to results over the rows i and columns j of a matrix. A value is spread over the matrix by
+// the indices it depends on: per element, per row, per column, or one value; arithmetic spreads its arguments up to
+// their union. Row reductions (sum, mean, amax, amin) turn elements into one value a row; `colsum` sums over all (i, j)
+// that land on one entry of its result and is always the whole right side of one. Nothing else crosses rows, so a
+// row's results never depend on other rows.
+//
+// Nodes are hash-consed into a flat list: equal ids are equal values, arguments stand before their users, and `a + b`
+// and `b + a` are one node with the first spelling kept. A program grows only by add(); passes build a new one.
+//
+// Life of a program: parsed or built -> verified -> differentiated or split -> bound (types, constants, absent operands
+// fixed) -> simplified -> expanded (primitives only). Each form prints, and the same verifier runs between the steps.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/node.hpp"
+#include "trireme/result.hpp"
+#include "trireme/type.hpp"
+
+namespace trireme {
+
+// One index of an operand or result: `i`, `(i / divide) % wrap`. Divisors are constant expressions over Number,
+// Constant, ColumnCount and Div.
+struct Axis {
+  bool present = false;
+  NodeId divide = no_node;
+  NodeId wrap = no_node;
+  bool plain() const { return divide == no_node && wrap == no_node; }
+};
+
+// How an operand or result is spread: [i,j], [i], [j], [] and their divided and wrapped forms.
+struct Spread {
+  Axis row, column;
+  bool plain() const { return row.plain() && column.plain(); }
+};
+
+struct Operand {
+  std::string name;
+  bool constant = false;          // no brackets: given when the plan is made, not read from memory
+  Spread spread;                  // of an operand in memory
+  NodeId fallback = no_node;      // its default: a Number, or (saved results of a backward) what recomputes it
+  std::optional<Type> type = {};  // set by bind
+};
+
+struct Output {
+  std::string name;
+  Spread spread;
+  NodeId value = no_node;
+  std::optional<Type> type = {};  // set by bind
+};
+
+class Program {
+ public:
+  std::string name;
+  std::vector<Operand> operands;  // constants among them, in the order of the signature
+  std::vector<Output> results;
+  std::vector<std::string> symbols;    // the names that cast() and largest() refer to
+  std::optional<Type> compute = {};    // set by bind: F32 or F64
+
+  const Node& operator[](NodeId id) const { return nodes_[id]; }
+  std::size_t size() const { return nodes_.size(); }
+
+  NodeId add(Op op, std::initializer_list<NodeId> args = {}, std::int64_t payload = 0) {
+    return add(op, std::span<const NodeId>(args.begin(), args.size()), payload);
+  }
+  NodeId add(Op op, std::span<const NodeId> args, std::int64_t payload = 0);
+  NodeId number(double value);
+  NodeId symbol(Op op, std::string_view name, std::span<const NodeId> args);  // Cast, Largest
+
+  // A name the printer gives to a node; results and operands have theirs already.
+  void give_name(NodeId id, std::string name);
+  const std::string* name_of(NodeId id) const;
+  const std::vector<std::pair<NodeId, std::string>>& names() const { return names_; }
+
+  std::optional<std::size_t> find_operand(std::string_view name) const;
+  std::optional<std::size_t> find_result(std::string_view name) const;
+
+ private:
+  std::vector<Node> nodes_;
+  std::unordered_multimap<std::size_t, NodeId> by_hash_;
+  std::vector<std::pair<NodeId, std::string>> names_;
+};
+
+// True for the nodes that results (and the defaults and divisors of operands and results) reach.
+std::vector<bool> reachable(const Program& program);
+
+// The node's value as a number, if it is one.
+std::optional<double> as_number(const Program& program, NodeId id);
+
+}  // namespace trireme

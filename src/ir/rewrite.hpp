@@ -1,0 +1,52 @@
+// Rebuilds a program node by node: the shape every pass has.
+#pragma once
+#include <vector>
+
+#include "ir/program.hpp"
+
+namespace trireme {
+
+// An empty program with the same signature; its divisors, defaults and result values are filled in by the rewriter.
+Program with_signature_of(const Program& program);
+
+// Calls `node_of(out, node, args)` for every reachable node, arguments (already ids of `out`) first, and returns the
+// program made of the ids it gives back. Names follow their nodes.
+template <typename NodeOf>
+Program rewrite(const Program& program, NodeOf&& node_of) {
+  Program out = with_signature_of(program);
+  std::vector<bool> wanted = reachable(program);
+  std::vector<NodeId> moved(program.size(), no_node);
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (!wanted[id]) continue;
+    const Node& node = program[id];
+    std::array<NodeId, 3> args = node.args;
+    for (int k = 0; k < node.arity; ++k) args[k] = moved[node.args[k]];
+    moved[id] = node_of(out, node, std::span<const NodeId>(args.data(), node.arity));
+  }
+  auto follow = [&](NodeId id) { return id == no_node ? no_node : moved[id]; };
+  auto follow_spread = [&](Spread spread) {
+    for (Axis* axis : {&spread.row, &spread.column}) {
+      axis->divide = follow(axis->divide);
+      axis->wrap = follow(axis->wrap);
+    }
+    return spread;
+  };
+  for (std::size_t k = 0; k < program.operands.size(); ++k) {
+    out.operands[k].spread = follow_spread(program.operands[k].spread);
+    out.operands[k].fallback = follow(program.operands[k].fallback);
+  }
+  for (std::size_t k = 0; k < program.results.size(); ++k) {
+    out.results[k].spread = follow_spread(program.results[k].spread);
+    out.results[k].value = follow(program.results[k].value);
+  }
+  for (const auto& [id, name] : program.names())
+    if (moved[id] != no_node) out.give_name(moved[id], name);
+  return out;
+}
+
+// What rewrite() does with a node that stays as it is.
+inline NodeId copy_node(Program& out, const Node& node, std::span<const NodeId> args) {
+  return out.add(node.op, args, node.payload);
+}
+
+}  // namespace trireme

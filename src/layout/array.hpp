@@ -1,0 +1,18 @@
+// An operand or result in memory, as kernels see it.
+#pragma once
+#include <cstdint>
+
+#include "trireme/type.hpp"
+
+namespace trireme {
+
+// Entry (r, c) lies at data + (r * row_stride + c * column_stride) * bytes(type), where r and c are already divided and
+// wrapped as the spread says. Strides count elements; 0 repeats, negative walks backwards.
+struct Array {
+  void* data = nullptr;
+  Type type = Type::F32;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 0;
+};
+
+}  // namespace trireme

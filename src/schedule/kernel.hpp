@@ -1,0 +1,166 @@
+// The lowered kernel: structured code over virtual registers, the last form that all targets share.
+//
+// `lower` decides everything: which rows and columns a team works on, what is loaded where, how sums are combined. A
+// target only spells each instruction in its own words, one to one; its register allocator does the rest.
+//
+// Two kinds of machine run it. A *simd* machine (x86, wasm) has one thread whose Lane registers hold `lanes` values;
+// memory is read and written `lanes` consecutive elements at a time, and Index registers are scalars. A *thread*
+// machine (PTX, the 32-lane interpreter) runs every instruction once per thread with scalar registers; which thread
+// it is comes from ThreadLane, ThreadGroup and BlockIndex, and addresses already contain it.
+//
+// Registers are mutable. Entries: rows(args, first, last, total) and, where there are column results,
+// columns(args, first, last). `args` is an array of 64-bit slots; Kernel::slots says what stands in each.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/node.hpp"
+#include "trireme/type.hpp"
+
+namespace trireme {
+
+enum class Bank : std::uint8_t {
+  Lane,     // a value of the compute type, per lane
+  Mask,     // a condition, per lane
+  Index,    // a 64-bit integer: rows, columns, offsets; on a simd machine one for all lanes
+  Pointer,  // an address in global memory
+};
+
+struct Reg {
+  Bank bank = Bank::Lane;
+  int id = -1;
+  explicit operator bool() const { return id >= 0; }
+  bool operator==(const Reg&) const = default;
+};
+
+// Global memory is addressed by a Pointer register, scratch by byte offsets: shared memory of a block on a thread
+// machine, the memory behind slot Scratch on a simd machine.
+enum class Space : std::uint8_t { Global, Scratch };
+
+// What a cache should make of an access.
+enum class Hint : std::uint8_t { None, Streaming };
+
+enum class Do : std::uint8_t {
+  // Index registers. `b` may be absent: then `imm` takes its place.
+  IndexConstant,   // dst = imm
+  IndexSlot,       // dst = args[imm]
+  IndexArgument,   // dst = first (imm 0), last (1) or total (2)
+  ThreadLane,      // dst = this thread's lane in its group, 0 .. lanes-1      (thread machines)
+  ThreadGroup,     // dst = this thread's group in its team, 0 .. groups-1    (thread machines)
+  ThreadTeam,      // dst = this thread's team in its block, 0 .. teams-1     (thread machines)
+  BlockIndex,      // dst = this block's number in the grid                    (thread machines)
+  IndexMove,       // dst = a
+  IndexAdd,        // dst = a + b
+  IndexSub,        // dst = a - b
+  IndexMul,        // dst = a * b
+  IndexMin,        // dst = min(a, b)
+  IndexAnd,        // dst = a & b
+  IndexShiftRight, // dst = a >> imm, a >= 0
+  IndexDivide,     // dst = a / b, a >= 0, b > 0
+  IndexRemainder,  // dst = a % b, a >= 0, b > 0
+  // Pointer registers
+  PointerSlot,     // dst = args[imm]
+  PointerAdd,      // dst = a + b * imm (b: Index; imm: bytes)
+  // Memory. Global: a is a Pointer, b an optional Index scaled by the type's size, imm bytes more.
+  // Scratch: a is an optional Index in bytes, b as above, imm bytes more. c is an optional Mask: absent lanes load 0
+  // and store nothing.
+  Load,      // values: one register of `lanes` consecutive elements (simd), or consecutive elements of a thread
+  LoadOne,   // dst = the element at the address, in all lanes
+  Store,     // values: as Load
+  StoreOne,  // simd: lane 0 of values[0]; thread machines: every thread that c lets through stores values[0]
+  // Lane and Mask registers
+  LaneConstant,   // dst = the f64 whose bits imm holds, exact in the compute type, in all lanes
+  LaneSlot,       // dst = the value of the compute type at args[imm], in all lanes
+  LaneFromIndex,  // dst = a, rounded once, in all lanes
+  LaneColumn,     // dst = a + imm + lane (simd) or a + imm (threads), rounded once
+  LaneMove,       // dst = a
+  Primitive,      // dst = op(a, b, c); imm: a shift, type: RoundTo's; conditions are Mask registers
+  ShuffleXor,     // dst = a of the lane whose number is this one's ^ imm (within the group)
+  LaneBit,        // dst mask = (lane & imm) != 0
+  MaskBelow,      // dst mask = a + imm (+ lane on simd machines) < b
+  // Order
+  Barrier,      // all threads of the team's block meet; scratch written before is seen after
+  CopyAsync,    // thread machines: `count` elements from global (a, b, imm as in Load of `type`) to scratch at d + imm2
+                // bytes, where the mask c lets it; the bytes are 4, 8 or 16 and both addresses multiples of that
+  CopyCommit,   // closes a batch of copies
+  CopyWait,     // until at most imm batches are under way: this thread's own copies are then visible to it
+  // Control; the condition is a < b on Index registers (b absent: imm) and the same for all threads of a block
+  // wherever a Barrier stands inside.
+  While,
+  If,    // body, else other
+  Note,  // text for readers of listings
+};
+
+struct Instr {
+  Do code;
+  Op op = Op::Number;
+  Type type = Type::F32;
+  Space space = Space::Global;
+  Hint hint = Hint::None;
+  Reg dst, a, b, c, d;
+  std::int64_t imm = 0;
+  std::int64_t imm2 = 0;
+  int count = 0;
+  std::vector<Reg> values;
+  std::vector<Instr> body, other;
+  std::string text;
+};
+
+// What stands in a slot of `args`.
+struct Slot {
+  enum class Kind : std::uint8_t {
+    Columns,          // n
+    OperandPointer,   // index: the operand
+    OperandStride,    // elements from row to row
+    ResultPointer,    // index: the result
+    ResultStride,
+    Constant,         // index: the operand; bits of the compute type
+    RowBlock,         // rows a team takes one after the other; the contract's row_block where there are column sums
+    Blocks,           // row blocks in all
+    Partials,         // workspace: [column sum][block][PartialStride] values of the compute type
+    PartialStride,
+    Scratch,          // simd machines: memory of this thread alone
+  };
+  Kind kind;
+  int index = 0;
+  bool operator==(const Slot&) const = default;
+};
+
+// How a thread machine launches the kernel. Rows: grid = ceil(row blocks / teams). Columns: ceil(columns / covered).
+struct Launch {
+  int lanes = 1;      // lanes a group (simd width, or threads up to 32)
+  int groups = 1;     // groups a team: what works on one row together
+  int teams = 1;      // teams a block
+  std::int64_t columns_covered = 0;  // of the columns kernel: columns a block covers
+  int threads() const { return lanes * groups * teams; }
+};
+
+struct Kernel {
+  std::string name;
+  bool simd = true;
+  Type compute = Type::F32;
+  Launch launch;
+  std::vector<Slot> slots;
+  int lane_count = 0, mask_count = 0, index_count = 0, pointer_count = 0;  // registers per bank
+  std::int64_t scratch_bytes = 0;             // fixed part
+  std::int64_t scratch_bytes_per_stripe = 0;  // simd machines: what grows with the number of columns
+  std::vector<Instr> body;
+
+  int slot(Slot wanted) const {
+    for (std::size_t k = 0; k < slots.size(); ++k)
+      if (slots[k] == wanted) return static_cast<int>(k);
+    return -1;
+  }
+};
+
+// What `lower` makes of a program: both kernels share one layout of slots.
+struct Kernels {
+  Kernel rows;
+  std::vector<Kernel> columns;      // none or one
+  std::vector<int> column_results;  // results that are column sums, in order of their partials
+};
+
+std::string print(const Kernel& kernel);
+
+}  // namespace trireme

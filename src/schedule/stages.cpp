@@ -1,0 +1,59 @@
+#include "schedule/stages.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace trireme {
+
+Stages split_into_stages(const Program& program) {
+  // sweep_of[id]: the first sweep in which the node's value can be used; a reduction is finished by the one before.
+  std::vector<std::size_t> sweep_of(program.size(), 0);
+  std::vector<bool> used = reachable(program);
+  Stages stages;
+  auto sweep = [&](std::size_t k) -> Stage& {
+    if (stages.sweeps.size() <= k) stages.sweeps.resize(k + 1);
+    return stages.sweeps[k];
+  };
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (!used[id]) continue;
+    std::size_t from = 0;
+    for (NodeId arg : program[id]) from = std::max(from, sweep_of[arg]);
+    sweep_of[id] = from;
+    if (is_row_reduction(program[id].op)) {
+      sweep(from).reductions.push_back(id);
+      sweep_of[id] = from + 1;
+    }
+  }
+  for (std::size_t k = 0; k < program.results.size(); ++k) {
+    const Output& result = program.results[k];
+    const Node& node = program[result.value];
+    if (node.op == Op::ColumnSum) {
+      stages.column_results.push_back(k);
+      sweep(sweep_of[node.args[0]]).columns.push_back(k);
+    } else if (result.spread.column.present) {
+      sweep(sweep_of[result.value]).stores.push_back(k);
+    } else {
+      stages.row_stores.push_back(k);
+    }
+  }
+  return stages;
+}
+
+std::string print(const Stages& stages, const Program& program) {
+  std::string text;
+  for (std::size_t k = 0; k < stages.sweeps.size(); ++k) {
+    const Stage& stage = stages.sweeps[k];
+    text += fmt::format("sweep {}\n", k);
+    for (NodeId id : stage.reductions) {
+      const std::string* name = program.name_of(id);
+      text += fmt::format("  reduce {} {}\n", facts(program[id].op).name, name ? *name : fmt::format("%{}", id));
+    }
+    for (std::size_t r : stage.stores) text += fmt::format("  store {}\n", program.results[r].name);
+    for (std::size_t r : stage.columns) text += fmt::format("  add to columns {}\n", program.results[r].name);
+  }
+  for (std::size_t r : stages.row_stores) text += fmt::format("store per row {}\n", program.results[r].name);
+  return text;
+}
+
+}  // namespace trireme

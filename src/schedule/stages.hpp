@@ -1,0 +1,26 @@
+// Splits an expanded program into stages at its row reductions.
+// One stage is one sweep over the row; what a later sweep needs is kept or reloaded, as the config says.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ir/program.hpp"
+
+namespace trireme {
+
+struct Stage {
+  std::vector<NodeId> reductions;    // Sum, Amax, Amin whose values this sweep finishes
+  std::vector<std::size_t> stores;   // element results written during it
+  std::vector<std::size_t> columns;  // column-sum results it adds to
+};
+
+struct Stages {
+  std::vector<Stage> sweeps;
+  std::vector<std::size_t> row_stores;      // results per row, written after the sweep that finishes them
+  std::vector<std::size_t> column_results;  // results that are column sums, in order
+};
+
+Stages split_into_stages(const Program& program);
+std::string print(const Stages& stages, const Program& program);
+
+}  // namespace trireme

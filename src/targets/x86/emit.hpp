@@ -1,0 +1,27 @@
+// Kernel to x86-64 machine code by asmjit: position-independent bytes, no device touched.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedule/kernel.hpp"
+#include "trireme/result.hpp"
+
+namespace trireme::x86 {
+
+enum class Isa : std::uint8_t { Avx2, Avx512 };
+
+// f32 or f64 values a register holds.
+constexpr int lanes(Isa isa, Type compute) {
+  return (isa == Isa::Avx512 ? 64 : 32) / static_cast<int>(bytes(compute));
+}
+
+struct Code {
+  std::vector<std::uint8_t> bytes;  // entry at offset 0: void(const std::uint64_t* args, i64 first, i64 last, i64 total)
+  std::string listing;              // assembler text with the kernel's structure as comments; only if asked for
+};
+
+// A simd kernel whose launch.lanes is lanes(isa, kernel.compute).
+Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing = false);
+
+}  // namespace trireme::x86
