@@ -38,7 +38,9 @@ make_venv() {
   python3 -m venv --clear .venv && .venv/bin/pip install --quiet $wanted && echo "$wanted" >.venv/holds
 }
 if [[ -d python/tests ]]; then
-  if make_venv; then
+  if grep -q '^CMAKE_CXX_FLAGS:.*-fsanitize' "$build/CMakeCache.txt"; then
+    skip_part "python/: a sanitizer's library does not load into a plain python"
+  elif make_venv; then
     PYTHONPATH=python .venv/bin/python -m pytest -q python/tests --junitxml "$results/pytest.xml" || failed=1
   else
     skip_part "python/: no venv with pytest and numpy could be made"
