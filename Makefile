@@ -3,7 +3,6 @@
 
 PRESET ?= release
 JOBS ?= $(shell nproc)
-export LONG
 
 .PHONY: help setup build run test format clean
 
