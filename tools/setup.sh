@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Installs what the build and the tests need on Debian 12 (and its kin), and only what is missing.
+set -euo pipefail
+
+# Without these nothing can be built.
+required=(g++ cmake ninja-build binutils git libasmjit-dev libfmt-dev libcli11-dev libgtest-dev nlohmann-json3-dev
+          libxxhash-dev python3 python3-venv)
+# Without these the build is slower, or some tests are skipped and say so.
+optional=(ccache clang-format wabt)
+command -v node >/dev/null || optional+=(nodejs)
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "setup: this is no Debian; please see to it that these are installed: ${required[*]} ${optional[*]}"
+  exit 0
+fi
+
+missing() {
+  local package
+  for package in "$@"; do
+    [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
+  done
+}
+
+as_root() {
+  if [[ $(id -u) == 0 ]]; then
+    env DEBIAN_FRONTEND=noninteractive "$@"
+  elif command -v sudo >/dev/null; then
+    sudo env DEBIAN_FRONTEND=noninteractive "$@"
+  else
+    echo "setup: neither root nor sudo, cannot run: $*" >&2
+    return 1
+  fi
+}
+
+install() { as_root apt-get install --yes --no-install-recommends "$@"; }
+
+mapfile -t wanted < <(missing "${required[@]}")
+mapfile -t welcome < <(missing "${optional[@]}")
+if ((${#wanted[@]} + ${#welcome[@]} == 0)); then exit 0; fi
+
+echo "setup: installing ${wanted[*]} ${welcome[*]}"
+as_root apt-get update || echo "setup: apt-get update failed, going on with the lists that are there" >&2
+if ((${#wanted[@]})) && ! install "${wanted[@]}"; then
+  echo "setup: could not install ${wanted[*]}" >&2
+  exit 1
+fi
+if ((${#welcome[@]})) && ! install "${welcome[@]}"; then
+  echo "setup: could not install ${welcome[*]}; going on without" >&2
+fi
