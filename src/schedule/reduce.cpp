@@ -1,0 +1,192 @@
+// Reductions along a row, in the contract's order: a halving tree inside each stripe of 256 columns, then neighbouring
+// pairs of stripes. Absent columns and stripes count as the identity (-0.0 for sums), which changes no bit.
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "ir/contract.hpp"
+#include "schedule/row_lowering.hpp"
+
+namespace trireme {
+
+double RowLowering::identity(Op op) const {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return op == Op::Sum ? -0.0 : op == Op::Amax ? -infinity : infinity;
+}
+
+Reg RowLowering::combine(Op op, Reg a, Reg b) {
+  return b_.primitive(op == Op::Sum ? Op::Add : op == Op::Amax ? Op::Max : Op::Min, {a, b});
+}
+
+// Combines lanes whose numbers differ by `from`, then by the next power of two towards `to`; every lane gets the result.
+Reg RowLowering::butterfly(Op op, Reg value, int from, int to) {
+  for (int m = from;; m = from > to ? m / 2 : m * 2) {
+    value = combine(op, value, b_.shuffle_xor(value, m));
+    if (m == to) return value;
+  }
+}
+
+std::optional<Values> RowLowering::fold(Op op, const std::optional<Values>& a, const std::optional<Values>& b) {
+  if (!a || !b) return a ? a : b;
+  Values sums;
+  for (std::size_t e = 0; e < a->size(); ++e) sums.push_back(combine(op, (*a)[e], (*b)[e]));
+  return sums;
+}
+
+// The reduction's argument over a chunk, with the identity where a column is absent.
+Values RowLowering::present(NodeId reduction, const Leaf& leaf) {
+  Values values = chunk(program_[reduction].args[0], leaf);
+  if (!leaf.mask) return values;
+  Reg none = b_.number(identity(program_[reduction].op));
+  for (Reg& value : values) value = b_.primitive(Op::Select, {leaf.mask, value, none});
+  return values;
+}
+
+// `stripes` (a power of two of them) hold `vector` values a lane, already added over the chunks of each stripe. While
+// more than one value is left, a level across lanes halves them: each half of the lanes keeps one half and sends the
+// other, so w values cost w - 1 shuffles and not w a level. What they stood for (element, stripe) then stands in the
+// lane's number.
+Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes) {
+  // Whole stripes that do not exist need no work: the tree is cut at its top.
+  while (stripes.size() > 1 &&
+         std::none_of(stripes.begin() + stripes.size() / 2, stripes.end(), [](const auto& s) { return bool(s); }))
+    stripes.resize(stripes.size() / 2);
+  Values values;
+  for (const auto& stripe : stripes)
+    for (int e = 0; e < config_.vector; ++e) values.push_back(stripe ? (*stripe)[e] : b_.number(identity(op)));
+
+  int element_bits = std::countr_zero(static_cast<unsigned>(config_.vector));
+  int bits = std::countr_zero(static_cast<unsigned>(values.size()));
+  std::vector<int> lane_of_bit(bits, 0);  // where a bit of the value's number went; 0: still several registers
+  for (int m = config_.lanes / 2; m >= 1; m /= 2) {
+    if (values.size() == 1) {
+      values[0] = combine(op, values[0], b_.shuffle_xor(values[0], m));
+      continue;
+    }
+    std::size_t half = values.size() / 2;
+    lane_of_bit[std::countr_zero(half)] = m;
+    Reg upper = b_.lane_bit(m);
+    Values kept;
+    for (std::size_t k = 0; k < half; ++k) {
+      Reg keep = b_.primitive(Op::Select, {upper, values[k + half], values[k]});
+      Reg send = b_.primitive(Op::Select, {upper, values[k], values[k + half]});
+      kept.push_back(combine(op, keep, b_.shuffle_xor(send, m)));
+    }
+    values = std::move(kept);
+  }
+  auto reduce_bit = [&](int bit) {
+    if (int m = lane_of_bit[bit]) {
+      for (Reg& value : values) value = combine(op, value, b_.shuffle_xor(value, m));
+      return;
+    }
+    // Bits still in registers: this one is bit `bit` of the number among those left.
+    std::size_t step = std::size_t{1} << bit;
+    Values sums;
+    for (std::size_t k = 0; k < values.size(); ++k)
+      if (!(k & step)) sums.push_back(combine(op, values[k], values[k + step]));
+    values = std::move(sums);
+    for (int other = bit + 1; other < bits; ++other) {
+      // The numbers close up: what stood above moves down one place, so remaining register bits keep their order.
+      if (!lane_of_bit[other]) lane_of_bit[other] = 0;
+    }
+  };
+  for (int bit = element_bits - 1; bit >= 0; --bit) reduce_bit(bit);
+  for (int bit = element_bits; bit < bits; ++bit) reduce_bit(bit);
+  return values[0];
+}
+
+// Unrolled rows of several groups: one number a group through scratch, one barrier, then every group finishes the tree
+// by itself.
+Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op, Reg partial) {
+  int groups = config_.groups;
+  if (groups == 1) return partial;
+  Type type = *program_.compute;
+  std::int64_t at = sums_at_[k] + static_cast<std::int64_t>(which) * groups * value_bytes();
+  (void)partial;
+  int count = std::bit_ceil(static_cast<unsigned>(groups));
+  Reg mask = count == config_.lanes && groups == count ? Reg{} : b_.below(lane_, 0, b_.index(groups));
+  Reg value = b_.fresh(Bank::Lane);
+  b_.emit({.code = Do::Load, .type = type, .space = Space::Scratch, .a = parity_, .b = lane_, .c = mask, .imm = at,
+           .values = {value}});
+  if (mask) value = b_.primitive(Op::Select, {mask, value, b_.number(identity(op))});
+  return butterfly(op, value, 1, count / 2);
+}
+
+void RowLowering::store_stripe(std::size_t, std::size_t which, Reg total, Reg stripe) {
+  Instr store{.code = Do::StoreOne, .type = *program_.compute, .space = Space::Scratch, .values = {total}};
+  if (config_.simd) {
+    // [reduction][stripe]; the second region begins after as many totals as the row has stripes.
+    Reg place = which == 0 ? stripe : b_.add(stripe, b_.mul(stripes_, static_cast<std::int64_t>(which)));
+    store.b = place;
+    store.imm = totals_at_;
+  } else {
+    store.b = stripe;
+    store.imm = totals_at_ + static_cast<std::int64_t>(which) * 2 * contract::stripes(config_.columns) * value_bytes();
+    // Lane 0, where the stripe exists.
+    Reg past = b_.index(Do::IndexSub, stripes_, stripe);
+    Reg first_lane = b_.below(lane_, 0, b_.index(Do::IndexMin, past, 1));
+    store.c = first_lane;
+  }
+  b_.emit(std::move(store));
+}
+
+// Loops: the totals of all stripes lie in scratch; `lanes` neighbours at a time become one, until one is left.
+Reg RowLowering::across_stripes(std::size_t, std::size_t which, Op op) {
+  Type type = *program_.compute;
+  Reg value = b_.fresh(Bank::Lane);
+  Reg none = b_.number(identity(op));
+  if (config_.simd) {
+    Reg base = b_.add(b_.mul(b_.mul(stripes_, static_cast<std::int64_t>(which)), value_bytes()), totals_at_);
+    Reg count = b_.copy(stripes_);
+    b_.repeat_while_less(one_index_, count, [&] {
+      Reg groups = b_.index(Do::IndexShiftRight, b_.add(count, config_.lanes - 1),
+                            std::countr_zero(static_cast<unsigned>(config_.lanes)));
+      Reg q = b_.copy(zero_), from = b_.copy(zero_);
+      b_.repeat_while_less(q, groups, [&] {
+        Reg mask = b_.below(from, 0, count);
+        Reg loaded = b_.fresh(Bank::Lane);
+        b_.emit({.code = Do::Load, .type = type, .space = Space::Scratch, .a = base, .b = from, .c = mask,
+                 .values = {loaded}});
+        Reg sum = butterfly(op, b_.primitive(Op::Select, {mask, loaded, none}), 1, config_.lanes / 2);
+        b_.emit({.code = Do::StoreOne, .type = type, .space = Space::Scratch, .a = base, .b = q, .values = {sum}});
+        b_.increase(q, 1);
+        b_.increase(from, config_.lanes);
+      });
+      b_.assign(count, groups);
+    });
+    b_.emit({.code = Do::LoadOne, .type = type, .space = Space::Scratch, .dst = value, .a = base});
+    return value;
+  }
+
+  // Thread machines know the number of columns. Levels go to and fro between the two halves of the region.
+  std::int64_t count = contract::stripes(config_.columns);
+  std::int64_t half = count * value_bytes();
+  std::int64_t from = totals_at_ + static_cast<std::int64_t>(which) * 2 * half, to = from + half;
+  auto load_lanes = [&](Reg position, std::int64_t present) {
+    Reg mask = b_.below(position, 0, b_.index(present));
+    Reg loaded = b_.fresh(Bank::Lane);
+    b_.emit({.code = Do::Load, .type = type, .space = Space::Scratch, .b = position, .c = mask, .imm = from,
+             .values = {loaded}});
+    return b_.primitive(Op::Select, {mask, loaded, none});
+  };
+  while (count > config_.lanes) {
+    std::int64_t groups = (count + config_.lanes - 1) / config_.lanes;
+    Reg base = b_.copy(zero_);
+    b_.repeat_while_less(base, b_.index(groups), [&] {
+      Reg q = b_.add(base, group_);
+      Reg sum = butterfly(op, load_lanes(b_.add(b_.mul(q, config_.lanes), lane_), count), 1, config_.lanes / 2);
+      Reg past = b_.index(Do::IndexSub, b_.index(groups), q);
+      Reg first_lane = b_.below(lane_, 0, b_.index(Do::IndexMin, past, 1));
+      b_.emit({.code = Do::StoreOne, .type = type, .space = Space::Scratch, .b = q, .c = first_lane, .imm = to,
+               .values = {sum}});
+      b_.increase(base, config_.groups);
+    });
+    b_.emit({.code = Do::Barrier});
+    std::swap(from, to);
+    count = groups;
+  }
+  Reg loaded = load_lanes(lane_, count);
+  return count == 1 ? butterfly(op, loaded, 1, config_.lanes / 2) : butterfly(op, loaded, 1, config_.lanes / 2);
+}
+
+}  // namespace trireme

@@ -1,0 +1,122 @@
+// The state of lowering one program's `rows` kernel. values.cpp evaluates nodes, reduce.cpp sums along a row,
+// lower.cpp walks rows and sweeps.
+#pragma once
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/config.hpp"
+#include "schedule/kernel_builder.hpp"
+#include "schedule/stages.hpp"
+
+namespace trireme {
+
+// A chunk of columns: `lanes * vector` of them, `vector` consecutive ones a lane.
+struct Leaf {
+  int id = -1;              // of an unrolled chunk, whose values can be kept; -1 in loops
+  Reg column;               // Index; this thread's first column is column + offset
+  std::int64_t offset = 0;  // elements
+  Reg mask;                 // the lanes whose column and row exist; none: all do
+};
+
+// The registers of a value over a chunk: `vector` of them.
+using Values = std::vector<Reg>;
+
+class RowLowering {
+ public:
+  RowLowering(const Program& program, const Stages& stages, const Config& config, Kernel& kernel);
+  void run();
+
+ private:
+  // What one sweep has to evaluate, arguments first.
+  struct Work {
+    std::vector<NodeId> row;    // values that do not vary by column, wanted before the sweep
+    std::vector<NodeId> chunk;  // values that do
+  };
+
+  // values.cpp
+  void plan_work();
+  void evaluate_whole();
+  void evaluate_row(const std::vector<NodeId>& nodes);
+  void evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& leaf);
+  void hoist_columns();
+  Reg one(NodeId id) const;
+  Values chunk(NodeId id, const Leaf& leaf);
+  Reg primitive(const Node& node, Reg a, Reg b, Reg c);
+  Reg evaluate_one(NodeId id);
+  Values load_chunk(std::size_t operand, const Leaf& leaf);
+  std::unordered_map<NodeId, Values>& memory_of(NodeId id, const Leaf& leaf);
+  bool varies_by_row(NodeId id) const { return varies_by_row_[id]; }
+
+  // reduce.cpp
+  double identity(Op op) const;
+  Reg combine(Op op, Reg a, Reg b);
+  Reg butterfly(Op op, Reg value, int from_lane, int to_lane);
+  std::optional<Values> fold(Op op, const std::optional<Values>& a, const std::optional<Values>& b);
+  Reg across_lanes(Op op, std::vector<std::optional<Values>> stripes);
+  Reg across_groups(std::size_t sweep, std::size_t which, Op op, Reg partial);
+  Reg across_stripes(std::size_t sweep, std::size_t which, Op op);
+  Values present(NodeId reduction, const Leaf& leaf);
+  void store_stripe(std::size_t sweep, std::size_t which, Reg total, Reg stripe);
+
+  // lower.cpp
+  void locate_threads();
+  void walk_blocks();
+  void walk_rows(Reg first_row, Reg end_row);
+  void one_row();
+  void sweep(std::size_t k);
+  void sweep_unrolled(std::size_t k);
+  void sweep_in_loops(std::size_t k);
+  void stripe_in_full(std::size_t k, Reg column);
+  void last_stripe(std::size_t k, Reg column, Reg remaining);
+  void visit(std::size_t k, const Leaf& leaf);  // evaluates the sweep's values and makes its stores and column sums
+  void store_rows();
+  void begin_column_sums(Reg block);
+  void finish_column_sums();
+  void add_to_columns(std::size_t result, const Leaf& leaf);
+  void lay_out_scratch();
+  void prefetch(Reg row, Reg end, Reg ring_offset);
+  Leaf unrolled_leaf(int stripe, int chunk, Reg limit);
+  bool always_inside(std::int64_t offset) const;
+  Reg row_pointer(std::size_t index, bool result);
+
+  std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
+  int chunks() const;  // of a stripe
+  bool in_ring(std::size_t operand) const;
+
+  const Program& program_;
+  const Stages& stages_;
+  const Config& config_;
+  KernelBuilder b_;
+
+  std::vector<Work> work_;
+  std::vector<bool> used_, varies_by_row_;
+  std::unordered_map<NodeId, Reg> whole_, row_values_;
+  std::unordered_map<NodeId, Values> loop_values_;                          // of the leaf at hand, in loops
+  std::vector<std::unordered_map<NodeId, Values>> row_leaves_, all_leaves_;  // by Leaf::id: this row's, every row's
+
+  Reg zero_, one_index_, columns_, row_;
+  Reg lane_, group_, team_;       // thread machines
+  Reg thread_column_;             // the first column of this thread in leaf 0
+  Reg limit_;                     // columns, or nothing where this team has no row
+  bool limit_varies_ = false;
+  Reg row_exists_;                // Mask; none: it does
+  std::unordered_map<std::size_t, Reg> column_pointers_, operand_rows_, result_rows_;
+
+  // Column sums: registers per unrolled leaf, or pointers to the block's partial row
+  std::vector<Reg> partial_rows_;
+  std::vector<std::vector<Values>> column_sums_;  // [column result][leaf]
+
+  // Scratch, in bytes
+  std::vector<std::int64_t> sums_at_;  // by sweep: unrolled groups, [parity][reduction][group]
+  Reg parity_;                         // 0 or parity_bytes_
+  std::int64_t parity_bytes_ = 0;
+  std::int64_t spill_at_ = 0;          // loops: vectors of a stripe, [reduction][chunk]
+  std::int64_t totals_at_ = 0;         // loops: totals of the stripes, [reduction][stripe]
+  Reg stripes_;                        // loops: number of stripes
+  std::int64_t ring_at_ = 0, ring_slot_bytes_ = 0;
+  std::unordered_map<std::size_t, std::int64_t> ring_operands_;  // operand -> offset in a slot of the ring
+  Reg ring_offset_;
+};
+
+}  // namespace trireme

@@ -1,0 +1,158 @@
+// Evaluates nodes: values of the whole kernel in its prologue, of a row before a sweep, of a chunk during it.
+#include "schedule/row_lowering.hpp"
+
+namespace trireme {
+
+void RowLowering::plan_work() {
+  used_ = reachable(program_);
+  varies_by_row_.assign(program_.size(), false);
+  for (NodeId id = 0; id < program_.size(); ++id) {
+    const Node& node = program_[id];
+    bool varies = node.by_row || is_row_reduction(node.op);
+    for (NodeId arg : node) varies |= varies_by_row_[arg];
+    varies_by_row_[id] = varies;
+  }
+  for (std::size_t k = 0; k <= stages_.sweeps.size(); ++k) {
+    std::vector<NodeId> open;
+    if (k < stages_.sweeps.size()) {
+      const Stage& stage = stages_.sweeps[k];
+      for (NodeId id : stage.reductions) open.push_back(program_[id].args[0]);
+      for (std::size_t r : stage.stores) open.push_back(program_.results[r].value);
+      for (std::size_t r : stage.columns) open.push_back(program_[program_.results[r].value].args[0]);
+    } else {
+      for (std::size_t r : stages_.row_stores) open.push_back(program_.results[r].value);
+    }
+    std::vector<bool> wanted(program_.size());
+    while (!open.empty()) {
+      NodeId id = open.back();
+      open.pop_back();
+      if (wanted[id]) continue;
+      wanted[id] = true;
+      if (is_row_reduction(program_[id].op)) continue;  // an earlier sweep's result
+      for (NodeId arg : program_[id]) open.push_back(arg);
+    }
+    Work work;
+    for (NodeId id = 0; id < program_.size(); ++id) {
+      if (!wanted[id]) continue;
+      if (program_[id].by_column) {
+        work.chunk.push_back(id);
+      } else if (varies_by_row(id)) {
+        work.row.push_back(id);
+      }
+    }
+    work_.push_back(std::move(work));
+  }
+}
+
+void RowLowering::evaluate_whole() {
+  for (NodeId id = 0; id < program_.size(); ++id)
+    if (used_[id] && !program_[id].by_column && !varies_by_row(id)) whole_[id] = evaluate_one(id);
+}
+
+void RowLowering::evaluate_row(const std::vector<NodeId>& nodes) {
+  for (NodeId id : nodes)
+    if (!row_values_.contains(id)) row_values_[id] = evaluate_one(id);
+}
+
+Reg RowLowering::one(NodeId id) const { return varies_by_row(id) ? row_values_.at(id) : whole_.at(id); }
+
+Reg RowLowering::primitive(const Node& node, Reg a, Reg b, Reg c) {
+  Instr instr{.code = Do::Primitive, .op = node.op, .a = a, .b = b, .c = c, .imm = node.payload};
+  if (node.op == Op::RoundTo) instr.type = static_cast<Type>(node.payload);
+  return b_.into(is_condition(node.op) ? Bank::Mask : Bank::Lane, std::move(instr));
+}
+
+Reg RowLowering::evaluate_one(NodeId id) {
+  const Node& node = program_[id];
+  switch (node.op) {
+    case Op::Number:
+      return b_.number(*program_.compute == Type::F32 ? static_cast<double>(static_cast<float>(node.number()))
+                                                      : node.number());
+    case Op::Constant:
+      return b_.into(Bank::Lane, {.code = Do::LaneSlot,
+                                  .imm = b_.slot_number({Slot::Kind::Constant, static_cast<int>(node.payload)})});
+    case Op::Operand: {
+      const Operand& operand = program_.operands[node.payload];
+      Instr load{.code = Do::LoadOne, .type = *operand.type};
+      if (operand.spread.row.present) {
+        load.a = row_pointer(node.payload, false);
+        load.c = row_exists_;
+      } else {
+        load.a = b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(node.payload)});
+      }
+      return b_.into(Bank::Lane, std::move(load));
+    }
+    case Op::RowIndex: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = row_});
+    case Op::ColumnCount: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = columns_});
+    default: {
+      Reg args[3];
+      for (int k = 0; k < node.arity; ++k) args[k] = one(node.args[k]);
+      return primitive(node, args[0], args[1], args[2]);
+    }
+  }
+}
+
+// Where a chunk's value is remembered: for the leaf at hand, for the row, or (hoisted) for all rows.
+std::unordered_map<NodeId, Values>& RowLowering::memory_of(NodeId id, const Leaf& leaf) {
+  if (leaf.id < 0) return loop_values_;
+  return varies_by_row(id) ? row_leaves_[leaf.id] : all_leaves_[leaf.id];
+}
+
+Values RowLowering::chunk(NodeId id, const Leaf& leaf) {
+  if (!program_[id].by_column) return Values(config_.vector, one(id));
+  return memory_of(id, leaf).at(id);
+}
+
+Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
+  const Operand& operand = program_.operands[index];
+  Instr load{.code = Do::Load, .type = *operand.type, .b = leaf.column, .c = leaf.mask};
+  load.imm = leaf.offset * static_cast<std::int64_t>(bytes(*operand.type));
+  if (in_ring(index)) {
+    load.space = Space::Scratch;
+    load.a = ring_offset_;
+    load.imm += ring_operands_.at(index);
+  } else {
+    load.a = operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index);
+    if (operand.spread.row.present && config_.streaming) load.hint = Hint::Streaming;
+  }
+  for (int e = 0; e < config_.vector; ++e) load.values.push_back(b_.fresh(Bank::Lane));
+  Values values = load.values;
+  b_.emit(std::move(load));
+  return values;
+}
+
+void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& leaf) {
+  for (NodeId id : nodes) {
+    auto& memory = memory_of(id, leaf);
+    if (memory.contains(id)) continue;
+    const Node& node = program_[id];
+    Values values;
+    if (node.op == Op::Operand) {
+      values = load_chunk(node.payload, leaf);
+    } else if (node.op == Op::ColumnIndex) {
+      for (int e = 0; e < config_.vector; ++e)
+        values.push_back(b_.into(Bank::Lane, {.code = Do::LaneColumn, .a = leaf.column, .imm = leaf.offset + e}));
+    } else {
+      Values args[3];
+      for (int k = 0; k < node.arity; ++k) args[k] = chunk(node.args[k], leaf);
+      auto arg = [&](int k, int e) { return k < node.arity ? args[k][e] : Reg{}; };
+      for (int e = 0; e < config_.vector; ++e) values.push_back(primitive(node, arg(0, e), arg(1, e), arg(2, e)));
+    }
+    memory[id] = std::move(values);
+  }
+}
+
+// Column values (a weight, a bias) of unrolled chunks are the same for every row: they are loaded once, before the
+// first row, and early enough to be there when the first sum is.
+void RowLowering::hoist_columns() {
+  for (int stripe = 0; stripe < config_.stripes; ++stripe)
+    for (int c = 0; c < chunks(); ++c) {
+      Leaf leaf = unrolled_leaf(stripe, c, columns_);
+      if (leaf.id < 0) continue;
+      for (const Work& work : work_)
+        for (NodeId id : work.chunk)
+          if (!varies_by_row(id)) evaluate_chunk({id}, leaf);
+    }
+}
+
+}  // namespace trireme
