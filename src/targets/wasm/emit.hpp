@@ -1,0 +1,22 @@
+// Kernel to a WebAssembly module, SIMD128.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "schedule/kernel.hpp"
+#include "trireme/result.hpp"
+
+namespace trireme::wasm {
+
+// Values of the compute type a v128 holds.
+constexpr int lanes(Type compute) { return 16 / static_cast<int>(bytes(compute)); }
+
+struct Options {
+  bool relaxed = false;  // fma by relaxed_madd, for engines where a probe shows it fused; else by exact emulation
+};
+
+// A module with exported memory and functions rows(args, first, last, total) and, if there is one,
+// columns(args, first, last); args is the address of the slots (8 bytes each; addresses are 32-bit), the rest i64.
+Result<std::vector<std::uint8_t>> emit(const Kernels& kernels, const Options& options = {});
+
+}  // namespace trireme::wasm
