@@ -18,6 +18,7 @@ struct Config {
   int unroll = 16;           // vectors of a stripe unrolled in a loop, a power of two
   int ring = 0;              // rows under way in scratch by asynchronous copies; 0: none
   bool reload = false;       // unrolled stripes: later sweeps load again instead of keeping registers
+  bool hoist = false;        // unrolled stripes: values per column are loaded once, before the first row
   bool streaming = false;    // element results bypass the caches
 };
 

@@ -54,12 +54,17 @@ class RowLowering {
   Reg butterfly(Op op, Reg value, int from_lane, int to_lane);
   std::optional<Values> fold(Op op, const std::optional<Values>& a, const std::optional<Values>& b);
   Reg across_lanes(Op op, std::vector<std::optional<Values>> stripes);
-  Reg across_groups(std::size_t sweep, std::size_t which, Op op, Reg partial);
+  void publish(std::size_t sweep, std::size_t which, Reg partial);
+  Reg across_groups(std::size_t sweep, std::size_t which, Op op);
+  std::int64_t sums_of(std::size_t sweep, std::size_t which) const {
+    return sums_at_[sweep] + static_cast<std::int64_t>(which) * config_.groups * value_bytes();
+  }
   Reg across_stripes(std::size_t sweep, std::size_t which, Op op);
+  Reg sum_of_spilled(Op op, std::int64_t at, int count);
   Values present(NodeId reduction, const Leaf& leaf);
   void store_stripe(std::size_t sweep, std::size_t which, Reg total, Reg stripe);
 
-  // lower.cpp
+  // lower.cpp, sweep.cpp, column_sums.cpp
   void locate_threads();
   void walk_blocks();
   void walk_rows(Reg first_row, Reg end_row);
@@ -97,6 +102,7 @@ class RowLowering {
 
   Reg zero_, one_index_, columns_, row_;
   Reg lane_, group_, team_;       // thread machines
+  Reg row_owner_;                 // 0 in the one thread that writes a row's own results
   Reg thread_column_;             // the first column of this thread in leaf 0
   Reg limit_;                     // columns, or nothing where this team has no row
   bool limit_varies_ = false;

@@ -95,7 +95,7 @@ Reg RowLowering::evaluate_one(NodeId id) {
 // Where a chunk's value is remembered: for the leaf at hand, for the row, or (hoisted) for all rows.
 std::unordered_map<NodeId, Values>& RowLowering::memory_of(NodeId id, const Leaf& leaf) {
   if (leaf.id < 0) return loop_values_;
-  return varies_by_row(id) ? row_leaves_[leaf.id] : all_leaves_[leaf.id];
+  return config_.hoist && !varies_by_row(id) ? all_leaves_[leaf.id] : row_leaves_[leaf.id];
 }
 
 Values RowLowering::chunk(NodeId id, const Leaf& leaf) {
