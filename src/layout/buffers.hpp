@@ -1,7 +1,9 @@
-// Memory of its own for every operand and result of a bound program, contiguous and row-major: what checks and samples
-// work on.
+// Memory of its own for every operand and result of a bound program: what checks and samples work on.
 #pragma once
 #include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "ir/program.hpp"
@@ -9,6 +11,13 @@
 #include "layout/indexing.hpp"
 
 namespace trireme {
+
+// Where an array lies in its memory; contiguous and row-major unless said. In elements.
+struct Placement {
+  std::int64_t offset = 0;
+  std::optional<std::int64_t> row_stride = {};
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
 
 struct Buffer {
   std::int64_t row_extent = 0, column_extent = 0;
@@ -27,7 +36,11 @@ struct Buffers {
   std::vector<Array> result_arrays() const;
 };
 
-Buffer make_buffer(Type type, std::int64_t row_extent, std::int64_t column_extent);
-Result<Buffers> make_buffers(const Program& bound, std::int64_t rows, std::int64_t columns);
+// The smallest memory that holds the placed array.
+Buffer make_buffer(Type type, std::int64_t row_extent, std::int64_t column_extent, const Placement& placement = {});
+
+// `placements` by the names of operands and results.
+Result<Buffers> make_buffers(const Program& bound, std::int64_t rows, std::int64_t columns,
+                             const std::map<std::string, Placement>& placements = {});
 
 }  // namespace trireme
