@@ -13,6 +13,10 @@ struct Array {
   Type type = Type::F32;
   std::int64_t row_stride = 0;
   std::int64_t column_stride = 0;
+
+  void* entry(std::int64_t r, std::int64_t c) const {
+    return static_cast<char*>(data) + (r * row_stride + c * column_stride) * static_cast<std::int64_t>(bytes(type));
+  }
 };
 
 }  // namespace trireme
