@@ -161,6 +161,10 @@ struct Kernels {
   std::vector<int> column_results;  // results that are column sums, in order of their partials
 };
 
+// A listing: launch, slots, then one instruction a line. f: Lane registers, m: Mask, x: Index, p: Pointer.
 std::string print(const Kernel& kernel);
+
+// One line of it; of While and If their head. The kernel says which machine is meant.
+std::string print(const Instr& instr, const Kernel& kernel);
 
 }  // namespace trireme
