@@ -34,7 +34,7 @@ struct Machine {
 
 struct Facts {
   std::int64_t rows = 0, columns = 0;
-  std::int64_t alignment = 1;  // the largest power of two (elements) that divides columns and all strides and pointers
+  std::int64_t alignment = 1;  // elements that may be read at once: a power of two that divides the columns
 };
 
 Config choose_config(const Program& program, const Machine& machine, const Facts& facts);
