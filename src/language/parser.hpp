@@ -44,7 +44,7 @@ class Parser {
     int nodes = 0;
   };
 
-  // parse.cpp: the signature and the lines
+  // parse_signature.cpp
   void signature();
   void declare_ahead();
   void operand();
@@ -56,6 +56,8 @@ class Parser {
   Spread spread();
   Axis index(std::string_view letter);
   Divisor divisor();
+
+  // parse.cpp: the lines
   void lines();
   void line();
   NodeId right_side(const Token& target, const Name* meaning);
