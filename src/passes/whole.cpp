@@ -117,7 +117,7 @@ Term Writer::with_exponents(Term term) {
   for (std::size_t k = 0; k < term.factors.size(); ++k) {
     const Factor power = term.factors[k];
     if (power.power != 1 || !is_call(program_, power.node, "exp")) continue;
-    for (const Factor& scale : term.factors) {
+    for (const Factor scale : std::vector<Factor>(term.factors)) {
       auto it = logarithms_.find(scale.node);
       if (it == logarithms_.end()) continue;
       Terms exponent = algebra_.linear_of(program_[power.node].args[0]);
