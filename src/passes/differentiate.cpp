@@ -31,7 +31,7 @@ class Differentiator {
     std::vector<bool> is_forward(out_.program.size());
     for (NodeId id : value_)
       if (id != no_node) is_forward[id] = true;
-    writer_.emplace(algebra_, is_forward);
+    writer_.emplace(algebra_, is_forward, seeded.size());
     for (std::size_t k = 0; k < seeded.size(); ++k) seed(in_.results[seeded[k]], k);
     for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;)
       if (reached_[id]) pass_on(id);
@@ -224,9 +224,8 @@ class Differentiator {
     NodeId arg = in_[id].args[0];
     if (!in_[arg].by_column) return contribute(arg, adjoint, false);
     Term largest = algebra_.mask(equal(expr(arg), expr(id)).id, true);
-    Terms shares = algebra_.product(adjoint, largest);
-    for (Term& each : shares)
-      for (const Factor& count : algebra_.sum_along_row(largest)[0].factors) each.multiply(count.node, -1);
+    Terms shares = algebra_.product(adjoint, largest), count = algebra_.sum_along_row(largest);
+    for (Term& each : shares) each.multiply(count[0].factors[0].node, -1);
     contribute(arg, shares, true);
   }
 

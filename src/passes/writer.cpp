@@ -125,7 +125,7 @@ Writer::Signed Writer::sum_of(Terms terms, bool rows) {
     }
   }
   Signed factored = sum_of(std::move(inside), rows);
-  factored.node = shared.inner ? times(factored.node, shared.factors)
+  factored.node = shared.inner ? this->factored(factored.node, shared.factors)
                                : node(Op::Mul, product_of({shared.factors, {Term{}}}).node, factored.node);
   algebra_.keep_whole(factored.node);
   for (std::size_t k = 0; k < groups.size(); ++k) {
@@ -192,6 +192,30 @@ Writer::Signed Writer::added(const std::vector<Signed>& values) {
 }
 
 // ---- products ----
+
+bool Writer::reads_gradient(NodeId wanted) {
+  for (NodeId id = static_cast<NodeId>(reads_gradient_.size()); id <= wanted; ++id) {
+    const Node& node = program_[id];
+    bool reads = node.op == Op::Operand && static_cast<std::size_t>(node.payload) < gradients_;
+    for (NodeId arg : node) reads = reads || reads_gradient_[arg];
+    reads_gradient_.push_back(reads);
+  }
+  return reads_gradient_[wanted];
+}
+
+// The gradient comes first, then what it is multiplied by: products of both kinds then begin alike, and are shared.
+NodeId Writer::factored(NodeId inside, const Term& factors) {
+  bool single = factors.factors.size() == 1 && factors.factors[0].power == 1 && !algebra_.is_mask(factors.factors[0].node);
+  if (single) return node(Op::Mul, factors.factors[0].node, inside);
+  Term plain, masks;
+  bool gradient = false;
+  for (const Factor& factor : factors.factors) {
+    (algebra_.is_mask(factor.node) ? masks : plain).factors.push_back(factor);
+    gradient = gradient || (factor.power > 0 && reads_gradient(factor.node));
+  }
+  if (!gradient || reads_gradient(inside)) return times(inside, factors);
+  return masked(node(Op::Mul, product_of({plain, {Term{}}}).node, inside), masks);
+}
 
 NodeId Writer::times(NodeId value, const Term& factors) {
   for (const Factor& factor : factors.factors)
