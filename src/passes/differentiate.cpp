@@ -163,7 +163,7 @@ class Differentiator {
         give(b, Term{-1, {}} * algebra_.inverse_of(value_[b]) * term(id));
         break;
       case Op::Neg: give(a, {-1, {}}); break;
-      case Op::Abs: give(a, algebra_.term_of(sign(expr(a)).id)); break;
+      case Op::Abs: give(a, algebra_.term_of(call("sign", {expr(a)}).id)); break;  // 0 at 0
       case Op::Sqrt: give(a, Term{0.5, {}} * algebra_.inverse_of(value_[id])); break;
       case Op::Fma: give(a, term(b)), give(b, term(a)), give(node.args[2], {}); break;
       case Op::Min: choose((expr(a) <= expr(b)).id, a, b); break;  // equal: to the first
@@ -181,6 +181,7 @@ class Differentiator {
         for (int k = 0; k < node.arity; ++k) {
           Expr slope = derivative(node, id, k);
           if (slope.id != no_node) give(node.args[k], algebra_.term_of(slope.id));
+          else reached_[node.args[k]] = true;  // 0
         }
         break;
       case Op::Rotate: rotate_back(node, adjoint); break;
@@ -206,11 +207,6 @@ class Differentiator {
       case Op::ColumnCount:
       case Op::Largest: break;
     }
-  }
-
-  Expr sign(Expr x) {  // 0 at 0
-    if (function_named("sign")) return call("sign", {x});
-    return select(x.number(0) < x, x.number(1), select(x < x.number(0), x.number(-1), x.number(0)));
   }
 
   Expr derivative(const Node& node, NodeId id, int k) {

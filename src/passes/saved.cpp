@@ -84,28 +84,35 @@ class Finisher {
 
   // ---- the signature ----
 
-  void mark_needed() {
-    needed_.resize(in_.size());
-    auto mark = [&](NodeId id) {
-      if (id != no_node) needed_[id] = true;
-    };
-    auto mark_spread = [&](const Spread& spread) {
-      for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap}) mark(id);
-    };
-    for (const Output& result : in_.results) mark(result.value), mark_spread(result.spread);
-    for (std::size_t k : saved_) mark_spread(forward_operand(k).spread);
-    for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;) {
-      if (!needed_[id]) continue;
-      for (NodeId arg : in_[id]) mark(arg);
-      if (in_[id].op == Op::Operand) mark_spread(in_.operands[in_[id].payload].spread);
-    }
-    // Divisors are made of leaves, n and quotients, which may stand after the operands they belong to.
-    for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;)
-      if (needed_[id])
-        for (NodeId arg : in_[id]) mark(arg);
+  template <typename Visit>
+  static void each_divisor(const Spread& spread, Visit&& visit) {
+    for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap})
+      if (id != no_node) visit(id);
   }
 
-  const Operand& forward_operand(std::size_t result) const { return in_.operands[backward_.first_saved + result]; }
+  // What the results reach, also through divisors and through the defaults of the forward's operands.
+  void mark_needed() {
+    needed_.resize(in_.size());
+    in_default_.resize(in_.size());
+    std::vector<NodeId> open;
+    auto mark = [&](NodeId id) {
+      if (!needed_[id]) needed_[id] = true, open.push_back(id);
+    };
+    auto mark_default = [&](NodeId id) {
+      if (!in_default_[id]) in_default_[id] = true, needed_[id] = true, open.push_back(id);
+    };
+    for (const Output& result : in_.results) mark(result.value), each_divisor(result.spread, mark);
+    for (std::size_t k : saved_) each_divisor(in_.operands[backward_.first_saved + k].spread, mark);
+    while (!open.empty()) {
+      NodeId id = open.back();
+      open.pop_back();
+      for (NodeId arg : in_[id]) in_default_[id] ? mark_default(arg) : mark(arg);
+      if (in_[id].op != Op::Operand) continue;
+      const Operand& operand = in_.operands[in_[id].payload];
+      each_divisor(operand.spread, mark);
+      if (operand.fallback != no_node) mark_default(operand.fallback);
+    }
+  }
 
   void make_signature() {
     std::vector<bool> used(in_.operands.size());
@@ -154,13 +161,18 @@ class Finisher {
     return out_.add(node.op, args, operand ? place_[node.payload] : node.payload);
   }
 
+  // Saved results stand in for their values, but not in the defaults of the forward's operands, which stand before them.
   void copy() {
-    std::vector<NodeId> moved(in_.size(), no_node);
+    std::vector<NodeId> moved(in_.size(), no_node), in_default(in_.size(), no_node);
+    auto copy_to = [&](NodeId id, const std::vector<NodeId>& map) {
+      std::array<NodeId, 3> args = in_[id].args;
+      for (int k = 0; k < in_[id].arity; ++k) args[k] = map[in_[id].args[k]];
+      return copied(in_[id], std::span<const NodeId>(args.data(), in_[id].arity));
+    };
     for (NodeId id = 0; id < in_.size(); ++id) {
       if (!needed_[id]) continue;
-      std::array<NodeId, 3> args = in_[id].args;
-      for (int k = 0; k < in_[id].arity; ++k) args[k] = moved[in_[id].args[k]];
-      moved[id] = copied(in_[id], std::span<const NodeId>(args.data(), in_[id].arity));
+      if (in_default_[id]) in_default[id] = copy_to(id, in_default);
+      moved[id] = copy_to(id, moved);
       for (std::size_t k : saved_)
         if (backward_.saved_values[k] == id) {
           std::int64_t place = place_[backward_.first_saved + k];
@@ -168,31 +180,32 @@ class Finisher {
           moved[id] = out_.add(Op::Operand, {}, place);
         }
     }
-    auto follow = [&](NodeId& id) { id = id == no_node ? no_node : moved[id]; };
+    auto follow = [&](NodeId& id, const std::vector<NodeId>& map) { id = id == no_node ? no_node : map[id]; };
     auto follow_spread = [&](Spread& spread) {
-      for (Axis* axis : {&spread.row, &spread.column}) follow(axis->divide), follow(axis->wrap);
+      for (Axis* axis : {&spread.row, &spread.column}) follow(axis->divide, moved), follow(axis->wrap, moved);
     };
     for (std::size_t k = 0; k < in_.operands.size(); ++k) {
       if (place_[k] < 0) continue;
       Operand& operand = out_.operands[place_[k]];
       follow_spread(operand.spread);
       if (k >= backward_.first_saved) continue;
-      if (std::optional<double> value = number_of(in_.operands[k].fallback)) operand.fallback = out_.number(*value);
+      if (operand.constant) operand.fallback = number_of(operand.fallback);
+      else follow(operand.fallback, in_default);
     }
-    for (Output& result : out_.results) follow_spread(result.spread), follow(result.value);
+    for (Output& result : out_.results) follow_spread(result.spread), follow(result.value, moved);
     for (const auto& [id, name] : in_.names())
       if (moved[id] != no_node && out_[moved[id]].arity > 0 && taken_.insert(name).second)
         out_.give_name(moved[id], name);
   }
 
-  std::optional<double> number_of(NodeId id) const { return id == no_node ? std::nullopt : as_number(in_, id); }
+  NodeId number_of(NodeId id) { return id == no_node ? no_node : out_.number(*as_number(in_, id)); }
 
   const Program& forward_;
   const Backward& backward_;
   const Program& in_;
   Program out_;
   std::vector<std::size_t> saved_;   // results, in order of their values
-  std::vector<bool> needed_;
+  std::vector<bool> needed_, in_default_;
   std::vector<std::int64_t> place_;  // of each operand in the new signature; -1: gone
   std::set<std::string> taken_;
 };

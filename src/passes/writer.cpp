@@ -137,7 +137,7 @@ Writer::Signed Writer::sum_of(Terms terms, bool rows) {
 }
 
 // The factor that most groups share, inner ones first; then all that those groups share with it.
-bool Writer::find_shared(const std::vector<Group>& groups, Shared& best) const {
+bool Writer::find_shared(const std::vector<Group>& groups, Shared& best) {
   std::size_t most = 1;
   auto outer_common = [](const Group& group) {
     Term all = Term{1, group.outer[0].factors};
@@ -161,7 +161,8 @@ bool Writer::find_shared(const std::vector<Group>& groups, Shared& best) const {
           found.factors = common(found.factors, theirs);
           ++count;
         }
-        if (count <= most) continue;
+        keep_guards(groups, found);
+        if (count <= most || found.factors.factors.empty()) continue;
         if (!inner) {
           // Element multiplications with the row factors outside, and with them left where they are.
           std::size_t outside = 1, inside = 0;
@@ -179,6 +180,18 @@ bool Writer::find_shared(const std::vector<Group>& groups, Shared& best) const {
       }
     }
   return most > 1;
+}
+
+// A mask guards the factors beside it (select(0 < x, dy / x, 0)): while it stays inside, only the gradient may leave.
+void Writer::keep_guards(const std::vector<Group>& groups, Shared& shared) {
+  bool guarded = false;
+  for (std::size_t k = 0; k < groups.size(); ++k)
+    for (const Factor& factor : groups[k].inner.factors)
+      guarded = guarded || (shared.groups[k] && algebra_.is_mask(factor.node) && !shared.factors.power_of(factor.node));
+  if (!guarded) return;
+  std::erase_if(shared.factors.factors, [&](const Factor& factor) {
+    return factor.power < 0 || (!algebra_.is_mask(factor.node) && !reads_gradient(factor.node));
+  });
 }
 
 // Starts from a positive value, so that signs become subtractions.

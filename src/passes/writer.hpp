@@ -62,7 +62,8 @@ class Writer {
     std::vector<bool> groups;  // which have them
     bool inner;
   };
-  bool find_shared(const std::vector<Group>& groups, Shared& best) const;
+  bool find_shared(const std::vector<Group>& groups, Shared& best);
+  void keep_guards(const std::vector<Group>& groups, Shared& shared);
   NodeId times(NodeId value, const Term& factors);
   NodeId factored(NodeId inside, const Term& factors);
   bool reads_gradient(NodeId id);
