@@ -1,0 +1,85 @@
+// Spells the instructions of a lowered simd kernel, one to one, as the body of a WebAssembly function.
+// Lane and Mask registers are v128 locals (a mask's lanes are all ones or zeros), Index i64, Pointer i32.
+// machine.cpp has control, indices and lanes, memory.cpp loads and stores.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "schedule/kernel.hpp"
+#include "targets/wasm/values.hpp"
+
+namespace trireme::wasm {
+
+using Primitive = trireme::Op;
+
+struct Entry {
+  std::string name;
+  bool has_total = true;      // rows(args, first, last, total), or columns(args, first, last)
+  std::optional<Callee> fma;  // (v128 x 3) -> v128 for f32 lanes, (f64 x 3) -> f64 for f64; none: relaxed_madd
+};
+
+Result<Body> translate(const Kernel& kernel, const Entry& entry);
+
+class Machine {
+ public:
+  Machine(const Kernel& kernel, const Entry& entry, Function& function, Constants& constants);
+  Status run() { return block(kernel_.body); }
+
+ private:
+  struct Address {
+    Value<I32> base;
+    std::uint32_t offset;
+  };
+
+  // machine.cpp
+  Status block(const std::vector<Instr>& body);
+  Status step(const Instr& instr);
+  Status control(const Instr& instr);
+  Status primitive(const Instr& instr);
+  void index(const Instr& instr);
+  void extremum(const Instr& instr, PlainOp exact, PlainOp with_constant);
+  void fma(const Instr& instr);
+  void shuffle_xor(const Instr& instr);
+  void mask_below(const Instr& instr);
+  void less(const Instr& instr);
+  void push_index(const Instr& instr);  // b, or imm in its place
+  void find_constants(const std::vector<Instr>& body, std::vector<int>& writes);
+  Status refuse(const Instr& instr, std::string_view reason) const;
+
+  // memory.cpp
+  Address address(const Instr& instr);
+  MemArg at(const Address& address, const Instr& instr, int element = 0) const;
+  Value<I32x4> load_vector(const Address& address, const Instr& instr);
+  void load(const Instr& instr);
+  void load_one(const Instr& instr);
+  void store_vector(const Address& address, const Instr& instr, Value<I32x4> bits);
+  void store(const Instr& instr);
+  void store_one(const Instr& instr);
+  template <typename Body>
+  void for_lanes_of(Local<V128> mask, Body&& body);
+  Value<I32x4> narrowed(const Instr& instr, Reg value);
+  void set_widened(const Instr& instr, Reg dst, Value<I32x4> bits);
+
+  Local<V128> lane(Reg reg) const { return (reg.bank == Bank::Mask ? masks_ : lanes_)[reg.id]; }
+  Local<I64> integer(Reg reg) const { return indices_[reg.id]; }
+  Local<I32> pointer(Reg reg) const { return pointers_[reg.id]; }
+  Function& f() { return writer_->raw(); }
+  template <typename... Registers>
+  void lanewise(PlainOp op, Reg dst, Registers... operands) {
+    (f().get(lane(operands)), ...);
+    f().op(op), f().set(lane(dst));
+  }
+
+  const Kernel& kernel_;
+  const Entry& entry_;
+  const bool wide_;  // f64 lanes, two of them
+  Local<I32> args_, scratch_;
+  std::array<Local<I64>, 3> arguments_;  // first, last, total
+  std::optional<Writer> writer_;
+  std::vector<Local<V128>> lanes_, masks_;
+  std::vector<Local<I64>> indices_;
+  std::vector<Local<I32>> pointers_;
+  std::vector<std::optional<double>> constants_;  // by Lane register: the only value it ever has
+};
+
+}  // namespace trireme::wasm
