@@ -77,7 +77,7 @@ enum class Do : std::uint8_t {
   LaneMove,       // dst = a
   Primitive,      // dst = op(a, b, c); imm: a shift, type: RoundTo's; conditions are Mask registers
   ShuffleXor,     // dst = a of the lane whose number is this one's ^ imm (within the group)
-  LaneBit,        // dst mask = (lane & imm) != 0
+  LaneBit,        // dst mask = (lane & imm) != 0                             (thread machines)
   MaskBelow,      // dst mask = a + imm (+ lane on simd machines) < b
   // Order
   Barrier,      // all threads of the team's block meet; scratch written before is seen after

@@ -119,6 +119,7 @@ void RowLowering::lay_out_scratch() {
     }
   }
   b_.kernel().scratch_bytes = at;
+  if (config_.simd && at > 0) b_.slot_number({Slot::Kind::Scratch});
 }
 
 void RowLowering::run() {

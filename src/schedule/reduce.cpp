@@ -60,6 +60,15 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
         for (Reg value : *stripe) all = all ? combine(op, *all, value) : value;
     return butterfly(op, all ? *all : b_.number(identity(op)), config_.lanes / 2, 1);
   }
+  if (config_.simd) {  // shuffles are cheap, and one value a lane leaves nothing to exchange
+    for (const auto& stripe : stripes)
+      values.push_back(stripe ? butterfly(op, (*stripe)[0], config_.lanes / 2, 1) : b_.number(identity(op)));
+    while (values.size() > 1) {
+      for (std::size_t k = 0; k < values.size() / 2; ++k) values[k] = combine(op, values[2 * k], values[2 * k + 1]);
+      values.resize(values.size() / 2);
+    }
+    return values[0];
+  }
   for (const auto& stripe : stripes)
     for (int e = 0; e < config_.vector; ++e) values.push_back(stripe ? (*stripe)[e] : b_.number(identity(op)));
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "devices/cpu/executable.hpp"
+#include "devices/cpu/code_memory.hpp"
 #include "devices/cpu/isa.hpp"
 
 namespace trireme::cpu {
@@ -59,18 +59,18 @@ TEST(Isa, ThisMachineAgreesWithTheCompiler) {
 
 const std::vector<std::uint8_t> returns_42 = {0xB8, 42, 0, 0, 0, 0xC3};  // mov eax, 42; ret
 
-TEST(Executable, RunsAndIsNeverWritable) {
-  Result<Executable> made = Executable::create(returns_42);
+TEST(CodeMemory, RunsAndIsNeverWritable) {
+  Result<CodeMemory> made = CodeMemory::create(returns_42);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->entry<int()>()(), 42);
-  Executable moved = std::move(*made);
+  CodeMemory moved = std::move(*made);
   EXPECT_EQ(moved.entry<int()>()(), 42);
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) EXPECT_EQ(line.find(" rwxp"), std::string::npos) << line;
 }
 
 // In a child whose system calls refuse mprotect with PROT_EXEC, as SELinux and MemoryDenyWriteExecute do.
-TEST(Executable, fault_27_DeniedMemoryIsAClearError) {
+TEST(CodeMemory, fault_27_DeniedMemoryIsAClearError) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -85,7 +85,7 @@ TEST(Executable, fault_27_DeniedMemoryIsAClearError) {
     sock_fprog program = {static_cast<unsigned short>(std::size(filter)), filter};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
       _exit(2);
-    Result<Executable> made = Executable::create(returns_42);
+    Result<CodeMemory> made = CodeMemory::create(returns_42);
     _exit(!made && made.error().code == Code::Driver &&
                   made.error().message.find("Permission denied") != std::string::npos
               ? 0

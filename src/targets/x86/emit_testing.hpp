@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "devices/cpu/executable.hpp"
+#include "devices/cpu/code_memory.hpp"
 #include "devices/cpu/isa.hpp"
 #include "support/guarded.hpp"
 #include "targets/x86/emit.hpp"

@@ -9,19 +9,19 @@
 
 namespace trireme::cpu {
 
-class Executable {
+class CodeMemory {
  public:
   // Copies position-independent code whose entry is its first byte. Driver error where the system forbids it.
-  static Result<Executable> create(std::span<const std::uint8_t> code);
+  static Result<CodeMemory> create(std::span<const std::uint8_t> code);
 
-  Executable(Executable&& other) noexcept
+  CodeMemory(CodeMemory&& other) noexcept
       : address_(std::exchange(other.address_, nullptr)), mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
-  Executable& operator=(Executable&& other) noexcept {
+  CodeMemory& operator=(CodeMemory&& other) noexcept {
     std::swap(address_, other.address_);
     std::swap(mapped_bytes_, other.mapped_bytes_);
     return *this;
   }
-  ~Executable();
+  ~CodeMemory();
 
   template <typename Function>
   Function* entry() const {
@@ -29,7 +29,7 @@ class Executable {
   }
 
  private:
-  Executable(void* address, std::size_t mapped_bytes) : address_(address), mapped_bytes_(mapped_bytes) {}
+  CodeMemory(void* address, std::size_t mapped_bytes) : address_(address), mapped_bytes_(mapped_bytes) {}
   void* address_;
   std::size_t mapped_bytes_;
 };

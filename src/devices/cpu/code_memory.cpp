@@ -1,4 +1,4 @@
-#include "devices/cpu/executable.hpp"
+#include "devices/cpu/code_memory.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 
 namespace trireme::cpu {
 
-Result<Executable> Executable::create(std::span<const std::uint8_t> code) {
+Result<CodeMemory> CodeMemory::create(std::span<const std::uint8_t> code) {
   if (code.empty()) return Error{Code::Internal, "cpu: there is no code to make executable"};
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t mapped_bytes = (code.size() + page - 1) / page * page;
@@ -17,7 +17,7 @@ Result<Executable> Executable::create(std::span<const std::uint8_t> code) {
   if (address == MAP_FAILED)
     return Error{Code::OutOfMemory,
                  fmt::format("cpu: no memory for {} bytes of machine code: {}", code.size(), std::strerror(errno))};
-  Executable made(address, mapped_bytes);
+  CodeMemory made(address, mapped_bytes);
   std::memcpy(address, code.data(), code.size());
   if (mprotect(address, mapped_bytes, PROT_READ | PROT_EXEC) != 0)
     return Error{Code::Driver,
@@ -27,7 +27,7 @@ Result<Executable> Executable::create(std::span<const std::uint8_t> code) {
   return made;
 }
 
-Executable::~Executable() {
+CodeMemory::~CodeMemory() {
   if (address_) munmap(address_, mapped_bytes_);
 }
 
