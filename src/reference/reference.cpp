@@ -43,7 +43,16 @@ struct ContractNumbers {
   }
 };
 
-Status check(const Program& program, const Problem2d& problem) {
+// Not inlined, so that no arithmetic moves out of the scope that sets the state for it.
+template <typename T>
+[[gnu::noinline]] Status run_in(const Program& program, const Problem2d& problem) {
+  ContractNumbers<T> numbers{problem.results};
+  return RowWalk(program, problem, numbers).run();
+}
+
+}  // namespace
+
+Status check_problem(const Program& program, const Problem2d& problem) {
   if (!program.compute) return wrong(Code::Internal, "the program is not bound");
   if (problem.columns < 1) return wrong(Code::InvalidArgument, "a row has at least one column");
   if (problem.rows < 0) return wrong(Code::InvalidArgument, "the number of rows is negative");
@@ -59,17 +68,8 @@ Status check(const Program& program, const Problem2d& problem) {
   return Done{};
 }
 
-// Not inlined, so that no arithmetic moves out of the scope that sets the state for it.
-template <typename T>
-[[gnu::noinline]] Status run_in(const Program& program, const Problem2d& problem) {
-  ContractNumbers<T> numbers{problem.results};
-  return RowWalk(program, problem, numbers).run();
-}
-
-}  // namespace
-
 Status run_reference(const Program& program, const Problem2d& problem) {
-  TRIREME_CHECK(check(program, problem));
+  TRIREME_CHECK(check_problem(program, problem));
   ContractArithmetic arithmetic;
   return program.compute == Type::F64 ? run_in<double>(program, problem) : run_in<float>(program, problem);
 }

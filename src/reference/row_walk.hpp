@@ -17,6 +17,9 @@
 
 namespace trireme {
 
+// One array and constant per operand, one array per result, of the types that the bound program says.
+Status check_problem(const Program& program, const Problem2d& problem);
+
 // An argument of an op on a row of numbers: one number for all columns, or one a column.
 template <typename Value>
 struct RowArgument {
