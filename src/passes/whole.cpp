@@ -34,14 +34,19 @@ double common_ratio(const Terms& sum, const Terms& parts) {
 
 }  // namespace
 
-Writer::Writer(Algebra& algebra, const std::vector<bool>& forward)
-    : algebra_(algebra), program_(algebra.program()), forward_(forward) {
+Writer::Writer(Algebra& algebra, const std::vector<bool>& forward, std::size_t gradients)
+    : algebra_(algebra), program_(algebra.program()), forward_(forward), gradients_(gradients) {
   forward_.resize(algebra.forward_end());
   find_wholes(forward_);
 }
 
-// Quotients; products of a row value and elements (x * rstd: the product is of moderate size where its factors need not
-// be); reductions that the algebra took apart.
+bool Writer::scales(NodeId row, NodeId element) const {
+  const Node& factor = program_[row];
+  return !factor.by_column && factor.by_row && factor.arity > 0 && program_[element].by_column;
+}
+
+// Quotients; products of elements and a value computed for their row (x * rstd is of moderate size where x and rstd * rstd
+// need not be); reductions that the algebra took apart.
 void Writer::find_wholes(const std::vector<bool>& forward) {
   for (NodeId id = 0; id < forward.size(); ++id) {
     if (!forward[id]) continue;
@@ -51,7 +56,7 @@ void Writer::find_wholes(const std::vector<bool>& forward) {
       if (inside.coefficient == 1 && inside.factors.size() == 1 && inside.factors[0].power == 1)
         logarithms_.emplace(inside.factors[0].node, id);
     }
-    bool scaled = node.op == Op::Mul && program_[node.args[0]].by_column != program_[node.args[1]].by_column;
+    bool scaled = node.op == Op::Mul && (scales(node.args[0], node.args[1]) || scales(node.args[1], node.args[0]));
     if (!scaled && node.op != Op::Div && node.op != Op::Sum && node.op != Op::Mean) continue;
     Term parts = with_wholes(algebra_.term_of(id));
     if (parts.coefficient == 1 && parts.factors.size() > 1) {
@@ -98,16 +103,19 @@ Term Writer::with_wholes(Term term) const {
   return term;
 }
 
-Terms Writer::with_whole_sums(Terms sum) const {
-  while (true) {
-    const WholeSum* best = nullptr;
-    for (const WholeSum& whole : whole_sums_)
-      if ((!best || whole.parts.size() > best->parts.size()) && common_ratio(sum, whole.parts) != 0) best = &whole;
-    if (!best) return sum;
-    double ratio = common_ratio(sum, best->parts);
-    for (const Term& part : best->parts) add(sum, Term{-ratio, {}} * part);
-    add(sum, Term{ratio, {{best->node, 1}}});
+// The longest sum of the forward that takes the logarithm in: m + log(s) becomes lse.
+Terms Writer::with_whole_sum(Terms sum, const Term& logarithm) const {
+  const WholeSum* best = nullptr;
+  for (const WholeSum& whole : whole_sums_) {
+    bool has = std::any_of(whole.parts.begin(), whole.parts.end(),
+                           [&](const Term& part) { return same_factors(part, logarithm); });
+    if (has && (!best || whole.parts.size() > best->parts.size()) && common_ratio(sum, whole.parts) != 0) best = &whole;
   }
+  if (!best) return sum;
+  double ratio = common_ratio(sum, best->parts);
+  for (const Term& part : best->parts) add(sum, Term{-ratio, {}} * part);
+  add(sum, Term{ratio, {{best->node, 1}}});
+  return sum;
 }
 
 // exp(a) * s^p = exp(a + p * log(s)), where the forward has log(s) and the exponent becomes a short one:
@@ -117,12 +125,13 @@ Term Writer::with_exponents(Term term) {
   for (std::size_t k = 0; k < term.factors.size(); ++k) {
     const Factor power = term.factors[k];
     if (power.power != 1 || !is_call(program_, power.node, "exp")) continue;
-    for (const Factor& scale : term.factors) {
+    for (const Factor scale : std::vector<Factor>(term.factors)) {
       auto it = logarithms_.find(scale.node);
       if (it == logarithms_.end()) continue;
       Terms exponent = algebra_.linear_of(program_[power.node].args[0]);
-      add(exponent, Term{static_cast<double>(scale.power), {{it->second, 1}}});
-      exponent = with_whole_sums(std::move(exponent));
+      Term logarithm{static_cast<double>(scale.power), {{it->second, 1}}};
+      add(exponent, logarithm);
+      exponent = with_whole_sum(std::move(exponent), logarithm);
       if (exponent.size() > 2) continue;
       Signed inside = sum_of(exponent, false);
       NodeId argument = inside.negative ? program_.add(Op::Neg, {inside.node}) : inside.node;

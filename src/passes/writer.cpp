@@ -125,7 +125,7 @@ Writer::Signed Writer::sum_of(Terms terms, bool rows) {
     }
   }
   Signed factored = sum_of(std::move(inside), rows);
-  factored.node = shared.inner ? times(factored.node, shared.factors)
+  factored.node = shared.inner ? this->factored(factored.node, shared.factors)
                                : node(Op::Mul, product_of({shared.factors, {Term{}}}).node, factored.node);
   algebra_.keep_whole(factored.node);
   for (std::size_t k = 0; k < groups.size(); ++k) {
@@ -137,7 +137,7 @@ Writer::Signed Writer::sum_of(Terms terms, bool rows) {
 }
 
 // The factor that most groups share, inner ones first; then all that those groups share with it.
-bool Writer::find_shared(const std::vector<Group>& groups, Shared& best) const {
+bool Writer::find_shared(const std::vector<Group>& groups, Shared& best) {
   std::size_t most = 1;
   auto outer_common = [](const Group& group) {
     Term all = Term{1, group.outer[0].factors};
@@ -161,7 +161,8 @@ bool Writer::find_shared(const std::vector<Group>& groups, Shared& best) const {
           found.factors = common(found.factors, theirs);
           ++count;
         }
-        if (count <= most) continue;
+        keep_guards(groups, found);
+        if (count <= most || found.factors.factors.empty()) continue;
         if (!inner) {
           // Element multiplications with the row factors outside, and with them left where they are.
           std::size_t outside = 1, inside = 0;
@@ -181,6 +182,18 @@ bool Writer::find_shared(const std::vector<Group>& groups, Shared& best) const {
   return most > 1;
 }
 
+// A mask guards the factors beside it (select(0 < x, dy / x, 0)): while it stays inside, only the gradient may leave.
+void Writer::keep_guards(const std::vector<Group>& groups, Shared& shared) {
+  bool guarded = false;
+  for (std::size_t k = 0; k < groups.size(); ++k)
+    for (const Factor& factor : groups[k].inner.factors)
+      guarded = guarded || (shared.groups[k] && algebra_.is_mask(factor.node) && !shared.factors.power_of(factor.node));
+  if (!guarded) return;
+  std::erase_if(shared.factors.factors, [&](const Factor& factor) {
+    return factor.power < 0 || (!algebra_.is_mask(factor.node) && !reads_gradient(factor.node));
+  });
+}
+
 // Starts from a positive value, so that signs become subtractions.
 Writer::Signed Writer::added(const std::vector<Signed>& values) {
   auto first = std::find_if(values.begin(), values.end(), [](const Signed& each) { return !each.negative; });
@@ -192,6 +205,30 @@ Writer::Signed Writer::added(const std::vector<Signed>& values) {
 }
 
 // ---- products ----
+
+bool Writer::reads_gradient(NodeId wanted) {
+  for (NodeId id = static_cast<NodeId>(reads_gradient_.size()); id <= wanted; ++id) {
+    const Node& node = program_[id];
+    bool reads = node.op == Op::Operand && static_cast<std::size_t>(node.payload) < gradients_;
+    for (NodeId arg : node) reads = reads || reads_gradient_[arg];
+    reads_gradient_.push_back(reads);
+  }
+  return reads_gradient_[wanted];
+}
+
+// The gradient comes first, then what it is multiplied by: products of both kinds then begin alike, and are shared.
+NodeId Writer::factored(NodeId inside, const Term& factors) {
+  bool single = factors.factors.size() == 1 && factors.factors[0].power == 1 && !algebra_.is_mask(factors.factors[0].node);
+  if (single) return node(Op::Mul, factors.factors[0].node, inside);
+  Term plain, masks;
+  bool gradient = false;
+  for (const Factor& factor : factors.factors) {
+    (algebra_.is_mask(factor.node) ? masks : plain).factors.push_back(factor);
+    gradient = gradient || (factor.power > 0 && reads_gradient(factor.node));
+  }
+  if (!gradient || reads_gradient(inside)) return times(inside, factors);
+  return masked(node(Op::Mul, product_of({plain, {Term{}}}).node, inside), masks);
+}
 
 NodeId Writer::times(NodeId value, const Term& factors) {
   for (const Factor& factor : factors.factors)

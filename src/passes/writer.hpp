@@ -11,8 +11,8 @@ namespace trireme {
 
 class Writer {
  public:
-  // `forward`: which nodes are values of the forward, and may be used whole.
-  Writer(Algebra& algebra, const std::vector<bool>& forward);
+  // `forward`: which nodes are values of the forward, and may be used whole. The first operands are the gradients.
+  Writer(Algebra& algebra, const std::vector<bool>& forward, std::size_t gradients);
 
   NodeId write(const Terms& terms);
 
@@ -40,7 +40,8 @@ class Writer {
   void find_wholes(const std::vector<bool>& forward);
   Term with_wholes(Term term) const;
   Term with_exponents(Term term);
-  Terms with_whole_sums(Terms sum) const;
+  Terms with_whole_sum(Terms sum, const Term& logarithm) const;
+  bool scales(NodeId row, NodeId element) const;
   Term with_sums(Term term);
   Term prepared(const Term& term);
 
@@ -61,8 +62,11 @@ class Writer {
     std::vector<bool> groups;  // which have them
     bool inner;
   };
-  bool find_shared(const std::vector<Group>& groups, Shared& best) const;
+  bool find_shared(const std::vector<Group>& groups, Shared& best);
+  void keep_guards(const std::vector<Group>& groups, Shared& shared);
   NodeId times(NodeId value, const Term& factors);
+  NodeId factored(NodeId inside, const Term& factors);
+  bool reads_gradient(NodeId id);
   NodeId masked(NodeId value, const Term& factors);
 
   NodeId node(Op op, NodeId a, NodeId b) { return program_.add(op, {a, b}); }
@@ -70,6 +74,8 @@ class Writer {
   Algebra& algebra_;
   Program& program_;
   std::vector<bool> forward_;
+  std::size_t gradients_;
+  std::vector<bool> reads_gradient_;  // of the nodes looked at so far
   std::map<NodeId, std::vector<Whole>> wholes_;  // by the last of their parts
   std::vector<WholeSum> whole_sums_;
   std::map<NodeId, NodeId> logarithms_;  // of sums and the like: s -> log(s)
