@@ -6,21 +6,6 @@
 namespace trireme {
 namespace {
 
-// The length of the UTF-8 character at the start of `text`; 0 if it is not one.
-std::size_t character_bytes(std::string_view text) {
-  auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
-  std::size_t length = byte(0) < 0x80    ? 1
-                       : byte(0) >= 0xF5 ? 0
-                       : byte(0) >= 0xF0 ? 4
-                       : byte(0) >= 0xE0 ? 3
-                       : byte(0) >= 0xC2 ? 2
-                                         : 0;
-  if (length > text.size()) return 0;
-  for (std::size_t k = 1; k < length; ++k)
-    if ((byte(k) & 0xC0) != 0x80) return 0;
-  return length;
-}
-
 std::size_t step(std::string_view text) { return std::max<std::size_t>(1, character_bytes(text)); }
 
 std::size_t line_start(std::string_view text, std::size_t offset) {
@@ -37,6 +22,21 @@ std::string printable(std::string_view character) {
 }
 
 }  // namespace
+
+std::size_t character_bytes(std::string_view text) {
+  if (text.empty()) return 0;
+  auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
+  std::size_t length = byte(0) < 0x80    ? 1
+                       : byte(0) >= 0xF5 ? 0
+                       : byte(0) >= 0xF0 ? 4
+                       : byte(0) >= 0xE0 ? 3
+                       : byte(0) >= 0xC2 ? 2
+                                         : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t k = 1; k < length; ++k)
+    if ((byte(k) & 0xC0) != 0x80) return 0;
+  return length;
+}
 
 Place place_of(std::string_view text, std::size_t offset) {
   offset = std::min(offset, text.size());

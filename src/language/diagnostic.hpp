@@ -15,6 +15,9 @@ struct Place {
 Place place_of(std::string_view text, std::size_t offset);
 std::string to_string(Place place);  // "3:14"
 
+// The length of the UTF-8 character that `text` begins with; 0 if it begins with none.
+std::size_t character_bytes(std::string_view text);
+
 Error error_at(std::string_view text, std::size_t offset, std::string_view message);
 
 // The candidate that `name` was most likely meant to be; empty if none is near.

@@ -25,6 +25,50 @@ RandomProgram options_of(std::uint64_t seed) {
   return options;
 }
 
+// Adds what `program` computes to `joint`, where equal values of different programs become equal ids, and lists them.
+std::vector<NodeId> meaning(const Program& program, Program& joint) {
+  std::vector<bool> wanted = reachable(program);
+  std::vector<NodeId> moved(program.size(), no_node), out;
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (!wanted[id]) continue;
+    const Node& node = program[id];
+    NodeId args[3];
+    for (int k = 0; k < node.arity; ++k) args[k] = moved[node.args[k]];
+    std::span<const NodeId> used(args, node.arity);
+    bool symbol = node.op == Op::Cast || node.op == Op::Largest;
+    moved[id] =
+        symbol ? joint.symbol(node.op, program.symbols[node.payload], used) : joint.add(node.op, used, node.payload);
+  }
+  auto list = [&](NodeId id) { out.push_back(id == no_node ? no_node : moved[id]); };
+  auto list_spread = [&](const Spread& spread) {
+    for (const Axis* axis : {&spread.row, &spread.column}) {
+      out.push_back(axis->present);
+      list(axis->divide);
+      list(axis->wrap);
+    }
+  };
+  for (const Operand& each : program.operands) list_spread(each.spread), list(each.fallback);
+  for (const Output& each : program.results) list_spread(each.spread), list(each.value);
+  return out;
+}
+
+// A printer that loses parentheses could still agree with itself.
+void expect_same_meaning(const Program& a, const Program& b, const std::string& text) {
+  Program joint;
+  joint.operands = a.operands;
+  ASSERT_EQ(meaning(a, joint), meaning(b, joint)) << text;
+  ASSERT_EQ(a.operands.size(), b.operands.size());
+  for (std::size_t k = 0; k < a.operands.size(); ++k) {
+    ASSERT_EQ(a.operands[k].name, b.operands[k].name) << text;
+    ASSERT_EQ(a.operands[k].type, b.operands[k].type) << text;
+  }
+  for (std::size_t k = 0; k < a.results.size(); ++k) {
+    ASSERT_EQ(a.results[k].name, b.results[k].name) << text;
+    ASSERT_EQ(a.results[k].type, b.results[k].type) << text;
+  }
+  ASSERT_EQ(a.compute, b.compute) << text;
+}
+
 // Whatever text comes, the parser answers: with a verified program that prints and reads back, or with an error that
 // says where.
 void answer(const std::string& text) {
@@ -40,6 +84,7 @@ void answer(const std::string& text) {
   Result<Program> again = parse(printed);
   ASSERT_TRUE(again) << again.error().message << "\n" << printed;
   ASSERT_EQ(print(*again), printed) << text;
+  expect_same_meaning(*program, *again, text);
 }
 
 TEST(Fuzz, random_programs_print_parse_print) {
@@ -53,8 +98,8 @@ TEST(Fuzz, random_programs_print_parse_print) {
     ASSERT_TRUE(parsed) << parsed.error().message << "\n" << text;
     ASSERT_TRUE(verify(*parsed)) << text;
     ASSERT_EQ(print(*parsed), text);
-    ASSERT_EQ(parsed->operands.size(), program.operands.size());
-    ASSERT_EQ(parsed->compute, program.compute);
+    expect_same_meaning(program, *parsed, text);
+    if (HasFatalFailure()) return;
   }
 }
 

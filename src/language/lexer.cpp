@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "language/diagnostic.hpp"
+
 namespace trireme {
 namespace {
 
@@ -128,9 +130,11 @@ Token Lexer::symbol() {
     return make(TokenKind::Symbol, each.size());
   }
   unsigned char c = static_cast<unsigned char>(rest[0]);
+  std::size_t length = character_bytes(rest);
+  if (c >= 0x20 && c != 0x7F && length > 0)
+    return wrong(length, "unexpected character '" + std::string(rest.substr(0, length)) + "'");
   constexpr char digits[] = "0123456789ABCDEF";
-  if (c < 0x20 || c >= 0x7F) return wrong(1, std::string("unexpected byte 0x") + digits[c >> 4] + digits[c & 15]);
-  return wrong(1, std::string("unexpected character '") + rest[0] + "'");
+  return wrong(1, std::string("unexpected byte 0x") + digits[c >> 4] + digits[c & 15]);
 }
 
 }  // namespace trireme

@@ -40,11 +40,13 @@ std::vector<std::string_view> callable_names() {
   return names;
 }
 
-bool is_reserved(std::string_view name) {
+bool is_word(std::string_view name) {
   for (std::string_view word : {"i", "j", "n", "inf", "nan"})
     if (name == word) return true;
-  return callable_named(name).has_value();
+  return false;
 }
+
+bool is_reserved(std::string_view name) { return is_word(name) || callable_named(name).has_value(); }
 
 bool is_plain_name(std::string_view text) {
   if (text.empty() || text.size() > max_name_bytes || !is_letter(text[0])) return false;

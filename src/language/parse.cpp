@@ -73,7 +73,7 @@ NodeId Parser::right_side(const Token& target, const Name* meaning) {
   value(id, offset);
   if (result && takes_column_sum(spread))
     fail(offset, "several elements land on one entry of '" + std::string(target.text) +
-                     "': its right side must be colsum(…) as a whole");
+                     "': its right side must be colsum(e) as a whole");
   check_fits(id, spread, target.text, offset);
   return id;
 }
@@ -83,23 +83,25 @@ NodeId Parser::column_sum(const Token& target, const Name* meaning) {
   if (!meaning || meaning->kind != NameKind::Result) {
     fail(offset, "colsum stands only as the whole right side of a result");
   } else if (!takes_column_sum(program_.results[meaning->index].spread)) {
-    fail(offset, "'" + std::string(target.text) + "' is spread over all rows and takes no colsum; sum(…) sums a row");
+    fail(offset, "each row has its own entries in '" + std::string(target.text) +
+                     "', which takes no colsum; sum(e) sums a row");
   }
   Token name = token_;
   advance();
   NodeId id = call(name, *callable_named("colsum"));
-  if (!failed() && !at_line_end()) fail(token_.offset, "colsum(…) must be the whole right side");
+  if (!failed() && !at_line_end()) fail(token_.offset, "colsum(e) must be the whole right side");
   return id;
 }
 
 void Parser::check_fits(NodeId id, const Spread& spread, std::string_view name, std::size_t offset) {
   if (failed()) return;
-  auto check = [&](bool differs, const Axis& axis, const char* along) {
+  auto check = [&](bool differs, const Axis& axis, const char* along, const char* hint) {
     if (differs && !(axis.present && axis.plain()))
-      fail(offset, "this value differs from " + std::string(along) + ", and '" + std::string(name) + "' does not");
+      fail(offset,
+           "this value differs from " + std::string(along) + ", and '" + std::string(name) + "' does not" + hint);
   };
-  check(program_[id].by_column, spread.column, "column to column");
-  check(program_[id].by_row, spread.row, "row to row");
+  check(program_[id].by_column, spread.column, "column to column", "; sum, mean, amax and amin reduce a row");
+  check(program_[id].by_row, spread.row, "row to row", "");
 }
 
 void Parser::check_reads_before(NodeId id, std::size_t operand, std::size_t offset) {
@@ -127,10 +129,14 @@ void Parser::check_all_assigned() {
   for (const Output& each : program_.results) check(each.name);
 }
 
-void Parser::define(const Token& name, Name meaning) {
-  if (failed()) return;
+void Parser::check_length(const Token& name) {
   if (name.text.size() > max_name_bytes)
-    return fail(name.offset, "a name has at most " + std::to_string(max_name_bytes) + " characters");
+    fail(name.offset, "a name has at most " + std::to_string(max_name_bytes) + " characters");
+}
+
+void Parser::define(const Token& name, Name meaning) {
+  check_length(name);
+  if (failed()) return;
   if (is_reserved(name.text)) return fail(name.offset, "'" + std::string(name.text) + "' is reserved");
   auto [it, fresh] = names_.emplace(name.text, meaning);
   if (!fresh)

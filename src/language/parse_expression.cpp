@@ -109,6 +109,7 @@ NodeId Parser::name() {
   auto known = names_.find(name.text);
   if (known != names_.end()) {
     const Name& meaning = known->second;
+    if (token_.is("(")) fail(name.offset, "'" + std::string(name.text) + "' is not a function");
     switch (meaning.kind) {
       case NameKind::Constant: return add(Op::Constant, {}, static_cast<std::int64_t>(meaning.index));
       case NameKind::Operand: return add(Op::Operand, {}, static_cast<std::int64_t>(meaning.index));

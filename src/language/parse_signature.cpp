@@ -8,7 +8,12 @@
 namespace trireme {
 
 void Parser::signature() {
-  if (auto name = expect_name("the program's name")) program_.name = name->text;
+  if (auto name = expect_name("the program's name")) {
+    // Functions' names are free here, as programs are not called: gelu.row defines gelu with gelu.
+    if (is_word(name->text)) return fail(name->offset, "'" + std::string(name->text) + "' is reserved");
+    check_length(*name);
+    program_.name = name->text;
+  }
   std::size_t opened = token_.offset;
   if (!expect("(", "and the operands")) return;
   declare_ahead();
@@ -132,18 +137,19 @@ Spread Parser::spread() {
     row = ahead.next().text == "i";
   }
   if (row) spread.row = index("i");
-  if (!row || accept(",")) spread.column = index("j");
+  if (!row || accept(",")) spread.column = index(row ? "j" : "i or j");
+  if (!row && token_.is(",")) fail(token_.offset, "the row's index stands first: [i,j]");
   expect_close("]", opened);
   return spread;
 }
 
 // `i`, `i / a`, `i % b`, `(i / a) % b`; the parentheses may enclose any beginning of it.
-Axis Parser::index(std::string_view letter) {
+Axis Parser::index(std::string_view expected) {
   Axis axis{.present = true};
   std::size_t opened = token_.offset;
   bool open = accept("(");
-  if (token_.kind != TokenKind::Name || token_.text != letter) {
-    fail_here(letter == "i" ? "the index i" : "the index j");
+  if (token_.kind != TokenKind::Name || token_.text != expected.substr(expected.size() - 1)) {
+    fail_here("the index " + std::string(expected));
     return axis;
   }
   advance();

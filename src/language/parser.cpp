@@ -36,14 +36,18 @@ bool Parser::expect(std::string_view symbol, std::string_view why) {
   return false;
 }
 
+std::string Parser::to_close(std::size_t opened) const {
+  return "to close the '" + std::string(text_.substr(opened, 1)) + "' at " + to_string(place_of(text_, opened));
+}
+
 bool Parser::expect_close(std::string_view symbol, std::size_t opened) {
   if (accept(symbol)) return true;  // place_of() reads the whole text: only for an error
-  return expect(symbol, "to close " + to_string(place_of(text_, opened)));
+  return expect(symbol, to_close(opened));
 }
 
 bool Parser::expect_separator(std::size_t opened) {
   if (accept(",")) return true;
-  fail_here("',' or ')' to close " + to_string(place_of(text_, opened)));
+  fail_here("',' or ')' " + to_close(opened));
   return false;
 }
 

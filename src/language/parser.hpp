@@ -54,7 +54,7 @@ class Parser {
   std::optional<Type> type_after_colon(const Token& name);
   std::optional<Type> type();
   Spread spread();
-  Axis index(std::string_view letter);
+  Axis index(std::string_view expected);
   Divisor divisor();
 
   // parse.cpp: the lines
@@ -65,6 +65,7 @@ class Parser {
   void check_fits(NodeId value, const Spread& spread, std::string_view name, std::size_t offset);
   void check_reads_before(NodeId value, std::size_t operand, std::size_t offset);
   void check_all_assigned();
+  void check_length(const Token& name);
   void define(const Token& name, Name meaning);
 
   // parse_expression.cpp
@@ -88,6 +89,7 @@ class Parser {
   bool accept(std::string_view symbol);
   bool expect(std::string_view symbol, std::string_view why = {});
   bool expect_separator(std::size_t opened);  // between arguments
+  std::string to_close(std::size_t opened) const;
   bool expect_close(std::string_view symbol, std::size_t opened);
   std::optional<Token> expect_name(std::string_view what);
   bool at_line_end() const { return token_.kind == TokenKind::NewLine || token_.kind == TokenKind::End; }

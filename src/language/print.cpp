@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t line_width = 100;       // of an expression; beyond it parts get lines of their own
 constexpr std::size_t signature_width = 120;  // of a whole line
 constexpr int deepest_nesting = 24;           // far within the parser's limit, and about what a reader can follow
-constexpr int inline_default_nodes = 48;      // a longer default of an operand becomes a line
+constexpr int inline_default_nodes = 32;      // a longer default of an operand becomes a line
 constexpr std::size_t widest_made_up_name = 9;
 constexpr std::size_t widest_padding = 16;
 
