@@ -5,16 +5,13 @@ namespace trireme::x86 {
 
 using asmjit::ConstPoolScope;
 
-Vec Machine::new_vec(int bytes) {
-  if (bytes > 32) return cc_.newZmm();
-  if (bytes > 16) return cc_.newYmm();
-  return cc_.newXmm();
+Vec Machine::temporary_vec(int bytes) {
+  if (bytes > 32) return temporary(zmms_, [&] { return cc_.newZmm(); });
+  if (bytes > 16) return temporary(ymms_, [&] { return cc_.newYmm(); });
+  return temporary(xmms_, [&] { return cc_.newXmm(); });
 }
 
-Mask Machine::new_mask() {
-  if (avx512()) return cc_.newKq();
-  return new_lane();
-}
+void Machine::forget_temporaries() { xmms_.used = ymms_.used = zmms_.used = ks_.used = gps_.used = 0; }
 
 Mem Machine::all32(std::uint32_t bits, const Vec& like) {
   if (avx512()) {
@@ -61,15 +58,15 @@ void Machine::constant(const Vec& dst, double value) {
 void Machine::slot(const Vec& dst, const Mem& at) { op(Inst::kIdVbroadcastss, Inst::kIdVbroadcastsd, dst, at); }
 
 void Machine::from_index(const Vec& dst, const Gp& index) {
-  Vec one = cc_.newXmm();
+  Vec one = temporary_vec(16);
   cc_.vxorps(one, one, one);
   op(Inst::kIdVcvtsi2ss, Inst::kIdVcvtsi2sd, one, one, index.r64());
   op(Inst::kIdVbroadcastss, Inst::kIdVbroadcastsd, dst, one);
 }
 
 void Machine::column(const Vec& dst, const Gp& index, std::int32_t more) {
-  Vec integers = wide() ? new_raw32() : dst;
-  Gp first = cc_.newInt32();
+  Vec integers = wide() ? temporary_raw32() : dst;
+  Gp first = temporary_gp().r32();
   cc_.lea(first, asmjit::x86::ptr(index, more));
   if (avx512()) {
     cc_.vpbroadcastd(integers, first);
@@ -108,7 +105,7 @@ void Machine::shuffle_xor(const Vec& dst, const Vec& a, int distance) {
 
 void Machine::mask_below(const Mask& dst, const Gp& index, std::int32_t more, const Gp& end) {
   // How many lanes are below, cut to 0 .. lanes: bzhi looks at 8 bits only, a dword comparison at 32.
-  Gp count = new_gp(), bound = new_gp();
+  Gp count = temporary_gp(), bound = temporary_gp();
   cc_.mov(count, end);
   cc_.sub(count, index);
   if (more) cc_.sub(count, more);
@@ -123,7 +120,7 @@ void Machine::mask_below(const Mask& dst, const Gp& index, std::int32_t more, co
     cc_.bzhi(bound.r32(), bound.r32(), count.r32());
     cc_.kmovd(k(dst), bound.r32());
   } else {
-    Vec below = cc_.newXmm();
+    Vec below = temporary_vec(16);
     cc_.vmovq(below.xmm(), count);
     if (wide()) {
       cc_.vpbroadcastq(v(dst), below);
@@ -136,14 +133,14 @@ void Machine::mask_below(const Mask& dst, const Gp& index, std::int32_t more, co
 }
 
 Gp Machine::mask_bits(const Mask& mask) {
-  Gp bits = cc_.newInt32();
+  Gp bits = temporary_gp().r32();
   if (avx512()) cc_.kmovd(bits, k(mask));
   else op(Inst::kIdVmovmskps, Inst::kIdVmovmskpd, bits, v(mask));
   return bits;
 }
 
 Vec Machine::mask_of_dwords(const Vec& mask) {
-  Vec high = cc_.newXmm(), out = cc_.newXmm();
+  Vec high = temporary_vec(16), out = temporary_vec(16);
   cc_.vextractf128(high, mask, 1);
   cc_.vshufps(out, mask.xmm(), high, 0x88);
   return out;

@@ -24,11 +24,22 @@ class Machine {
  public:
   Machine(Compiler& compiler, Isa isa, Type compute) : cc_(compiler), isa_(isa), compute_(compute) {}
 
-  Isa isa() const { return isa_; }
   int lanes() const { return x86::lanes(isa_, compute_); }
-  Vec new_lane() { return new_vec(avx512() ? 64 : 32); }
-  Mask new_mask();
+  Vec new_lane() { return avx512() ? Vec(cc_.newZmm()) : Vec(cc_.newYmm()); }
+  Mask new_mask() { return avx512() ? Mask(cc_.newKq()) : Mask(cc_.newYmm()); }
   Gp new_gp() { return cc_.newInt64(); }
+  // A register until forget_temporaries(). All instructions share them: asmjit's time grows with the square of the
+  // number of registers.
+  Gp temporary_gp() {
+    return temporary(gps_, [&] { return new_gp(); });
+  }
+  void forget_temporaries();
+
+  // Index registers; `b` not valid: imm takes its place.
+  void index(Do code, const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
+  void pointer_add(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
+  Gp in_register(std::int64_t value);
+  asmjit::Operand index_operand(const Gp& b, std::int64_t imm);  // `b`, or an immediate where it fits one
 
   // Lane and mask values
   void constant(const Vec& dst, double value);
@@ -66,9 +77,28 @@ class Machine {
   bool wide() const { return compute_ == Type::F64; }
   std::uint64_t all_lanes() const { return (std::uint64_t{1} << lanes()) - 1; }
   int raw_bytes(Type type) const { return lanes() * static_cast<int>(bytes(type)); }
-  Vec new_vec(int bytes);  // 16 at least
-  Vec new_raw(Type type) { return new_vec(raw_bytes(type)); }
-  Vec new_raw32() { return new_vec(lanes() * 4); }
+  Vec temporary_vec(int bytes);  // 16 at least
+  Vec temporary_lane() { return temporary_vec(avx512() ? 64 : 32); }
+  Vec temporary_raw(Type type) { return temporary_vec(raw_bytes(type)); }
+  Vec temporary_raw32() { return temporary_vec(lanes() * 4); }
+  KReg temporary_k() {
+    return temporary(ks_, [&] { return cc_.newKq(); });
+  }
+  template <typename R>
+  struct Pool {
+    std::vector<R> registers;
+    std::size_t used = 0;
+  };
+  template <typename R, typename Make>
+  R temporary(Pool<R>& pool, Make make) {
+    if (pool.used == pool.registers.size()) pool.registers.push_back(make());
+    return pool.registers[pool.used++];
+  }
+
+  void two_operand(asmjit::InstId id, const Gp& dst, const Gp& a, const asmjit::Operand& b);
+  void multiply(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
+  void least(const Gp& dst, const Gp& a, const Gp& b);
+  void divide(bool quotient, const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
 
   // A constant in memory as an operand: broadcast by the instruction itself (AVX-512) or written out (AVX2).
   Mem all32(std::uint32_t bits, const Vec& like);
@@ -110,6 +140,9 @@ class Machine {
   Isa isa_;
   Type compute_;
   bool streamed_ = false;
+  Pool<Vec> xmms_, ymms_, zmms_;
+  Pool<KReg> ks_;
+  Pool<Gp> gps_;
   Mem partial_buffer_;
 };
 

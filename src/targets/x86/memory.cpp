@@ -24,7 +24,8 @@ Mem Machine::partial_buffer() {
 }
 
 void Machine::copy_elements(const Mem& to, const Mem& from, const Gp& bits, int element_bytes) {
-  Gp target = new_gp(), source = new_gp(), t = new_gp(), element = cc_.newInt32(), rest = cc_.newInt32();
+  Gp target = temporary_gp(), source = temporary_gp(), t = temporary_gp(), element = temporary_gp().r32(),
+     rest = temporary_gp().r32();
   Label next = cc_.newLabel(), done = cc_.newLabel();
   cc_.lea(target, to);
   cc_.lea(source, from);
@@ -72,7 +73,7 @@ void Machine::load_masked(const Vec& raw, const Mem& at, Type type, const Mask& 
 void Machine::load(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
   const bool f8 = type == Type::F8E4M3 || type == Type::F8E5M2;
   if (!mask.isValid() && !f8) return widen(dst, at, type);
-  Vec raw = type == compute_ ? dst : new_raw(type);
+  Vec raw = type == compute_ ? dst : temporary_raw(type);
   if (mask.isValid()) load_masked(raw, at, type, mask);
   else load_raw(raw, at, raw_bytes(type));
   if (type != compute_) widen(dst, raw, type);
@@ -81,7 +82,7 @@ void Machine::load(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
 void Machine::load_one(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
   constexpr asmjit::InstId broadcast[] = {Inst::kIdVpbroadcastb, Inst::kIdVpbroadcastw, Inst::kIdVbroadcastss,
                                           Inst::kIdVbroadcastsd};
-  Vec raw = type == compute_ ? dst : new_raw(type);
+  Vec raw = type == compute_ ? dst : temporary_raw(type);
   Label none = cc_.newLabel();
   if (mask.isValid()) {
     cc_.vxorps(dst, dst, dst);
@@ -124,7 +125,7 @@ void Machine::store_masked(const Mem& at, const Vec& raw, Type type, const Mask&
 
 void Machine::store_streaming(const Mem& at, const Vec& raw, int size) {
   streamed_ = true;
-  Gp address = new_gp();
+  Gp address = temporary_gp();
   Label ordinary = cc_.newLabel(), done = cc_.newLabel();
   cc_.lea(address, at);
   cc_.test(address.r8(), size - 1);

@@ -84,8 +84,8 @@ void Machine::min_max(Op operation, const Vec& dst, const Vec& a, const Vec& b) 
   const bool max = operation == Op::Max;
   if (avx512()) {
     // vrange orders zeros and drops NaNs; the sum of what is unordered brings them back.
-    const Vec out = dst == a || dst == b ? new_lane() : dst;
-    KReg nan = cc_.newKq();
+    const Vec out = dst == a || dst == b ? temporary_lane() : dst;
+    KReg nan = temporary_k();
     op(Inst::kIdVrangeps, Inst::kIdVrangepd, out, a, b, asmjit::Imm(max ? 0x5 : 0x4));
     op(Inst::kIdVcmpps, Inst::kIdVcmppd, nan, a, b, asmjit::Imm(unordered));
     cc_.k(nan);
@@ -94,7 +94,7 @@ void Machine::min_max(Op operation, const Vec& dst, const Vec& a, const Vec& b) 
     return;
   }
   // Of two zeros vmax returns the second: either order, then `and` for +0 (vmin: `or` for −0); all ones are a NaN.
-  Vec one = new_lane(), other = new_lane(), nan = new_lane();
+  Vec one = temporary_lane(), other = temporary_lane(), nan = temporary_lane();
   if (max) {
     op(Inst::kIdVmaxps, Inst::kIdVmaxpd, one, a, b);
     op(Inst::kIdVmaxps, Inst::kIdVmaxpd, other, b, a);
