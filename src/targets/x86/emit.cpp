@@ -153,8 +153,8 @@ class Walker {
   void min_max(const Instr& i) {
     const Vec dst = lane(i.dst), a = lane(i.a), b = lane(i.b);
     if (registers_.wrong()) return;
-    if (registers_.plain_constant(i.a)) return machine_.min_max_constant(i.op, dst, a, b);
-    if (registers_.plain_constant(i.b)) return machine_.min_max_constant(i.op, dst, b, a);
+    if (registers_.plain_constant(i.a)) return machine_.min_max_raw(i.op, dst, a, b);
+    if (registers_.plain_constant(i.b)) return machine_.min_max_raw(i.op, dst, b, a);
     machine_.min_max(i.op, dst, a, b);
   }
 
@@ -170,14 +170,14 @@ class Walker {
       case Op::Abs:
       case Op::Sqrt:
       case Op::Floor:
-      case Op::Round: return machine_.unary(i.op, lane(i.dst), lane(i.a));
+      case Op::Round: return machine_.arithmetic(i.op, lane(i.dst), lane(i.a), lane(i.a));
       case Op::Add:
       case Op::Sub:
       case Op::Mul:
       case Op::Div:
       case Op::BitsAdd:
       case Op::BitsAnd:
-      case Op::BitsOr: return machine_.binary(i.op, lane(i.dst), lane(i.a), lane(i.b));
+      case Op::BitsOr: return machine_.arithmetic(i.op, lane(i.dst), lane(i.a), lane(i.b));
       case Op::Fma: return fma(i);
       case Op::Min:
       case Op::Max: return min_max(i);
