@@ -113,6 +113,10 @@ constexpr bool is_row_reduction(Op op) { return op == Op::Sum || op == Op::Amax 
 constexpr bool is_condition(Op op) {
   return op == Op::Less || op == Op::LessEqual || op == Op::Equal || op == Op::And || op == Op::Or || op == Op::Not;
 }
+// Whether argument k of an operation is a condition; all others are values.
+constexpr bool takes_condition(Op op, int k) {
+  return op == Op::And || op == Op::Or || op == Op::Not || (op == Op::Select && k == 0);
+}
 
 struct Node {
   Op op;

@@ -71,13 +71,12 @@ NodeId Program::symbol(Op op, std::string_view name, std::span<const NodeId> arg
 }
 
 void Program::give_name(NodeId id, std::string name) {
-  if (!name_of(id)) names_.emplace_back(id, std::move(name));
+  if (name_index_.emplace(id, names_.size()).second) names_.emplace_back(id, std::move(name));
 }
 
 const std::string* Program::name_of(NodeId id) const {
-  for (const auto& [node, name] : names_)
-    if (node == id) return &name;
-  return nullptr;
+  auto it = name_index_.find(id);
+  return it == name_index_.end() ? nullptr : &names_[it->second].second;
 }
 
 std::optional<std::size_t> Program::find_operand(std::string_view wanted) const {

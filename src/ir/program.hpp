@@ -42,6 +42,9 @@ struct Spread {
   bool plain() const { return row.plain() && column.plain(); }
 };
 
+// Results spread so take `colsum(e)` as their whole value: several elements land on one entry.
+constexpr bool takes_column_sum(const Spread& spread) { return !spread.row.present || !spread.plain(); }
+
 struct Operand {
   std::string name;
   bool constant = false;          // no brackets: given when the plan is made, not read from memory
@@ -87,6 +90,7 @@ class Program {
   std::vector<Node> nodes_;
   std::unordered_multimap<std::size_t, NodeId> by_hash_;
   std::vector<std::pair<NodeId, std::string>> names_;
+  std::unordered_map<NodeId, std::size_t> name_index_;  // where in names_
 };
 
 // True for the nodes that results (and the defaults and divisors of operands and results) reach.

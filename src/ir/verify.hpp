@@ -5,8 +5,15 @@
 namespace trireme {
 
 // Arguments stand before users and have the right number and kind (value or condition); results are spread no narrower
-// than their values; colsum stands only as a result's whole value; names are unique; divisors are constant expressions;
-// a bound program has types everywhere and no symbols left.
+// than their values; colsum stands only as a result's whole value; names are unique; divisors are constant
+// expressions; a bound program has types everywhere and no symbols left.
 Status verify(const Program& program);
+
+// Known when the plan is made: + - * / and unary - over Number, Constant and ColumnCount; what `rotate` turns by. A
+// divisor of an index is a quotient only, its numbers positive integers. Both are short, so that printing them as
+// trees and walking them costs little.
+inline constexpr int max_constant_expression_nodes = 64;
+bool is_constant_expression(const Program& program, NodeId id);
+bool is_divisor(const Program& program, NodeId id);
 
 }  // namespace trireme

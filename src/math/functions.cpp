@@ -1,23 +1,26 @@
 #include "math/functions.hpp"
 
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "math/records.hpp"
+
 namespace trireme {
-namespace {
 
-const Function table[] = {
-    {"rsqrt", 1, "1 / sqrt(x)",  //
-     [](Type, std::span<const Expr> x) { return 1.0 / sqrt(x[0]); },
-     [](std::span<const Expr>, Expr y, int) { return -0.5 * (y * y * y); }},
-    {"square", 1, "x * x",  //
-     [](Type, std::span<const Expr> x) { return x[0] * x[0]; },
-     [](std::span<const Expr> x, Expr, int) { return 2.0 * x[0]; }},
-};
-
-}  // namespace
-
-std::span<const Function> functions() { return table; }
+std::span<const Function> functions() {
+  static const Function table[] = {
+      records::exp(),       records::log(),        records::expm1(), records::log1p(),    records::tanh(),
+      records::sigmoid(),   records::erf(),        records::rsqrt(), records::silu(),     records::gelu(),
+      records::gelu_tanh(), records::gelu_slope(), records::relu(),  records::softplus(), records::square(),
+      records::sign(),      records::clamp(),
+  };
+  return table;
+}
 
 std::optional<std::size_t> function_named(std::string_view name) {
-  for (std::size_t k = 0; k < std::size(table); ++k)
+  std::span<const Function> table = functions();
+  for (std::size_t k = 0; k < table.size(); ++k)
     if (table[k].name == name) return k;
   return std::nullopt;
 }
@@ -29,6 +32,50 @@ Expr call(std::string_view name, std::initializer_list<Expr> args) {
   Program* program = args.begin()->program;
   return {program, program->add(Op::Call, std::span<const NodeId>(ids, count),
                                 static_cast<std::int64_t>(*function_named(name)))};
+}
+
+int instruction_count(const Program& program, NodeId root) {
+  std::vector<bool> reached(program.size());
+  reached[root] = true;
+  int count = 0;
+  for (NodeId id = root + 1; id-- > 0;) {
+    if (!reached[id]) continue;
+    const Node& node = program[id];
+    for (NodeId arg : node) reached[arg] = true;
+    if (node.arity == 0) continue;
+    if (node.op == Op::Div) count += as_number(program, node.args[0]) == 1.0 ? 7 : 9;
+    else if (node.op == Op::Sqrt) count += 8;
+    else count += 1;
+  }
+  return count;
+}
+
+namespace {
+
+std::string in_unit(ErrorUnit unit, double error) {
+  if (error == 0) return "exact";
+  char text[40];
+  switch (unit) {
+    case ErrorUnit::Ulp: std::snprintf(text, sizeof text, "%.3g ulp", error); break;
+    case ErrorUnit::Argument: std::snprintf(text, sizeof text, "2^%.4g \\|x\\|", std::log2(error)); break;
+    case ErrorUnit::One: std::snprintf(text, sizeof text, "2^%.4g", std::log2(error)); break;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string function_table_markdown() {
+  std::string out =
+      "| function | formula | domain | f32 bound | f32 largest | f64 bound | f64 largest | instructions f32 / f64 |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  for (const Function& each : functions()) {
+    out += "| `" + std::string(each.name) + "` | " + std::string(each.formula) + " | " + std::string(each.domain);
+    for (const Accuracy& accuracy : {each.f32, each.f64})
+      out += " | " + in_unit(each.unit, accuracy.bound) + " | " + in_unit(each.unit, accuracy.measured);
+    out += " | " + std::to_string(each.cost_f32) + " / " + std::to_string(each.cost_f64) + " |\n";
+  }
+  return out;
 }
 
 }  // namespace trireme

@@ -2,22 +2,53 @@
 #pragma once
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "ir/build.hpp"
 
 namespace trireme {
 
+// What an error is measured in. Results below 2^-125 (f64: 2^-1021) are judged absolutely, by that number itself.
+enum class ErrorUnit : std::uint8_t {
+  Ulp,       // of the exact result, in the compute type
+  Argument,  // |x|
+  One,       // absolute
+};
+
+struct Accuracy {
+  double bound;     // what the contract promises
+  double measured;  // the largest error seen: f32 over every input (LONG=1), f64 over samples
+};
+
+// The function in more precision than the compute type: double for f32, long double for f64.
+// One generic lambda over `const auto* x` gives both.
+struct Oracle {
+  double (*f32)(const double* x);
+  long double (*f64)(const long double* x);
+  template <typename Formula>
+  constexpr Oracle(Formula formula) : f32(formula), f64(formula) {}
+};
+
 struct Function {
   std::string_view name;
   int arity;
   std::string_view formula;  // for docs
 
-  // The value as a fixed sequence of primitives (or of other functions) in the compute type: what every target runs.
+  // The value as a fixed sequence of primitives in the compute type: what every target runs.
   Expr (*expand)(Type compute, std::span<const Expr> args);
 
   // The derivative with respect to args[k], given the function's own value; no_node where there is none (conditions).
   Expr (*derivative)(std::span<const Expr> args, Expr value, int k);
+
+  Oracle oracle;
+  std::string_view domain;  // where it is a number, and its limits
+  ErrorUnit unit;
+  Accuracy f32, f64;
+  int cost_f32, cost_f64;  // instruction_count() of the expansion
+
+  const Accuracy& accuracy(Type compute) const { return compute == Type::F64 ? f64 : f32; }
+  int cost(Type compute) const { return compute == Type::F64 ? cost_f64 : cost_f32; }
 };
 
 std::span<const Function> functions();
@@ -25,5 +56,12 @@ std::optional<std::size_t> function_named(std::string_view name);
 
 // A call of a function in a graph: `call("rsqrt", {x})`.
 Expr call(std::string_view name, std::initializer_list<Expr> args);
+
+// Instructions of PTX that the nodes below `root` take: one a primitive, 9 for a division, 7 for 1/x, 8 for a root
+// (their correctly rounded forms); a selection is its comparison and itself.
+int instruction_count(const Program& program, NodeId root);
+
+// Name, formula, domain, bounds, largest errors and counts of every function, as a table of docs/language.md.
+std::string function_table_markdown();
 
 }  // namespace trireme

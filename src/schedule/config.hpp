@@ -18,6 +18,7 @@ struct Config {
   int unroll = 16;           // vectors of a stripe unrolled in a loop, a power of two
   int ring = 0;              // rows under way in scratch by asynchronous copies; 0: none
   bool reload = false;       // unrolled stripes: later sweeps load again instead of keeping registers
+  bool hoist = false;        // unrolled stripes: values per column are loaded once, before the first row
   bool streaming = false;    // element results bypass the caches
 };
 
@@ -33,7 +34,7 @@ struct Machine {
 
 struct Facts {
   std::int64_t rows = 0, columns = 0;
-  std::int64_t alignment = 1;  // the largest power of two (elements) that divides columns and all strides and pointers
+  std::int64_t alignment = 1;  // elements that may be read at once: a power of two that divides the columns
 };
 
 Config choose_config(const Program& program, const Machine& machine, const Facts& facts);

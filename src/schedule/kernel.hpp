@@ -59,6 +59,7 @@ enum class Do : std::uint8_t {
   IndexShiftRight, // dst = a >> imm, a >= 0
   IndexDivide,     // dst = a / b, a >= 0, b > 0
   IndexRemainder,  // dst = a % b, a >= 0, b > 0
+  IndexLoad,       // dst = the i32 at a + b * 4 + imm in global memory (a Pointer, b optional), where the mask c lets it
   // Pointer registers
   PointerSlot,     // dst = args[imm]
   PointerAdd,      // dst = a + b * imm (b: Index; imm: bytes)
@@ -77,7 +78,7 @@ enum class Do : std::uint8_t {
   LaneMove,       // dst = a
   Primitive,      // dst = op(a, b, c); imm: a shift, type: RoundTo's; conditions are Mask registers
   ShuffleXor,     // dst = a of the lane whose number is this one's ^ imm (within the group)
-  LaneBit,        // dst mask = (lane & imm) != 0
+  LaneBit,        // dst mask = (lane & imm) != 0                             (thread machines)
   MaskBelow,      // dst mask = a + imm (+ lane on simd machines) < b
   // Order
   Barrier,      // all threads of the team's block meet; scratch written before is seen after
@@ -113,8 +114,10 @@ struct Slot {
     Columns,          // n
     OperandPointer,   // index: the operand
     OperandStride,    // elements from row to row
+    OperandColumnStride,  // elements from column to column, where that is not 1
     ResultPointer,    // index: the result
     ResultStride,
+    ResultColumnStride,
     Constant,         // index: the operand; bits of the compute type
     RowBlock,         // rows a team takes one after the other; the contract's row_block where there are column sums
     Blocks,           // row blocks in all
@@ -161,6 +164,10 @@ struct Kernels {
   std::vector<int> column_results;  // results that are column sums, in order of their partials
 };
 
+// A listing: launch, slots, then one instruction a line. f: Lane registers, m: Mask, x: Index, p: Pointer.
 std::string print(const Kernel& kernel);
+
+// One line of it; of While and If their head. The kernel says which machine is meant.
+std::string print(const Instr& instr, const Kernel& kernel);
 
 }  // namespace trireme

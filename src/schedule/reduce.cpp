@@ -20,6 +20,7 @@ Reg RowLowering::combine(Op op, Reg a, Reg b) {
 
 // Combines lanes whose numbers differ by `from`, then by the next power of two towards `to`; every lane gets the result.
 Reg RowLowering::butterfly(Op op, Reg value, int from, int to) {
+  if (config_.lanes == 1) return value;
   for (int m = from;; m = from > to ? m / 2 : m * 2) {
     value = combine(op, value, b_.shuffle_xor(value, m));
     if (m == to) return value;
@@ -52,6 +53,22 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
          std::none_of(stripes.begin() + stripes.size() / 2, stripes.end(), [](const auto& s) { return bool(s); }))
     stripes.resize(stripes.size() / 2);
   Values values;
+  if (op != Op::Sum) {  // the order of a maximum changes nothing: the fewest shuffles
+    std::optional<Reg> all;
+    for (const auto& stripe : stripes)
+      if (stripe)
+        for (Reg value : *stripe) all = all ? combine(op, *all, value) : value;
+    return butterfly(op, all ? *all : b_.number(identity(op)), config_.lanes / 2, 1);
+  }
+  if (config_.simd) {  // shuffles are cheap, and one value a lane leaves nothing to exchange
+    for (const auto& stripe : stripes)
+      values.push_back(stripe ? butterfly(op, (*stripe)[0], config_.lanes / 2, 1) : b_.number(identity(op)));
+    while (values.size() > 1) {
+      for (std::size_t k = 0; k < values.size() / 2; ++k) values[k] = combine(op, values[2 * k], values[2 * k + 1]);
+      values.resize(values.size() / 2);
+    }
+    return values[0];
+  }
   for (const auto& stripe : stripes)
     for (int e = 0; e < config_.vector; ++e) values.push_back(stripe ? (*stripe)[e] : b_.number(identity(op)));
 
@@ -74,21 +91,19 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
     }
     values = std::move(kept);
   }
+  std::vector<bool> in_registers(bits);
+  for (int bit = 0; bit < bits; ++bit) in_registers[bit] = !lane_of_bit[bit];
   auto reduce_bit = [&](int bit) {
     if (int m = lane_of_bit[bit]) {
       for (Reg& value : values) value = combine(op, value, b_.shuffle_xor(value, m));
       return;
     }
-    // Bits still in registers: this one is bit `bit` of the number among those left.
-    std::size_t step = std::size_t{1} << bit;
+    in_registers[bit] = false;
+    std::size_t step = std::size_t{1} << std::count(in_registers.begin(), in_registers.begin() + bit, true);
     Values sums;
     for (std::size_t k = 0; k < values.size(); ++k)
       if (!(k & step)) sums.push_back(combine(op, values[k], values[k + step]));
     values = std::move(sums);
-    for (int other = bit + 1; other < bits; ++other) {
-      // The numbers close up: what stood above moves down one place, so remaining register bits keep their order.
-      if (!lane_of_bit[other]) lane_of_bit[other] = 0;
-    }
   };
   for (int bit = element_bits - 1; bit >= 0; --bit) reduce_bit(bit);
   for (int bit = element_bits; bit < bits; ++bit) reduce_bit(bit);
@@ -97,19 +112,20 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
 
 // Unrolled rows of several groups: one number a group through scratch, one barrier, then every group finishes the tree
 // by itself.
-Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op, Reg partial) {
-  int groups = config_.groups;
-  if (groups == 1) return partial;
-  Type type = *program_.compute;
-  std::int64_t at = sums_at_[k] + static_cast<std::int64_t>(which) * groups * value_bytes();
-  (void)partial;
-  int count = std::bit_ceil(static_cast<unsigned>(groups));
-  Reg mask = count == config_.lanes && groups == count ? Reg{} : b_.below(lane_, 0, b_.index(groups));
+void RowLowering::publish(std::size_t k, std::size_t which, Reg partial) {
+  b_.emit({.code = Do::StoreOne, .type = *program_.compute, .space = Space::Scratch, .a = parity_, .b = group_,
+           .c = b_.below(lane_, 0, one_index_), .imm = sums_of(k, which), .values = {partial}});
+}
+
+Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
+  int count = std::bit_ceil(static_cast<unsigned>(config_.groups));
+  Reg mask = config_.groups == config_.lanes ? Reg{} : b_.below(lane_, 0, b_.index(config_.groups));
   Reg value = b_.fresh(Bank::Lane);
-  b_.emit({.code = Do::Load, .type = type, .space = Space::Scratch, .a = parity_, .b = lane_, .c = mask, .imm = at,
-           .values = {value}});
+  b_.emit({.code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .a = parity_, .b = lane_, .c = mask,
+           .imm = sums_of(k, which), .values = {value}});
   if (mask) value = b_.primitive(Op::Select, {mask, value, b_.number(identity(op))});
-  return butterfly(op, value, 1, count / 2);
+  // Lanes beyond `count` hold identities and would stay without the total: all lanes take part.
+  return butterfly(op, value, 1, std::max(count, config_.lanes) / 2);
 }
 
 void RowLowering::store_stripe(std::size_t, std::size_t which, Reg total, Reg stripe) {
@@ -186,7 +202,7 @@ Reg RowLowering::across_stripes(std::size_t, std::size_t which, Op op) {
     count = groups;
   }
   Reg loaded = load_lanes(lane_, count);
-  return count == 1 ? butterfly(op, loaded, 1, config_.lanes / 2) : butterfly(op, loaded, 1, config_.lanes / 2);
+  return butterfly(op, loaded, 1, config_.lanes / 2);
 }
 
 }  // namespace trireme

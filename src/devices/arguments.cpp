@@ -1,0 +1,106 @@
+#include "devices/arguments.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "ir/contract.hpp"
+
+namespace trireme {
+
+Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns) {
+  bool sums = !kernels.column_results.empty();
+  return cut_rows(kernels, rows, columns, sums ? contract::row_block(rows, columns) : 1);
+}
+
+Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t row_block) {
+  Blocks blocks;
+  bool sums = !kernels.column_results.empty();
+  blocks.row_block = row_block;
+  blocks.count = (rows + blocks.row_block - 1) / blocks.row_block;
+  if (!sums) return blocks;
+  blocks.partial_stride = (columns + 63) / 64 * 64;
+  blocks.workspace_bytes = static_cast<std::int64_t>(kernels.column_results.size()) * blocks.count *
+                           blocks.partial_stride * static_cast<std::int64_t>(bytes(kernels.rows.compute));
+  return blocks;
+}
+
+std::int64_t rows_of_a_call(const Blocks& blocks, std::int64_t rows, std::int64_t wanted) {
+  if (wanted <= 0) return std::max<std::int64_t>(rows, 1);
+  return (wanted + blocks.row_block - 1) / blocks.row_block * blocks.row_block;
+}
+
+std::vector<std::uint64_t> fill_slots(const Kernels& kernels, const Program& program, const Problem2d& problem,
+                                      const Blocks& blocks, const Memory& memory) {
+  std::vector<std::uint64_t> args;
+  auto address = [](const void* data) { return reinterpret_cast<std::uint64_t>(data); };
+  for (const Slot& slot : kernels.rows.slots) {
+    std::int64_t value = 0;
+    switch (slot.kind) {
+      case Slot::Kind::Columns: value = problem.columns; break;
+      case Slot::Kind::OperandPointer: args.push_back(address(problem.operands[slot.index].data)); continue;
+      case Slot::Kind::OperandStride: value = problem.operands[slot.index].row_stride; break;
+      case Slot::Kind::ResultPointer: args.push_back(address(problem.results[slot.index].data)); continue;
+      case Slot::Kind::ResultStride: value = problem.results[slot.index].row_stride; break;
+      case Slot::Kind::Constant: {
+        double constant = problem.constants[slot.index];
+        args.push_back(*program.compute == Type::F32 ? std::bit_cast<std::uint32_t>(static_cast<float>(constant))
+                                                     : std::bit_cast<std::uint64_t>(constant));
+        continue;
+      }
+      case Slot::Kind::RowBlock: value = blocks.row_block; break;
+      case Slot::Kind::Blocks: value = blocks.count; break;
+      case Slot::Kind::Partials: args.push_back(memory.partials); continue;
+      case Slot::Kind::PartialStride: value = blocks.partial_stride; break;
+      case Slot::Kind::Scratch: args.push_back(memory.scratch); continue;
+    }
+    args.push_back(static_cast<std::uint64_t>(value));
+  }
+  return args;
+}
+
+std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t columns) {
+  std::int64_t most = 0;
+  auto of = [&](const Kernel& kernel) {
+    return kernel.scratch_bytes + kernel.scratch_bytes_per_stripe * contract::stripes(columns);
+  };
+  most = of(kernels.rows);
+  for (const Kernel& kernel : kernels.columns) most = std::max(most, of(kernel));
+  return most;
+}
+
+namespace {
+
+template <typename Each>
+void each_array(const Program& program, const Problem2d& problem, Each&& each) {
+  for (std::size_t k = 0; k < program.operands.size(); ++k)
+    if (!program.operands[k].constant) each(program.operands[k].name, program.operands[k].spread, problem.operands[k]);
+  for (std::size_t k = 0; k < program.results.size(); ++k)
+    each(program.results[k].name, program.results[k].spread, problem.results[k]);
+}
+
+}  // namespace
+
+Facts facts_of(const Program& program, const Problem2d& problem) {
+  constexpr std::uint64_t widest_access = 16;  // bytes
+  std::uint64_t alignment = std::uint64_t{1} << std::countr_zero(static_cast<std::uint64_t>(problem.columns) | 16);
+  each_array(program, problem, [&](const std::string&, const Spread& spread, const Array& array) {
+    if (!spread.column.present) return;
+    std::uint64_t size = bytes(array.type);
+    std::uint64_t places = reinterpret_cast<std::uint64_t>(array.data) | widest_access;
+    if (spread.row.present) places |= static_cast<std::uint64_t>(array.row_stride) * size;
+    std::uint64_t aligned = std::uint64_t{1} << std::countr_zero(places);
+    if (aligned < widest_access) alignment = std::min(alignment, std::max<std::uint64_t>(1, aligned / size));
+  });
+  return {.rows = problem.rows, .columns = problem.columns, .alignment = static_cast<std::int64_t>(alignment)};
+}
+
+Status check_layout(const Program& program, const Problem2d& problem) {
+  Status status = Done{};
+  each_array(program, problem, [&](const std::string& name, const Spread& spread, const Array& array) {
+    if (spread.column.present && array.column_stride != 1 && problem.columns > 1)
+      status = Error{Code::Unsupported, name + ": columns that do not lie side by side are not compiled yet"};
+  });
+  return status;
+}
+
+}  // namespace trireme

@@ -1,0 +1,41 @@
+// Fills the slots of a kernel's `args`, and cuts its rows into blocks: shared by all devices.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "devices/device.hpp"
+#include "schedule/kernel.hpp"
+
+namespace trireme {
+
+// How the rows of a problem are cut, and the workspace that asks for.
+struct Blocks {
+  std::int64_t row_block = 1;  // the contract's, where there are column sums
+  std::int64_t count = 0;
+  std::int64_t partial_stride = 0;  // values from one partial row to the next
+  std::int64_t workspace_bytes = 0;
+};
+Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns);
+Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t row_block);
+
+// Rows first .. last of one call of `rows`: whole row blocks, at most `wanted` rows where that is not 0.
+std::int64_t rows_of_a_call(const Blocks& blocks, std::int64_t rows, std::int64_t wanted);
+
+struct Memory {
+  std::uint64_t partials = 0;  // address of the workspace
+  std::uint64_t scratch = 0;   // simd machines: address of this thread's own memory
+};
+std::vector<std::uint64_t> fill_slots(const Kernels& kernels, const Program& program, const Problem2d& problem,
+                                      const Blocks& blocks, const Memory& memory);
+
+// Scratch a simd kernel needs for rows of so many columns.
+std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t columns);
+
+// What the heuristics may rely on: the shape, and the largest power of two of elements that divides the columns, the
+// strides and the addresses of all arrays.
+Facts facts_of(const Program& program, const Problem2d& problem);
+
+// What kernels cannot do yet is refused here, with a reason.
+Status check_layout(const Program& program, const Problem2d& problem);
+
+}  // namespace trireme

@@ -1,0 +1,37 @@
+// Machine code made callable: written first, then made executable; never both at once.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "trireme/result.hpp"
+
+namespace trireme::cpu {
+
+class CodeMemory {
+ public:
+  // Copies position-independent code whose entry is its first byte. Driver error where the system forbids it.
+  static Result<CodeMemory> create(std::span<const std::uint8_t> code);
+
+  CodeMemory(CodeMemory&& other) noexcept
+      : address_(std::exchange(other.address_, nullptr)), mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
+  CodeMemory& operator=(CodeMemory&& other) noexcept {
+    std::swap(address_, other.address_);
+    std::swap(mapped_bytes_, other.mapped_bytes_);
+    return *this;
+  }
+  ~CodeMemory();
+
+  template <typename Function>
+  Function* entry() const {
+    return reinterpret_cast<Function*>(address_);
+  }
+
+ private:
+  CodeMemory(void* address, std::size_t mapped_bytes) : address_(address), mapped_bytes_(mapped_bytes) {}
+  void* address_;
+  std::size_t mapped_bytes_;
+};
+
+}  // namespace trireme::cpu

@@ -1,0 +1,102 @@
+// What the processor and the system allow: detection from raw values, executable memory given and refused.
+#include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "devices/cpu/code_memory.hpp"
+#include "devices/cpu/isa.hpp"
+
+namespace trireme::cpu {
+namespace {
+
+using x86::Isa;
+
+constexpr std::uint32_t avx2_leaf1 = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;  // FMA OSXSAVE AVX F16C
+constexpr std::uint32_t avx2_leaf7 = 1u << 5 | 1u << 8;                          // AVX2 BMI2
+constexpr std::uint32_t avx512_leaf7 = avx2_leaf7 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
+
+TEST(Isa, fault_27_EachMissingFeatureIsNamed) {
+  const CpuId all = {avx2_leaf1, avx512_leaf7, 0xE7};
+  EXPECT_EQ(why_not(Isa::Avx2, all), "");
+  EXPECT_EQ(why_not(Isa::Avx512, all), "");
+  EXPECT_EQ(why_not(Isa::Avx2, {}), "the processor has no FMA");
+  EXPECT_EQ(why_not(Isa::Avx2, {avx2_leaf1, 1u << 8, 7}), "the processor has no AVX2");
+  EXPECT_EQ(why_not(Isa::Avx2, {avx2_leaf1, 1u << 5, 7}), "the processor has no BMI2");
+  EXPECT_EQ(why_not(Isa::Avx2, {avx2_leaf1 & ~(1u << 29), avx2_leaf7, 7}), "the processor has no F16C");
+  EXPECT_EQ(why_not(Isa::Avx512, {avx2_leaf1, avx2_leaf7, 7}), "the processor has no AVX512F");
+  EXPECT_EQ(why_not(Isa::Avx512, {avx2_leaf1, avx512_leaf7 & ~(1u << 31), 0xE7}), "the processor has no AVX512VL");
+}
+
+TEST(Isa, fault_27_RegistersTheSystemDoesNotSave) {
+  EXPECT_EQ(why_not(Isa::Avx2, {avx2_leaf1, avx512_leaf7, 0x7}), "");
+  EXPECT_EQ(why_not(Isa::Avx512, {avx2_leaf1, avx512_leaf7, 0x7}),
+            "the operating system does not save AVX-512 registers (XCR0)");
+  EXPECT_EQ(why_not(Isa::Avx512, {avx2_leaf1, avx512_leaf7, 0x67}),  // zmm16–31 missing
+            "the operating system does not save AVX-512 registers (XCR0)");
+  EXPECT_EQ(why_not(Isa::Avx2, {avx2_leaf1, avx512_leaf7, 0x3}),
+            "the operating system does not save AVX registers (XCR0)");
+}
+
+TEST(Isa, ThisMachineAgreesWithTheCompiler) {
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  EXPECT_EQ(why_not(Isa::Avx2, read_cpuid()).empty(), avx2);
+  EXPECT_EQ(why_not(Isa::Avx512, read_cpuid()).empty(), avx512);
+}
+
+const std::vector<std::uint8_t> returns_42 = {0xB8, 42, 0, 0, 0, 0xC3};  // mov eax, 42; ret
+
+TEST(CodeMemory, RunsAndIsNeverWritable) {
+  Result<CodeMemory> made = CodeMemory::create(returns_42);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->entry<int()>()(), 42);
+  CodeMemory moved = std::move(*made);
+  EXPECT_EQ(moved.entry<int()>()(), 42);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) EXPECT_EQ(line.find(" rwxp"), std::string::npos) << line;
+}
+
+// In a child whose system calls refuse mprotect with PROT_EXEC, as SELinux and MemoryDenyWriteExecute do.
+TEST(CodeMemory, fault_27_DeniedMemoryIsAClearError) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    sock_fprog program = {static_cast<unsigned short>(std::size(filter)), filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+      _exit(2);
+    Result<CodeMemory> made = CodeMemory::create(returns_42);
+    _exit(!made && made.error().code == Code::Driver &&
+                  made.error().message.find("Permission denied") != std::string::npos
+              ? 0
+              : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "seccomp is not allowed here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace trireme::cpu

@@ -1,0 +1,22 @@
+// Which instruction sets this machine runs: the processor must have them and the system must save their registers.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "targets/x86/emit.hpp"
+
+namespace trireme::cpu {
+
+// What CPUID and XGETBV say, raw.
+struct CpuId {
+  std::uint32_t leaf1_ecx = 0;
+  std::uint32_t leaf7_ebx = 0;
+  std::uint64_t xcr0 = 0;  // 0 where the system has not enabled XSAVE
+};
+
+CpuId read_cpuid();
+
+// Empty if kernels of this instruction set run; else why they do not.
+std::string why_not(x86::Isa isa, const CpuId& cpuid);
+
+}  // namespace trireme::cpu

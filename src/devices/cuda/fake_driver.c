@@ -1,0 +1,135 @@
+// A libcuda without a GPU: device memory is the host's, contexts are a stack per thread, a launch writes what it was
+// asked for into its first parameter. driver_test.cpp compiles it as it needs:
+//   -DVERSION=12080 -DDEVICES=2 -DINIT=0 (the code that cuInit returns)
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef VERSION
+#define VERSION 12080
+#endif
+#ifndef DEVICES
+#define DEVICES 2
+#endif
+#ifndef INIT
+#define INIT 0
+#endif
+
+static _Thread_local void* stack[16];
+static _Thread_local int depth;
+static int live;  // handles and memory not yet released
+static char object;
+
+int fake_live(void) { return live; }
+int fake_depth(void) { return depth; }
+
+int cuDriverGetVersion(int* version) { return *version = VERSION, 0; }
+#ifndef ONLY_VERSION
+int cuInit(unsigned flags) { return (void)flags, INIT; }
+int cuGetErrorName(int code, const char** name) {
+  switch (code) {
+    case 2: return *name = "CUDA_ERROR_OUT_OF_MEMORY", 0;
+    case 3: return *name = "CUDA_ERROR_NOT_INITIALIZED", 0;
+    case 100: return *name = "CUDA_ERROR_NO_DEVICE", 0;
+    case 201: return *name = "CUDA_ERROR_INVALID_CONTEXT", 0;
+    case 218: return *name = "CUDA_ERROR_INVALID_PTX", 0;
+    case 222: return *name = "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", 0;
+    case 500: return *name = "CUDA_ERROR_NOT_FOUND", 0;
+  }
+  return 1;
+}
+int cuGetErrorString(int code, const char** text) {
+  const char* name;
+  if (cuGetErrorName(code, &name)) return 1;
+  return *text = "what it means", 0;
+}
+int cuDeviceGetCount(int* count) { return *count = DEVICES, 0; }
+int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
+int cuDeviceGetName(char* name, int size, int device) { return (void)device, strncpy(name, "Fake GPU", size), 0; }
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  return (void)device, *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute, 0;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int device) { return (void)device, *bytes = (size_t)1 << 36, 0; }
+int cuDevicePrimaryCtxRetain(void** context, int device) { return *context = &object + device + 1, 0; }
+int cuCtxGetCurrent(void** context) { return *context = depth ? stack[depth - 1] : 0, 0; }
+int cuCtxPushCurrent_v2(void* context) { return stack[depth++] = context, 0; }
+int cuCtxPopCurrent_v2(void** context) { return *context = stack[--depth], 0; }
+int cuCtxSynchronize(void) { return depth ? 0 : 201; }
+
+int cuModuleLoadDataEx(void** module, const char* text, unsigned count, int* options, void** values) {
+  if (!depth) return 201;
+  if (strstr(text, "too new")) return 222;
+  if (strstr(text, "bad")) {
+    for (unsigned i = 0; i < count; ++i)
+      if (options[i] == 5) strcpy(values[i], "ptxas application ptx input, line 7; fatal   : Parsing error\n");
+    return 218;
+  }
+  return ++live, *module = &object, 0;
+}
+int cuModuleUnload(void* module) { return (void)module, --live, 0; }
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  return (void)module, *function = &object, strcmp(name, "missing") ? 0 : 500;
+}
+int cuFuncGetAttribute(int* value, int attribute, void* function) {
+  return (void)function, *value = 100 + attribute, 0;
+}
+int cuFuncSetAttribute(void* function, int attribute, int value) {
+  return (void)function, (attribute == 8 || attribute == 14) && value ? 0 : 1;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads, size_t shared) {
+  return (void)function, (void)shared, *blocks = 2048 / threads, 0;
+}
+
+struct attribute {
+  int id;
+  char pad[4];
+  unsigned value[16];
+};
+struct config {
+  unsigned numbers[7];
+  void* stream;
+  struct attribute* attributes;
+  unsigned count;
+};
+int cuLaunchKernelEx(const struct config* config, void* function, void** params, void** extra) {
+  if (!depth || !function || extra) return 201;
+  unsigned* seen = *(unsigned**)params[0];  // grid, block, shared bytes; cluster; overlap
+  memcpy(seen, config->numbers, sizeof config->numbers);
+  for (unsigned i = 0; i < config->count; ++i) {
+    if (config->attributes[i].id == 4) memcpy(seen + 7, config->attributes[i].value, 12);
+    if (config->attributes[i].id == 6) seen[10] = config->attributes[i].value[0];
+  }
+  return 0;
+}
+
+int cuMemAlloc_v2(uint64_t* memory, size_t bytes) {
+  if (!depth) return 201;
+  if (bytes >> 40) return 2;
+  return ++live, *memory = (uint64_t)malloc(bytes), 0;
+}
+int cuMemFree_v2(uint64_t memory) { return --live, free((void*)memory), 0; }
+int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) { return memcpy((void*)to, (void*)from, bytes), 0; }
+int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void* s) { return (void)s, cuMemcpy(to, from, bytes); }
+int cuMemsetD8_v2(uint64_t at, unsigned char byte, size_t bytes) { return memset((void*)at, byte, bytes), 0; }
+int cuMemsetD8Async(uint64_t at, unsigned char b, size_t n, void* s) { return (void)s, cuMemsetD8_v2(at, b, n); }
+int cuPointerGetAttribute(void* value, int what, uint64_t at) { return (void)at, *(int*)value = 0, what == 9 ? 0 : 1; }
+
+int cuStreamCreate(void** stream, unsigned flags) { return ++live, *stream = &object, flags == 1 ? 0 : 1; }
+int cuStreamDestroy_v2(void* stream) { return (void)stream, --live, 0; }
+int cuStreamSynchronize(void* stream) { return (void)stream, depth ? 0 : 201; }
+int cuEventCreate(void** event, unsigned flags) { return (void)flags, ++live, *event = &object, 0; }
+int cuEventDestroy_v2(void* event) { return (void)event, --live, 0; }
+int cuEventRecord(void* event, void* stream) { return (void)event, (void)stream, 0; }
+int cuEventSynchronize(void* event) { return (void)event, 0; }
+int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
+  return (void)from, (void)to, *milliseconds = 1.5f, 0;
+}
+int cuStreamBeginCapture_v2(void* stream, int mode) { return (void)stream, ++live, mode == 1 ? 0 : 1; }
+int cuStreamEndCapture(void* stream, void** graph) { return (void)stream, *graph = &object, 0; }
+int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long flags) {
+  return (void)graph, ++live, *exec = &object, flags ? 1 : 0;
+}
+int cuGraphDestroy(void* graph) { return (void)graph, --live, 0; }
+int cuGraphLaunch(void* exec, void* stream) { return (void)exec, (void)stream, depth ? 0 : 201; }
+int cuGraphExecDestroy(void* exec) { return (void)exec, --live, 0; }
+#endif

@@ -1,0 +1,13 @@
+// Lowered kernels on the interpreter: how the GPU's schedules are checked without a GPU.
+#pragma once
+#include "devices/device.hpp"
+
+namespace trireme::lanes {
+
+// Runs the kernels a machine would get, chosen by `config`.
+Result<std::unique_ptr<Executable>> compile_with(const Program& program, const Config& config);
+
+// With the config an H200 would get.
+Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts);
+
+}  // namespace trireme::lanes

@@ -1,0 +1,24 @@
+#include "devices/reference_device.hpp"
+
+#include "reference/reference.hpp"
+
+namespace trireme {
+namespace {
+
+class ReferenceExecutable : public Executable {
+ public:
+  explicit ReferenceExecutable(Program program) : program_(std::move(program)) {}
+  Status run(const Problem2d& problem, const RunOptions&) override { return run_reference(program_, problem); }
+  std::string describe() const override { return "the reference, one row at a time"; }
+
+ private:
+  Program program_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> compile_for_reference(const Program& program, const Facts&) {
+  return std::unique_ptr<Executable>(std::make_unique<ReferenceExecutable>(program));
+}
+
+}  // namespace trireme

@@ -1,0 +1,237 @@
+#include "ir/verify.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <unordered_set>
+
+namespace trireme {
+namespace {
+
+bool is_name(std::string_view text) {
+  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  if (text.empty() || !letter(text[0])) return false;
+  for (char c : text)
+    if (!letter(c) && !(c >= '0' && c <= '9')) return false;
+  return text != "i" && text != "j" && text != "n" && text != "inf" && text != "nan";
+}
+
+bool is_bits(Op op) {
+  return op == Op::BitsAdd || op == Op::BitsAnd || op == Op::BitsOr || op == Op::BitsShiftLeft ||
+         op == Op::BitsShiftRight;
+}
+
+// `budget` bounds the walk over a tree whose branches may be shared.
+bool is_arithmetic_of_constants(const Program& program, NodeId id, bool divisor, int& budget) {
+  if (--budget < 0) return false;
+  const Node& node = program[id];
+  bool leaf = node.op == Op::Number || node.op == Op::Constant || node.op == Op::ColumnCount;
+  bool arithmetic = node.op == Op::Add || node.op == Op::Sub || node.op == Op::Mul || node.op == Op::Neg;
+  if (!leaf && node.op != Op::Div && (divisor || !arithmetic)) return false;
+  if (divisor && node.op == Op::Number && !(node.number() >= 1 && node.number() == std::floor(node.number())))
+    return false;
+  for (NodeId arg : node)
+    if (!is_arithmetic_of_constants(program, arg, divisor, budget)) return false;
+  return true;
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& program) : program_(program), wanted_(reachable(program)) {}
+
+  Status run() {
+    TRIREME_CHECK(signature());
+    for (NodeId id = 0; id < program_.size(); ++id)
+      if (wanted_[id]) TRIREME_CHECK(node(id));
+    mark_what_nodes_read();
+    for (std::size_t k = 0; k < program_.operands.size(); ++k) TRIREME_CHECK(operand(k));
+    for (const Output& each : program_.results) TRIREME_CHECK(result(each));
+    return Done{};
+  }
+
+ private:
+  Error wrong(std::string message) const { return {Code::InvalidProgram, program_.name + ": " + message}; }
+  Error wrong(NodeId id, std::string message) const {
+    return wrong("node " + std::to_string(id) + " (" + std::string(facts(program_[id].op).name) + ") " + message);
+  }
+  bool exists(NodeId id) const { return id < program_.size(); }
+
+  Status signature() {
+    if (!is_name(program_.name)) return wrong("the program's name is not a name");
+    if (program_.results.empty()) return wrong("there is no result");
+    std::unordered_set<std::string_view> seen;
+    auto check = [&](std::string_view name) -> Status {
+      if (!is_name(name)) return wrong("'" + std::string(name) + "' is no name for an operand or result");
+      if (!seen.insert(name).second) return wrong("the name '" + std::string(name) + "' is defined twice");
+      return Done{};
+    };
+    for (const Operand& each : program_.operands) TRIREME_CHECK(check(each.name));
+    for (const Output& each : program_.results) TRIREME_CHECK(check(each.name));
+    for (const Operand& each : program_.operands)
+      if (!each.constant) in_memory_.insert(each.name);
+    for (const Output& each : program_.results) in_memory_.insert(each.name);
+    if (program_.compute && *program_.compute != Type::F32 && *program_.compute != Type::F64)
+      return wrong("the compute type is neither f32 nor f64");
+    return Done{};
+  }
+
+  // A bound program has a storage type for everything in memory, an unbound one for nothing.
+  Status type(const std::string& name, bool has_type) const {
+    if (has_type == program_.compute.has_value()) return Done{};
+    return wrong("'" + name + (has_type ? "' has a type, but the program is not bound" : "' has no type"));
+  }
+
+  Status node(NodeId id) const {
+    const Node& node = program_[id];
+    const OpFacts& fact = facts(node.op);
+    if (node.op == Op::Call ? node.arity < 1 : node.arity != fact.arity)
+      return wrong(id, "has " + std::to_string(node.arity) + " arguments");
+    for (int k = 0; k < node.arity; ++k) {
+      NodeId arg = node.args[k];
+      if (arg >= id) return wrong(id, "stands before its argument " + std::to_string(arg));
+      if (program_[arg].op == Op::ColumnSum) return wrong(id, "uses a colsum, which only a result may be");
+      if (is_condition(program_[arg].op) != takes_condition(node.op, k))
+        return wrong(id, std::string("needs a ") + (takes_condition(node.op, k) ? "condition" : "value") +
+                             " as its argument " + std::to_string(k + 1));
+    }
+    return payload(id, node);
+  }
+
+  Status payload(NodeId id, const Node& node) const {
+    auto below = [&](std::size_t limit) {
+      return node.payload >= 0 && static_cast<std::uint64_t>(node.payload) < limit;
+    };
+    if (node.op == Op::Number && std::isnan(node.number()) &&
+        node.payload != std::bit_cast<std::int64_t>(std::numeric_limits<double>::quiet_NaN()))
+      return wrong(id, "is a NaN other than the quiet one; text cannot tell them apart");
+    if (node.op == Op::Constant || node.op == Op::Operand) {
+      if (!below(program_.operands.size())) return wrong(id, "names no operand");
+      const Operand& operand = program_.operands[node.payload];
+      if (operand.constant != (node.op == Op::Constant)) return wrong(id, "mistakes what '" + operand.name + "' is");
+      if (node.by_row != operand.spread.row.present || node.by_column != operand.spread.column.present)
+        return wrong(id, "was made with another spread than that of '" + operand.name + "'");
+    }
+    if (node.op == Op::Cast || node.op == Op::Largest) {
+      if (!below(program_.symbols.size())) return wrong(id, "names no symbol");
+      if (program_.compute) return wrong(id, "is left in a bound program");
+      const std::string& symbol = program_.symbols[node.payload];
+      if (!in_memory_.contains(symbol))
+        return wrong(id, "names '" + symbol + "', which is neither an operand in memory nor a result");
+    }
+    if ((is_bits(node.op) || node.op == Op::RoundTo) && !program_.compute)
+      return wrong(id, "needs a bound program, whose compute type is known");
+    if ((node.op == Op::BitsShiftLeft || node.op == Op::BitsShiftRight) && !below(8 * bytes(*program_.compute)))
+      return wrong(id, "shifts by " + std::to_string(node.payload) + ", beyond the compute type's width");
+    if (node.op == Op::RoundTo && !below(type_facts.size())) return wrong(id, "names no type");
+    if (node.op == Op::Call && node.payload < 0) return wrong(id, "names no function");
+    if (node.op == Op::Rotate && !is_constant_expression(program_, node.args[1]))
+      return wrong(id, "needs a constant expression to rotate by");
+    return Done{};
+  }
+
+  // The last operand in memory that each node reads, as its index plus 1.
+  void mark_what_nodes_read() {
+    operands_read_.assign(program_.size(), 0);
+    for (NodeId id = 0; id < program_.size(); ++id) {
+      if (!wanted_[id]) continue;
+      const Node& node = program_[id];
+      if (node.op == Op::Operand) operands_read_[id] = static_cast<std::size_t>(node.payload) + 1;
+      for (NodeId arg : node) operands_read_[id] = std::max(operands_read_[id], operands_read_[arg]);
+    }
+  }
+
+  Status spread(const std::string& name, const Spread& spread) const {
+    for (const Axis* axis : {&spread.row, &spread.column}) {
+      if (!axis->present && !axis->plain()) return wrong("'" + name + "' divides an index it does not have");
+      for (NodeId id : {axis->divide, axis->wrap}) {
+        if (id != no_node && !is_divisor(program_, id))
+          return wrong("an index of '" + name +
+                       "' is divided or wrapped by something other than a short quotient of constants, n and positive "
+                       "integers");
+      }
+    }
+    return Done{};
+  }
+
+  bool fits(const Node& value, const Spread& spread) const {
+    auto one_fits = [](bool differs, const Axis& axis) { return !differs || (axis.present && axis.plain()); };
+    return one_fits(value.by_row, spread.row) && one_fits(value.by_column, spread.column);
+  }
+
+  Status operand(std::size_t k) const {
+    const Operand& operand = program_.operands[k];
+    if (operand.constant) {
+      if (operand.spread.row.present || operand.spread.column.present || operand.type)
+        return wrong("the constant '" + operand.name + "' has a spread or a type");
+      if (operand.fallback != no_node && (!exists(operand.fallback) || program_[operand.fallback].op != Op::Number))
+        return wrong("the default of the constant '" + operand.name + "' is not a number");
+      return Done{};
+    }
+    TRIREME_CHECK(spread(operand.name, operand.spread));
+    TRIREME_CHECK(type(operand.name, operand.type.has_value()));
+    if (operand.fallback == no_node) return Done{};
+    if (!exists(operand.fallback)) return wrong("the default of '" + operand.name + "' does not exist");
+    const Node& value = program_[operand.fallback];
+    if (is_condition(value.op) || value.op == Op::ColumnSum)
+      return wrong("the default of '" + operand.name + "' is not a value");
+    if (!fits(value, operand.spread)) return wrong("the default of '" + operand.name + "' is spread wider than it");
+    if (operands_read_[operand.fallback] > k)
+      return wrong("the default of '" + operand.name + "' reads an operand that does not stand before it");
+    return Done{};
+  }
+
+  Status result(const Output& result) const {
+    TRIREME_CHECK(spread(result.name, result.spread));
+    TRIREME_CHECK(type(result.name, result.type.has_value()));
+    if (!exists(result.value)) return wrong("the result '" + result.name + "' has no value");
+    const Node& value = program_[result.value];
+    if (is_condition(value.op)) return wrong("the result '" + result.name + "' is a condition, not a value");
+    if (takes_column_sum(result.spread) != (value.op == Op::ColumnSum))
+      return wrong("the result '" + result.name +
+                   (value.op == Op::ColumnSum ? "' is one value a row or element and takes no colsum"
+                                              : "' needs a colsum as its value"));
+    if (value.op != Op::ColumnSum && !fits(value, result.spread))
+      return wrong("the result '" + result.name + "' is spread narrower than its value");
+    return Done{};
+  }
+
+  const Program& program_;
+  std::vector<bool> wanted_;
+  std::unordered_set<std::string_view> in_memory_;  // names of operands in memory and results
+  std::vector<std::size_t> operands_read_;
+};
+
+// Every id that reachable() follows must exist before it may be called.
+Status ids_exist(const Program& program) {
+  auto exists = [&](NodeId id) { return id == no_node || id < program.size(); };
+  auto spread_exists = [&](const Spread& spread) {
+    return exists(spread.row.divide) && exists(spread.row.wrap) && exists(spread.column.divide) &&
+           exists(spread.column.wrap);
+  };
+  bool good = true;
+  for (const Operand& each : program.operands) good = good && exists(each.fallback) && spread_exists(each.spread);
+  for (const Output& each : program.results) good = good && exists(each.value) && spread_exists(each.spread);
+  for (NodeId id = 0; id < program.size() && good; ++id)
+    for (NodeId arg : program[id]) good = good && arg < program.size();
+  if (good) return Done{};
+  return Error{Code::InvalidProgram, program.name + ": a node that does not exist is referred to"};
+}
+
+}  // namespace
+
+bool is_constant_expression(const Program& program, NodeId id) {
+  int budget = max_constant_expression_nodes;
+  return is_arithmetic_of_constants(program, id, false, budget);
+}
+
+bool is_divisor(const Program& program, NodeId id) {
+  int budget = max_constant_expression_nodes;
+  return is_arithmetic_of_constants(program, id, true, budget);
+}
+
+Status verify(const Program& program) {
+  TRIREME_CHECK(ids_exist(program));
+  return Verifier(program).run();
+}
+
+}  // namespace trireme

@@ -1,0 +1,153 @@
+#include "language/print_expression.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include "math/functions.hpp"
+
+namespace trireme {
+namespace {
+
+// `part` as it stands inside something that binds as strongly as `needed`.
+void put(Phrase& out, const Phrase& part, Binding needed) {
+  bool parentheses = part.binding < needed;
+  out.text += parentheses ? "(" + part.text + ")" : part.text;
+  out.nesting = std::max(out.nesting, part.nesting + parentheses);
+}
+
+Phrase infix(std::string_view sign, Binding binding, Binding left, Binding right, std::span<const Phrase> args) {
+  Phrase out{.binding = binding};
+  put(out, args[0], left);
+  out.equals_at = out.text.size() + 1;
+  out.text.append(" ").append(sign).append(" ");
+  put(out, args[1], right);
+  return out;
+}
+
+Phrase call(std::string_view name, std::span<const Phrase> args, std::string_view last = {}) {
+  Phrase out{.text = std::string(name) + "("};
+  for (const Phrase& arg : args) {
+    if (&arg != args.data()) out.text += ", ";
+    out.text += arg.text;
+    out.nesting = std::max(out.nesting, arg.nesting);
+  }
+  if (!last.empty()) out.text.append(args.empty() ? "" : ", ").append(last);
+  out.text += ")";
+  ++out.nesting;
+  return out;
+}
+
+Phrase negative(const Program& program, const Node& node, const Phrase& arg) {
+  // Before a number the parser takes `-` for its sign, so a negated one stands in parentheses.
+  bool number = program[node.args[0]].op == Op::Number;
+  Phrase out{.text = "-", .binding = Binding::Unary};
+  put(out, number ? Phrase{.text = arg.text, .binding = Binding::Comparison} : arg, Binding::Primary);
+  ++out.nesting;
+  return out;
+}
+
+Phrase negation(const Program& program, const Node& node, const Phrase& arg) {
+  // A condition that has a name of its own came here as that name, which binds as a whole.
+  if (program[node.args[0]].op != Op::Equal || arg.binding != Binding::Comparison) return call("not", {&arg, 1});
+  Phrase out = arg;
+  out.text[out.equals_at] = '!';
+  return out;
+}
+
+std::string divisor_text(const Program& program, NodeId id) {
+  const Node& node = program[id];
+  if (node.op == Op::Number) return number_text(node.number());
+  if (node.op == Op::ColumnCount) return "n";
+  if (node.op == Op::Constant) return program.operands[node.payload].name;
+  // Quotients bind to the left: only the left one goes without parentheses of its own.
+  std::string left = divisor_text(program, node.args[0]), right = divisor_text(program, node.args[1]);
+  if (program[node.args[0]].op == Op::Div) left = left.substr(1, left.size() - 2);
+  return "(" + left + " / " + right + ")";
+}
+
+std::string index_text(const Program& program, const Axis& axis, std::string_view letter) {
+  std::string text(letter);
+  if (axis.divide != no_node) text += " / " + divisor_text(program, axis.divide);
+  if (axis.wrap == no_node) return text;
+  if (axis.divide != no_node) text = "(" + text + ")";
+  return text + " % " + divisor_text(program, axis.wrap);
+}
+
+}  // namespace
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char buffer[32];
+  std::string text(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+  // to_chars writes 1e-06 and 1e+20; we write 1e-6 and 1e20.
+  if (std::size_t e = text.find('e'); e != std::string::npos) {
+    if (text[e + 1] == '+') text.erase(e + 1, 1);
+    std::size_t digits = text[e + 1] == '-' ? e + 2 : e + 1;
+    while (text[digits] == '0') text.erase(digits, 1);
+  }
+  return text;
+}
+
+std::string spread_text(const Program& program, const Spread& spread) {
+  std::string text = "[";
+  if (spread.row.present) text += index_text(program, spread.row, "i");
+  if (spread.row.present && spread.column.present) text += spread.plain() ? "," : ", ";
+  if (spread.column.present) text += index_text(program, spread.column, "j");
+  return text + "]";
+}
+
+Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args) {
+  const Node& node = program[id];
+  std::string_view name = facts(node.op).name;
+  switch (node.op) {
+    case Op::Number: {
+      std::string text = number_text(node.number());
+      Binding binding = text[0] == '-' ? Binding::Unary : Binding::Primary;
+      return {.text = std::move(text), .binding = binding};
+    }
+    case Op::Constant:
+    case Op::Operand: return {.text = program.operands[node.payload].name};
+    case Op::RowIndex:
+    case Op::ColumnIndex:
+    case Op::ColumnCount: return {.text = std::string(name)};
+    case Op::Add:
+    case Op::Sub: return infix(name, Binding::Sum, Binding::Sum, Binding::Product, args);
+    case Op::Mul:
+    case Op::Div: return infix(name, Binding::Product, Binding::Product, Binding::Unary, args);
+    case Op::Neg: return negative(program, node, args[0]);
+    case Op::Less:
+    case Op::LessEqual:
+    case Op::Equal: return infix(name, Binding::Comparison, Binding::Sum, Binding::Sum, args);
+    case Op::Not: return negation(program, node, args[0]);
+    case Op::Call: return call(functions()[node.payload].name, args);
+    case Op::Cast:
+    case Op::Largest: return call(name, args, program.symbols[node.payload]);
+    case Op::BitsShiftLeft:
+    case Op::BitsShiftRight: return call(name, args, std::to_string(node.payload));
+    case Op::RoundTo: return call(name, args, trireme::name(static_cast<Type>(node.payload)));
+    case Op::Abs:
+    case Op::Sqrt:
+    case Op::Fma:
+    case Op::Min:
+    case Op::Max:
+    case Op::Floor:
+    case Op::Round:
+    case Op::And:
+    case Op::Or:
+    case Op::Select:
+    case Op::BitsAdd:
+    case Op::BitsAnd:
+    case Op::BitsOr:
+    case Op::Sum:
+    case Op::Amax:
+    case Op::Amin:
+    case Op::ColumnSum:
+    case Op::Mean:
+    case Op::Rotate:
+    case Op::StopGradient: return call(name, args);
+  }
+  return {};
+}
+
+}  // namespace trireme

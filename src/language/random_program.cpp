@@ -1,0 +1,276 @@
+#include "language/random_program.hpp"
+
+#include <limits>
+
+#include "math/functions.hpp"
+
+namespace trireme {
+namespace {
+
+// splitmix64: unlike <random>'s distributions, the same on every machine.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t bits() {
+    std::uint64_t z = state_ += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  std::size_t below(std::size_t count) { return bits() % count; }
+  bool one_in(std::size_t count) { return below(count) == 0; }
+  template <typename List>
+  const auto& one_of(const List& list) {
+    return *(std::begin(list) + below(std::size(list)));
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+class Maker {
+ public:
+  explicit Maker(const RandomProgram& options) : want_(options), dice_(options.seed) {}
+
+  Program run() {
+    program_.name = "random_" + std::to_string(want_.seed);
+    if (want_.bound) program_.compute = dice_.one_in(3) ? Type::F64 : Type::F32;
+    std::size_t operands = 1 + dice_.below(4);
+    bool constants_first = dice_.one_in(2);
+    make_constants(constants_first ? 0 : operands);
+    if (constants_first) declare_constants();
+    declare_operands(operands);
+    if (!constants_first) declare_constants();
+    declare_results();
+    grow(want_.size);
+    for (Output& result : program_.results) result.value = value_for(result.spread);
+    if (want_.odd_names) name_oddly();
+    return std::move(program_);
+  }
+
+ private:
+  NodeId add(Op op, std::initializer_list<NodeId> args = {}, std::int64_t payload = 0) {
+    return program_.add(op, args, payload);
+  }
+
+  std::optional<Type> type() {
+    if (!want_.bound) return std::nullopt;
+    return dice_.one_of(type_facts).type;
+  }
+
+  // They stand before or behind the operands in memory; a node only knows their index.
+  void make_constants(std::size_t first) {
+    for (std::size_t k = dice_.below(3); k > 0; --k) {
+      constants_.push_back(first++);
+      NodeId fallback = dice_.one_in(4) ? no_node : number();
+      made_constants_.push_back({.name = "c" + std::to_string(k), .constant = true, .fallback = fallback});
+    }
+    for (std::size_t k = want_.divided ? dice_.below(3) : 0; k > 0; --k) {
+      divisors_.push_back(first++);
+      NodeId fallback = program_.number(static_cast<double>(1 + dice_.below(5)));
+      made_constants_.push_back({.name = "count" + std::to_string(k), .constant = true, .fallback = fallback});
+    }
+  }
+
+  void declare_constants() {
+    for (Operand& each : made_constants_) program_.operands.push_back(std::move(each));
+  }
+
+  NodeId divisor() {
+    if (want_.half_columns && dice_.one_in(4)) return add(Op::Div, {add(Op::ColumnCount), program_.number(2)});
+    if (!divisors_.empty() && dice_.one_in(2))
+      return add(Op::Constant, {}, static_cast<std::int64_t>(dice_.one_of(divisors_)));
+    return program_.number(static_cast<double>(1 + dice_.below(6)));
+  }
+
+  Axis axis(bool divided) {
+    Axis axis{.present = true};
+    if (divided && dice_.one_in(2)) axis.divide = divisor();
+    if (divided && dice_.one_in(2)) axis.wrap = divisor();
+    return axis;
+  }
+
+  Spread spread() {
+    Spread spread;
+    bool divided = want_.divided && dice_.one_in(3);
+    if (!dice_.one_in(3)) spread.row = axis(divided);
+    if (!dice_.one_in(3)) spread.column = axis(divided);
+    return spread;
+  }
+
+  // The first is per element, as every operator's is; a default reads what stands before.
+  void declare_operands(std::size_t count) {
+    for (std::size_t k = 1; k <= count; ++k) {
+      Operand operand{.name = "x" + std::to_string(k), .type = type()};
+      if (k == 1) operand.spread = {{true}, {true}};
+      else operand.spread = spread();
+      if (want_.defaults && dice_.one_in(2)) operand.fallback = default_for(operand.spread);
+      symbols_.push_back(operand.name);
+      NodeId id = static_cast<NodeId>(program_.operands.size());
+      program_.operands.push_back(std::move(operand));
+      values_.push_back(add(Op::Operand, {}, id));
+    }
+    for (std::size_t index : constants_) values_.push_back(add(Op::Constant, {}, static_cast<std::int64_t>(index)));
+    if (want_.indices)
+      for (Op op : {Op::RowIndex, Op::ColumnIndex, Op::ColumnCount}) values_.push_back(add(op));
+  }
+
+  NodeId default_for(const Spread& spread) {
+    if (values_.empty() || dice_.one_in(2)) return number();
+    grow(static_cast<int>(1 + dice_.below(dice_.one_in(4) ? 80 : 6)));
+    return narrowed(values_.back(), spread);
+  }
+
+  void declare_results() {
+    std::size_t count = 1 + dice_.below(4);
+    for (std::size_t k = 1; k <= count; ++k) {
+      Spread wanted{{true}, {true}};
+      if (k > 1) wanted = spread();
+      if (!want_.column_sums && takes_column_sum(wanted)) wanted = {{true}, {}};
+      if (!want_.reductions && !wanted.column.present) wanted = {{true}, {true}};
+      program_.results.push_back({.name = "y" + std::to_string(k), .spread = wanted, .type = type()});
+      symbols_.push_back(program_.results.back().name);
+    }
+  }
+
+  // Makes a value fit a spread: reduces it along the row, or gives up and takes a number.
+  NodeId narrowed(NodeId id, const Spread& spread) {
+    if (program_[id].by_column && !(spread.column.present && spread.column.plain())) {
+      if (!want_.reductions) return number();
+      id = add(dice_.one_of(reductions), {id});
+    }
+    if (program_[id].by_row && !(spread.row.present && spread.row.plain())) return number();
+    return id;
+  }
+
+  // Several results and late values together reach most of what was grown.
+  NodeId value_for(const Spread& spread) {
+    NodeId value = values_[values_.size() - 1 - dice_.below(std::min<std::size_t>(values_.size(), 6))];
+    for (std::size_t k = dice_.below(4); k > 0; --k) value = add(Op::Add, {value, dice_.one_of(values_)});
+    return takes_column_sum(spread) ? add(Op::ColumnSum, {value}) : narrowed(value, spread);
+  }
+
+  NodeId number() {
+    if (want_.special_numbers && dice_.one_in(6)) {
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      constexpr double special[] = {infinity, -infinity, 0x1p-149, 0x1.fffffep127, 1e-300, 0x1.fffffffffffffp1023};
+      if (dice_.one_in(7)) return program_.number(std::numeric_limits<double>::quiet_NaN());
+      return program_.number(dice_.one_of(special));
+    }
+    constexpr double small[] = {0, -0.0, 1, -1, 2, 0.5, -3, 1e-6, 0.1, 1.4426950408889634, 255, 1e5};
+    return program_.number(dice_.one_of(small));
+  }
+
+  // Late values are likelier, so that graphs grow deep as well as wide.
+  NodeId value() {
+    if (values_.empty() || dice_.one_in(8)) return number();
+    if (dice_.one_in(2)) return dice_.one_of(values_);
+    return values_[values_.size() - 1 - dice_.below(std::min<std::size_t>(values_.size(), 4))];
+  }
+
+  NodeId condition() {
+    if (!conditions_.empty() && dice_.one_in(2)) return dice_.one_of(conditions_);
+    NodeId id = add(dice_.one_of(comparisons), {value(), value()});
+    if (!conditions_.empty() && dice_.one_in(3))
+      id = add(dice_.one_in(2) ? Op::And : Op::Or, {id, dice_.one_of(conditions_)});
+    if (dice_.one_in(4)) id = add(Op::Not, {id});
+    conditions_.push_back(id);
+    return id;
+  }
+
+  void grow(int operations) {
+    for (int k = 0; k < operations; ++k) values_.push_back(operation());
+  }
+
+  // One of the wanted kinds; plain arithmetic where a kind is not wanted.
+  NodeId operation() {
+    switch (dice_.below(16)) {
+      case 0:
+        if (want_.reductions) return add(dice_.one_of(reductions), {value()});
+        break;
+      case 1:
+      case 2:
+        if (want_.conditions) return add(Op::Select, {condition(), value(), value()});
+        break;
+      case 3:
+      case 4:
+        if (want_.functions) return function();
+        break;
+      case 5:
+        if (want_.rotations) return rotation();
+        break;
+      case 6:
+        if (want_.casts) return cast();
+        break;
+      case 7:
+        if (want_.bound && want_.bits) return bits();
+        break;
+      case 8: return add(Op::Fma, {value(), value(), value()});
+      case 9: return add(Op::StopGradient, {value()});
+      case 10:
+      case 11: return add(dice_.one_of(unary), {value()});
+      default: break;
+    }
+    return add(dice_.one_of(binary), {value(), value()});
+  }
+
+  NodeId function() {
+    std::size_t index = dice_.below(functions().size());
+    NodeId args[3];
+    for (NodeId& arg : args) arg = value();
+    return program_.add(Op::Call, std::span<const NodeId>(args, static_cast<std::size_t>(functions()[index].arity)),
+                        static_cast<std::int64_t>(index));
+  }
+
+  NodeId rotation() {
+    NodeId by = program_.number(static_cast<double>(dice_.below(6)));
+    if (want_.half_columns && dice_.one_in(2)) by = add(Op::Div, {add(Op::ColumnCount), program_.number(2)});
+    return add(Op::Rotate, {value(), by});
+  }
+
+  NodeId cast() {
+    NodeId arg = value();
+    if (want_.bound) return add(Op::RoundTo, {arg}, static_cast<std::int64_t>(dice_.below(type_facts.size())));
+    if (dice_.one_in(3)) return program_.symbol(Op::Largest, dice_.one_of(symbols_), {});
+    return program_.symbol(Op::Cast, dice_.one_of(symbols_), std::span<const NodeId>(&arg, 1));
+  }
+
+  NodeId bits() {
+    std::int64_t width = static_cast<std::int64_t>(8 * bytes(*program_.compute));
+    std::int64_t by = static_cast<std::int64_t>(dice_.below(static_cast<std::size_t>(width)));
+    switch (dice_.below(5)) {
+      case 0: return add(Op::BitsAdd, {value(), value()});
+      case 1: return add(Op::BitsAnd, {value(), value()});
+      case 2: return add(Op::BitsOr, {value(), value()});
+      case 3: return add(Op::BitsShiftLeft, {value()}, by);
+      default: return add(Op::BitsShiftRight, {value()}, by);
+    }
+  }
+
+  void name_oddly() {
+    constexpr std::string_view odd[] = {"", "exp", "x1", "y1", "c1", "n", "2x", "a b", "t1", "t3", "scale", "scale"};
+    for (NodeId id = 0; id < program_.size(); ++id)
+      if (dice_.one_in(4))
+        program_.give_name(id,
+                           dice_.one_in(2) ? std::string(dice_.one_of(odd)) : "v" + std::to_string(dice_.below(99)));
+  }
+
+  static constexpr Op reductions[] = {Op::Sum, Op::Mean, Op::Amax, Op::Amin};
+  static constexpr Op comparisons[] = {Op::Less, Op::LessEqual, Op::Equal};
+  static constexpr Op unary[] = {Op::Neg, Op::Abs, Op::Sqrt, Op::Floor, Op::Round};
+  static constexpr Op binary[] = {Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max};
+
+  const RandomProgram& want_;
+  Dice dice_;
+  Program program_;
+  std::vector<std::size_t> constants_, divisors_;  // indices of operands
+  std::vector<Operand> made_constants_;
+  std::vector<std::string> symbols_;
+  std::vector<NodeId> values_, conditions_;
+};
+
+}  // namespace
+
+Program random_program(const RandomProgram& options) { return Maker(options).run(); }
+
+}  // namespace trireme

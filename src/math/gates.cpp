@@ -1,0 +1,169 @@
+// sigmoid, silu, tanh and gelu_tanh: each one exponential and one reciprocal. Coefficients: tools/coefficients/fit.py.
+//
+// sigmoid(x) is 1 / (1 + exp(-x)) on both sides of 0: where exp(-x) is large the sum keeps its relative error, and
+// where it would pass 2^125.5 (f64: 2^1021.5) the power of two becomes infinite and the result +0, never subnormal.
+// Mirroring exp(-|x|) instead costs 4 instructions more and is no more accurate.
+#include <cmath>
+
+#include "math/parts.hpp"
+#include "math/records.hpp"
+
+namespace trireme::records {
+using namespace parts;
+namespace {
+
+// Below this, x * log2(e) rounds to the first exponent that overflows.
+double sigmoid_lowest(Type compute) { return exp_lowest(compute); }
+
+// 1 / (1 + exp(-x)) for x that max(x, sigmoid_lowest) has passed.
+// exp(-x) = 2^(n+2) * exp(r) / 4 is infinite from n = 126 on, where the exponent field n + 2 + 127 is all ones.
+Expr sigmoid_above_lowest(Type compute, Expr x) {
+  const Format& type = format(compute);
+  Expr low = min(x, compute == Type::F64 ? 40.0 : 20.0);  // beyond, exp(-x) is nothing beside 1
+  double shift = type.magic + type.bias + 2;
+  Expr t = fma(low, -type.log2_e, shift);
+  Expr n = t - shift;
+  Expr minus_r = fma(n, type.ln2_low, fma(n, type.ln2_high, low));
+  std::span<const double> c = exp_coefficients(compute);
+  double quarter[12];
+  for (std::size_t k = 0; k < c.size(); ++k) quarter[k] = (k % 2 ? -0.25 : 0.25) * c[k];
+  Expr p = polynomial(minus_r, std::span(quarter, c.size()));
+  return 1.0 / fma(p, bits_shift_left(t, type.mantissa_bits), 1.0);
+}
+
+// 1 / (1 + 2^(x w)) in f32, where the error is judged beside |x|: the product x w is never rounded, but w is, and 2^f
+// has degree 5 (2^-23). Two instructions less than the sigmoid.
+Expr sigmoid_of_product(Expr x, Expr w) {
+  static constexpr double quarter[] = {0x1.000002p-2, 0x1.62e438p-3, 0x1.ebf80ap-5,
+                                       0x1.c6a2ccp-7, 0x1.3d59f8p-9, 0x1.656ee8p-12};
+  double shift = f32.magic + f32.bias + 2;
+  Expr t = fma(x, w, shift);
+  Expr f = fma(x, w, shift - t);
+  return 1.0 / fma(polynomial(f, quarter), bits_shift_left(t, f32.mantissa_bits), 1.0);
+}
+
+template <typename T>
+T exact_sigmoid(T x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+// x sigmoid(z), which is 0 at x = -inf.
+template <typename T>
+T gated(T x, T z) {
+  return x < -1e4f ? -T(0) : x * exact_sigmoid(z);
+}
+
+constexpr double tanh_slope = 0x1.9884533d43651p0;   // 2 sqrt(2 / pi)
+constexpr double tanh_cubic = 0x1.2444f2a4d8b4bp-4;  // 0.044715 of it
+
+}  // namespace
+
+Function sigmoid() {
+  return {"sigmoid",
+          1,
+          "1 / (1 + e^-x)",
+          [](Type compute, std::span<const Expr> x) {
+            return sigmoid_above_lowest(compute, max(x[0], sigmoid_lowest(compute)));
+          },
+          [](std::span<const Expr>, Expr y, int) { return y * (1.0 - y); },
+          [](const auto* x) { return exact_sigmoid(x[0]); },
+          "all x; +0 where the value is below 2^-125.5 (f64: 2^-1021.5)",
+          ErrorUnit::Ulp,
+          {2.5, 0},
+          {3, 0},
+          21,
+          26};
+}
+
+// The clamp from below serves the product too: at -inf it is -87.3 * 0.
+Function silu() {
+  return {"silu",
+          1,
+          "x * sigmoid(x)",
+          [](Type compute, std::span<const Expr> args) {
+            Expr x = max(args[0], sigmoid_lowest(compute));
+            if (compute == Type::F64) return x * sigmoid_above_lowest(compute, x);
+            return x * sigmoid_of_product(min(x, 20.0), x.number(-f32.log2_e));
+          },
+          [](std::span<const Expr> x, Expr y, int) {
+            Expr s = call("sigmoid", {x[0]});
+            return s + y * (1.0 - s);
+          },
+          [](const auto* x) { return gated(x[0], x[0]); },
+          "all x; silu(-inf) is -0",
+          ErrorUnit::Argument,
+          {0x1p-22, 0},
+          {0x1p-50, 0},
+          20,
+          27};
+}
+
+// 0.5 x (1 + tanh(u)) is x sigmoid(2 u).
+Function gelu_tanh() {
+  return {"gelu_tanh",
+          1,
+          "0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))",
+          [](Type compute, std::span<const Expr> args) {
+            if (compute == Type::F64) {
+              Expr x = max(args[0], -21.1455);
+              return x * sigmoid_above_lowest(compute, x * fma(x * x, tanh_cubic, tanh_slope));
+            }
+            Expr x = max(args[0], -0x1.4008p3), low = min(x, 8.0);
+            return x * sigmoid_of_product(low, fma(low * low, -0x1.a5a7dp-4, -0x1.26aec2p1));
+          },
+          [](std::span<const Expr> args, Expr, int) {
+            Expr x = min(max(args[0], -16.0), 16.0), square = x * x;
+            Expr s = call("sigmoid", {x * (tanh_slope + tanh_cubic * square)});
+            return s + x * (s * (1.0 - s)) * (tanh_slope + 3 * tanh_cubic * square);
+          },
+          [](const auto* x) {
+            using T = std::remove_cvref_t<decltype(*x)>;
+            T slope = 2 * std::sqrt(2 / std::acos(T(-1))), cubic = slope * T(44715) / 1000000;
+            return gated(x[0], x[0] * (slope + cubic * x[0] * x[0]));
+          },
+          "all x; gelu_tanh(-inf) is -0",
+          ErrorUnit::Argument,
+          {0x1p-22, 0},
+          {0x1p-50, 0},
+          22,
+          30};
+}
+
+// f32: x + x^3 p(x^2) below 0.65, above it 1 - 2 / (1 + exp(2 |x|)). The quotient of expm1 alone, or of two
+// polynomials, takes 22 to 28 instructions but rounds three times beside a result near 1: 2 to 3 ulp. f64 takes that
+// quotient.
+Function tanh() {
+  return {
+      "tanh",
+      1,
+      "tanh x",
+      [](Type compute, std::span<const Expr> x) {
+        Expr y = abs(x[0]);
+        if (compute == Type::F64) {
+          Expr m = one_minus_exp_of_minus(compute, min(y, 20.0) * 2.0);
+          return with_sign_of(x[0], m / (2.0 - m));
+        }
+        static constexpr double exp2[] = {
+            1, 0x1.62e432p-1, 0x1.ebfbe6p-3, 0x1.c6ada8p-5, 0x1.3b21bap-7, 0x1.5fbcfp-10, 0x1.4bf5ap-13};
+        static constexpr double small[] = {-0x1.555524p-2, 0x1.1103fp-3, -0x1.b7cfb2p-5, 0x1.4f5d36p-6, -0x1.6968fap-8};
+        Expr low = min(y, 10.0);
+        double shift = f32.magic + f32.bias;
+        Expr t = fma(low, 2 * f32.log2_e, shift);
+        Expr f = fma(low, 2 * f32.log2_e, shift - t);
+        Expr quotient = 1.0 / fma(polynomial(f, exp2), bits_shift_left(t, f32.mantissa_bits), 1.0);
+        Expr square = low * low;
+        Expr near_zero = fma(low, square * polynomial(square, small), low);
+        Expr value = select(y < y.number(0x1.4cccccp-1), near_zero, fma(quotient, -2.0, 1.0));
+        return with_sign_of(x[0], value);
+      },
+      [](std::span<const Expr>, Expr y, int) { return 1.0 - y * y; },
+      [](const auto* x) { return std::tanh(x[0]); },
+      "all x; tanh(-0) is -0",
+      ErrorUnit::Ulp,
+      {1.5, 0},
+      {3, 0},
+      32,
+      33};
+}
+
+}  // namespace trireme::records

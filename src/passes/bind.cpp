@@ -1,0 +1,342 @@
+#include <cmath>
+#include <vector>
+
+#include "language/diagnostic.hpp"
+#include "passes/passes.hpp"
+
+namespace trireme {
+namespace {
+
+Error invalid(std::string message) { return {Code::InvalidArgument, std::move(message)}; }
+std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+
+// Rebuilds the part of a program that the wanted results need. An absent operand becomes its default, which may stand
+// anywhere in the graph, so nodes are visited depth first instead of in their order.
+class Binder {
+ public:
+  Binder(const Program& program, const Binding& binding) : in_(program), binding_(binding) {}
+
+  Result<Program> run() {
+    TRIREME_CHECK(names_are_known());
+    choose_results();
+    if (out_.results.empty()) return invalid(in_.name + ": no result is wanted; at least one is needed");
+    find_index_constants();
+    TRIREME_CHECK(find_needed_operands());
+    TRIREME_CHECK(make_signature());
+    TRIREME_CHECK(build());
+    TRIREME_CHECK(divisors_are_whole());
+    return std::move(out_);
+  }
+
+ private:
+  // ---- what the binding says of names ----
+
+  bool is_absent(const Operand& operand) const { return binding_.absent.contains(operand.name); }
+  bool is_wanted(const Output& result) const { return !binding_.wanted || binding_.wanted->contains(result.name); }
+
+  std::optional<Type> type_of(std::string_view name) const {
+    auto it = binding_.types.find(std::string(name));
+    return it == binding_.types.end() ? std::nullopt : std::optional(it->second);
+  }
+
+  // The constant's value, its default where none is given.
+  std::optional<double> value_of(const Operand& constant) const {
+    auto it = binding_.constants.find(constant.name);
+    if (it != binding_.constants.end()) return it->second;
+    if (constant.fallback == no_node) return std::nullopt;
+    return as_number(in_, constant.fallback);
+  }
+
+  Status names_are_known() const {
+    auto check = [&](const std::string& name, const char* what, auto&& candidates) -> Status {
+      Suggestion suggestion(name);
+      bool known = false;
+      candidates([&](const std::string& candidate) {
+        known = known || candidate == name;
+        suggestion.consider(candidate);
+      });
+      if (known) return Done{};
+      return invalid(in_.name + " has no " + what + " " + quoted(name) + suggestion.text());
+    };
+    auto memory = [&](auto&& each) {
+      for (const Operand& operand : in_.operands)
+        if (!operand.constant) each(operand.name);
+    };
+    auto constants = [&](auto&& each) {
+      for (const Operand& operand : in_.operands)
+        if (operand.constant) each(operand.name);
+    };
+    auto results = [&](auto&& each) {
+      for (const Output& result : in_.results) each(result.name);
+    };
+    auto in_memory = [&](auto&& each) { memory(each), results(each); };
+    for (const auto& [name, type] : binding_.types) TRIREME_CHECK(check(name, "operand or result", in_memory));
+    for (const auto& [name, value] : binding_.constants) TRIREME_CHECK(check(name, "constant", constants));
+    for (const std::string& name : binding_.absent) TRIREME_CHECK(check(name, "operand", memory));
+    if (binding_.wanted)
+      for (const std::string& name : *binding_.wanted) TRIREME_CHECK(check(name, "result", results));
+    return Done{};
+  }
+
+  // ---- the signature ----
+
+  void choose_results() {
+    out_.name = in_.name;
+    for (const Output& result : in_.results)
+      if (is_wanted(result)) out_.results.push_back(result);
+  }
+
+  template <typename Visit>
+  void each_divisor(const Spread& spread, Visit&& visit) const {
+    for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap})
+      if (id != no_node) visit(id);
+  }
+
+  // Constants that divisors and rotations use become numbers.
+  void find_index_constants() {
+    std::vector<bool> in_index(in_.size());
+    auto mark = [&](NodeId id) { in_index[id] = true; };
+    for (const Operand& operand : in_.operands) each_divisor(operand.spread, mark);
+    for (const Output& result : in_.results) each_divisor(result.spread, mark);
+    for (NodeId id = 0; id < in_.size(); ++id)
+      if (in_[id].op == Op::Rotate) mark(in_[id].args[1]);
+    index_constant_.resize(in_.operands.size());
+    for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;) {
+      if (!in_index[id]) continue;
+      for (NodeId arg : in_[id]) mark(arg);
+      if (in_[id].op == Op::Constant) index_constant_[in_[id].payload] = true;
+    }
+  }
+
+  // Walks from the wanted results down, through the defaults of absent operands.
+  Status find_needed_operands() {
+    std::vector<bool> seen(in_.size());
+    std::vector<NodeId> open;
+    auto push = [&](NodeId id) {
+      if (!seen[id]) seen[id] = true, open.push_back(id);
+    };
+    for (const Output& result : out_.results) push(result.value), each_divisor(result.spread, push);
+    for (const Operand& operand : in_.operands)
+      if (!operand.constant && type_of(operand.name)) each_divisor(operand.spread, push);
+    needed_.resize(in_.operands.size());
+    while (!open.empty()) {
+      NodeId id = open.back();
+      open.pop_back();
+      for (NodeId arg : in_[id]) push(arg);
+      if (in_[id].op != Op::Operand && in_[id].op != Op::Constant) continue;
+      const Operand& operand = in_.operands[in_[id].payload];
+      needed_[in_[id].payload] = true;
+      if (operand.constant) {
+        if (!value_of(operand)) return invalid(in_.name + ": the constant " + quoted(operand.name) + " needs a value");
+      } else if (!is_absent(operand)) {
+        if (!type_of(operand.name))
+          return invalid(in_.name + ": the operand " + quoted(operand.name) + " has no type" +
+                         (operand.fallback == no_node ? "" : "; give one, or list it as absent to use its default"));
+        each_divisor(operand.spread, push);
+      } else if (operand.fallback == no_node) {
+        return invalid(in_.name + ": the operand " + quoted(operand.name) + " is absent and has no default; give it" +
+                       defaults_listed());
+      } else {
+        push(operand.fallback);
+      }
+    }
+    return Done{};
+  }
+
+  std::string defaults_listed() const {
+    std::string list;
+    for (const Operand& operand : in_.operands)
+      if (!operand.constant && operand.fallback != no_node) list += (list.empty() ? "" : ", ") + quoted(operand.name);
+    return list.empty() ? "; none of its operands may be absent" : "; only " + list + " may be absent";
+  }
+
+  bool folds(std::size_t k) const {
+    double value = *value_of(in_.operands[k]);
+    return index_constant_[k] || value == 0 || value == 1 || value == -1;
+  }
+
+  // Operands that are present stay, used or not, so that arguments keep their places. Constants stay if they are used
+  // and do not fold, with the program's default: their value is no part of what is compiled.
+  Status make_signature() {
+    place_.assign(in_.operands.size(), -1);
+    bool wide = false;
+    for (std::size_t k = 0; k < in_.operands.size(); ++k) {
+      const Operand& operand = in_.operands[k];
+      bool stays = operand.constant ? needed_[k] && !folds(k) : type_of(operand.name) && !is_absent(operand);
+      if (!stays) continue;
+      place_[k] = static_cast<std::int64_t>(out_.operands.size());
+      out_.operands.push_back(operand);
+      Operand& kept = out_.operands.back();
+      if (operand.constant) continue;
+      kept.type = type_of(operand.name);
+      kept.fallback = no_node;
+      wide = wide || kept.type == Type::F64;
+    }
+    for (Output& result : out_.results) {
+      result.type = type_of(result.name);
+      if (!result.type) return invalid(in_.name + ": the result " + quoted(result.name) + " has no type");
+      wide = wide || result.type == Type::F64;
+    }
+    out_.compute = wide ? Type::F64 : Type::F32;
+    return Done{};
+  }
+
+  // ---- the graph ----
+
+  // What stands for a node besides its arguments: an absent operand's default.
+  NodeId stand_in(const Node& node) const {
+    if (node.op != Op::Operand || place_[node.payload] >= 0) return no_node;
+    return in_.operands[node.payload].fallback;
+  }
+
+  Result<NodeId> move(NodeId root) {
+    std::vector<NodeId> open = {root};
+    while (!open.empty()) {
+      NodeId id = open.back();
+      const Node& node = in_[id];
+      if (moved_[id] != no_node) {
+        open.pop_back();
+        continue;
+      }
+      if (open.size() > 4 * in_.size())  // each node opens its at most three arguments once, unless there is a ring
+        return Error{Code::InvalidProgram, in_.name + ": an operand's default depends on the operand itself"};
+      bool ready = true;
+      auto need = [&](NodeId arg) {
+        if (moved_[arg] == no_node) ready = false, open.push_back(arg);
+      };
+      NodeId instead = stand_in(node);
+      if (instead != no_node) need(instead);
+      for (int k = node.arity; k-- > 0;) need(node.args[k]);
+      if (!ready) continue;
+      open.pop_back();
+      if (instead != no_node) {
+        moved_[id] = moved_[instead];
+        continue;
+      }
+      TRIREME_TRY(made, rebuild(node));
+      moved_[id] = made;
+    }
+    return moved_[root];
+  }
+
+  Result<NodeId> rebuild(const Node& node) {
+    std::array<NodeId, 3> args = node.args;
+    for (int k = 0; k < node.arity; ++k) args[k] = moved_[node.args[k]];
+    std::span<const NodeId> moved(args.data(), node.arity);
+    switch (node.op) {
+      case Op::Constant:
+        if (place_[node.payload] < 0) return out_.number(*value_of(in_.operands[node.payload]));
+        return out_.add(Op::Constant, {}, place_[node.payload]);
+      case Op::Operand: return out_.add(Op::Operand, {}, place_[node.payload]);
+      case Op::StopGradient: return args[0];
+      case Op::Rotate: return out_.add(Op::Rotate, {args[0], folded_index(args[1])});
+      case Op::Cast: {
+        // What is not stored has no storage type to round to.
+        std::optional<Type> type = type_of(in_.symbols[node.payload]);
+        return type ? out_.add(Op::RoundTo, moved, static_cast<std::int64_t>(*type)) : args[0];
+      }
+      case Op::Largest: {
+        const std::string& name = in_.symbols[node.payload];
+        std::optional<Type> type = type_of(name);
+        if (!type) return invalid(in_.name + ": largest(" + name + ") needs a type for " + quoted(name));
+        return out_.number(facts(*type).largest);
+      }
+      default: return out_.add(node.op, moved, node.payload);
+    }
+  }
+
+  Status build() {
+    moved_.assign(in_.size(), no_node);
+    auto follow = [&](NodeId& id) -> Status {
+      if (id == no_node) return Done{};
+      TRIREME_TRY(moved, move(id));
+      id = moved;
+      return Done{};
+    };
+    auto follow_spread = [&](Spread& spread) -> Status {
+      for (Axis* axis : {&spread.row, &spread.column})
+        for (NodeId* divisor : {&axis->divide, &axis->wrap}) {
+          TRIREME_CHECK(follow(*divisor));
+          if (*divisor != no_node) *divisor = folded_index(*divisor);
+        }
+      return Done{};
+    };
+    for (Operand& operand : out_.operands) {
+      TRIREME_CHECK(follow_spread(operand.spread));
+      TRIREME_CHECK(follow(operand.fallback));
+    }
+    for (Output& result : out_.results) {
+      TRIREME_CHECK(follow_spread(result.spread));
+      TRIREME_CHECK(follow(result.value));
+    }
+    auto give_name = [&](NodeId id, const std::string& name) {
+      if (id != no_node && out_[id].arity > 0) out_.give_name(id, name);
+    };
+    for (const auto& [id, name] : in_.names()) give_name(moved_[id], name);
+    for (std::size_t k = 0; k < in_.operands.size(); ++k)  // a recomputed value keeps its operand's name
+      if (place_[k] < 0 && in_.operands[k].fallback != no_node)
+        give_name(moved_[in_.operands[k].fallback], in_.operands[k].name);
+    return Done{};
+  }
+
+  // Index arithmetic is exact, whatever the compute type: it is done here, in f64, as far as n allows.
+  NodeId folded_index(NodeId id) {
+    std::optional<double> value = index_value(id);
+    return value ? out_.number(*value) : id;
+  }
+
+  std::optional<double> index_value(NodeId id) const {
+    const Node& node = out_[id];
+    if (node.op == Op::Number) return node.number();
+    std::optional<double> a, b;
+    if (node.arity > 0) a = index_value(node.args[0]);
+    if (node.arity > 1) b = index_value(node.args[1]);
+    if (!a || (node.arity > 1 && !b)) return std::nullopt;
+    switch (node.op) {
+      case Op::Add: return *a + *b;
+      case Op::Sub: return *a - *b;
+      case Op::Mul: return *a * *b;
+      case Op::Div: return *a / *b;
+      case Op::Neg: return -*a;
+      default: return std::nullopt;
+    }
+  }
+
+  // Every number in a divisor is whole by now; n, whose value the plan knows, may be left.
+  Status divisors_are_whole() const {
+    auto check = [&](const std::string& name, const Spread& spread) -> Status {
+      std::optional<double> wrong;
+      each_divisor(spread, [&](NodeId id) {
+        while (out_[id].op == Op::Div) {  // n / 2 / 4
+          note_fraction(out_[id].args[1], wrong);
+          id = out_[id].args[0];
+        }
+        note_fraction(id, wrong);
+      });
+      if (!wrong) return Done{};
+      return invalid(in_.name + ": an index of " + quoted(name) + " is divided or wrapped by " +
+                     std::to_string(*wrong) + "; a positive integer is needed");
+    };
+    for (const Operand& operand : out_.operands) TRIREME_CHECK(check(operand.name, operand.spread));
+    for (const Output& result : out_.results) TRIREME_CHECK(check(result.name, result.spread));
+    return Done{};
+  }
+
+  void note_fraction(NodeId id, std::optional<double>& wrong) const {
+    std::optional<double> value = as_number(out_, id);
+    if (value && !(*value >= 1 && *value == std::floor(*value) && *value < 0x1p53)) wrong = value;
+  }
+
+  const Program& in_;
+  const Binding& binding_;
+  Program out_;
+  std::vector<bool> index_constant_, needed_;
+  std::vector<std::int64_t> place_;  // of each operand in the new signature; -1: gone
+  std::vector<NodeId> moved_;
+};
+
+}  // namespace
+
+Result<Program> bind(const Program& program, const Binding& binding) { return Binder(program, binding).run(); }
+
+}  // namespace trireme

@@ -1,0 +1,288 @@
+#include <vector>
+
+#include "math/functions.hpp"
+#include "passes/algebra.hpp"
+#include "passes/passes.hpp"
+#include "passes/saved.hpp"
+#include "passes/writer.hpp"
+
+namespace trireme {
+namespace {
+
+// Adjoints with more terms are written down and go on as one; more than one reaches every cancellation that norms and
+// softmaxes need, and without a limit nested sums would grow like their paths.
+constexpr std::size_t most_terms = 8;
+
+bool is_element(const Spread& spread) { return spread.row.present && spread.column.present && spread.plain(); }
+
+// Walks the forward backwards. An adjoint is held per element where its node differs along the row; otherwise it is the
+// row's total. Nothing is summed over rows on the way: that is done once, by the colsum of an operand's gradient.
+class Differentiator {
+ public:
+  explicit Differentiator(const Program& forward)
+      : in_(forward), algebra_(out_.program), value_(forward.size(), no_node), adjoint_(forward.size()),
+        reached_(forward.size()) {}
+
+  Result<Program> run() {
+    std::vector<std::size_t> seeded = results_with_gradient();
+    make_operands(seeded);
+    copy_forward();
+    algebra_.end_of_forward();
+    std::vector<bool> is_forward(out_.program.size());
+    for (NodeId id : value_)
+      if (id != no_node) is_forward[id] = true;
+    writer_.emplace(algebra_, is_forward, seeded.size());
+    for (std::size_t k = 0; k < seeded.size(); ++k) seed(in_.results[seeded[k]], k);
+    for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;)
+      if (reached_[id]) pass_on(id);
+    TRIREME_CHECK(make_results());
+    return finish_backward(in_, std::move(out_));
+  }
+
+ private:
+  // ---- the signature ----
+
+  // Gradients arrive for every [i,j] result, and for every other that no result uses.
+  std::vector<std::size_t> results_with_gradient() const {
+    std::vector<std::size_t> seeded;
+    for (std::size_t k = 0; k < in_.results.size(); ++k) {
+      bool used = false;
+      for (const Output& other : in_.results)
+        used = used || (other.value != in_.results[k].value && uses(other.value, in_.results[k].value));
+      if (is_element(in_.results[k].spread) || !used) seeded.push_back(k);
+    }
+    return seeded;
+  }
+
+  bool uses(NodeId user, NodeId wanted) const {
+    if (wanted > user) return false;
+    std::vector<bool> below(user + 1);
+    below[user] = true;
+    for (NodeId id = user + 1; id-- > wanted;)
+      if (below[id])
+        for (NodeId arg : in_[id]) below[arg] = true;
+    return below[wanted];
+  }
+
+  // Gradients, then the forward's operands, then its results, in case they are saved; what is not used goes at the end.
+  void make_operands(const std::vector<std::size_t>& seeded) {
+    Program& out = out_.program;
+    out.name = in_.name + "_backward";
+    out.symbols = in_.symbols;
+    for (std::size_t k : seeded) out.operands.push_back({"d" + in_.results[k].name, false, in_.results[k].spread});
+    out_.first_operand = out.operands.size();
+    out.operands.insert(out.operands.end(), in_.operands.begin(), in_.operands.end());
+    out_.first_saved = out.operands.size();
+    for (const Output& result : in_.results) out.operands.push_back({result.name, false, result.spread});
+    for (std::size_t k = 0; k < seeded.size(); ++k) {
+      out.add(Op::Operand, {}, static_cast<std::int64_t>(k));
+      out.operands[k].fallback = out.number(0);
+    }
+  }
+
+  void copy_forward() {
+    Program& out = out_.program;
+    for (NodeId id = 0; id < in_.size(); ++id) {
+      const Node& node = in_[id];
+      if (node.op == Op::ColumnSum) continue;
+      std::array<NodeId, 3> args = node.args;
+      for (int k = 0; k < node.arity; ++k) args[k] = value_[node.args[k]];
+      bool operand = node.op == Op::Operand || node.op == Op::Constant;
+      std::int64_t payload = node.payload + (operand ? static_cast<std::int64_t>(out_.first_operand) : 0);
+      value_[id] = node.op == Op::StopGradient
+                       ? args[0]
+                       : out.add(node.op, std::span<const NodeId>(args.data(), node.arity), payload);
+    }
+    auto follow = [&](NodeId& id) { id = id == no_node ? no_node : value_[id]; };
+    for (std::size_t k = 0; k < out.operands.size(); ++k) {
+      for (Axis* axis : {&out.operands[k].spread.row, &out.operands[k].spread.column})
+        follow(axis->divide), follow(axis->wrap);
+      if (k >= out_.first_operand) follow(out.operands[k].fallback);
+    }
+    for (const auto& [id, name] : in_.names())
+      if (value_[id] != no_node) out.give_name(value_[id], name);
+    for (const Output& result : in_.results) {
+      out_.saved_values.push_back(value_[result.value]);
+      if (value_[result.value] != no_node) out.give_name(value_[result.value], result.name);
+    }
+  }
+
+  // ---- adjoints ----
+
+  void seed(const Output& result, std::size_t gradient) {
+    Terms arriving = {{1, {{out_.program.add(Op::Operand, {}, static_cast<std::int64_t>(gradient)), 1}}}};
+    const Node& value = in_[result.value];
+    if (value.op == Op::ColumnSum) {
+      contribute(value.args[0], arriving, true);
+    } else {
+      contribute(result.value, arriving, result.spread.column.present);
+    }
+  }
+
+  // `per_element`: a share for each element of the row, to be summed if the node is one value a row.
+  void contribute(NodeId id, const Terms& terms, bool per_element) {
+    reached_[id] = true;
+    Terms& adjoint = adjoint_[id];
+    if (!per_element || in_[id].by_column) add(adjoint, terms);
+    else
+      for (const Term& term : terms) add(adjoint, algebra_.sum_along_row(term));
+    if (adjoint.size() > 4 * most_terms) write_down(id);
+  }
+
+  void write_down(NodeId id) {
+    NodeId written = writer_->write(adjoint_[id]);
+    algebra_.keep_whole(written);
+    adjoint_[id].clear();
+    add(adjoint_[id], algebra_.term_of(written));
+  }
+
+  Expr expr(NodeId in_id) { return {&out_.program, value_[in_id]}; }
+  Term term(NodeId in_id) { return algebra_.term_of(value_[in_id]); }
+  NodeId number(double value) { return out_.program.number(value); }
+
+  // Hands a node's adjoint on to its arguments.
+  void pass_on(NodeId id) {
+    const Node& node = in_[id];
+    if (node.arity == 0 || node.op == Op::ColumnSum) return;
+    if (adjoint_[id].size() > most_terms) write_down(id);
+    const Terms adjoint = adjoint_[id];
+    const NodeId a = node.args[0], b = node.args[1];
+    auto give = [&](NodeId arg, const Term& factor) {
+      contribute(arg, algebra_.product(adjoint, factor), node.by_column || is_row_reduction(node.op));
+    };
+    auto choose = [&](NodeId condition, NodeId where_true, NodeId where_false) {
+      give(where_true, algebra_.mask(condition, true));
+      give(where_false, algebra_.mask(condition, false));
+    };
+    switch (node.op) {
+      case Op::Add: give(a, {}), give(b, {}); break;
+      case Op::Sub: give(a, {}), give(b, {-1, {}}); break;
+      case Op::Mul: give(a, term(b)), give(b, term(a)); break;
+      case Op::Div:
+        give(a, algebra_.inverse_of(value_[b]));
+        give(b, Term{-1, {}} * algebra_.inverse_of(value_[b]) * term(id));
+        break;
+      case Op::Neg: give(a, {-1, {}}); break;
+      case Op::Abs: give(a, algebra_.term_of(call("sign", {expr(a)}).id)); break;  // 0 at 0
+      case Op::Sqrt: give(a, Term{0.5, {}} * algebra_.inverse_of(value_[id])); break;
+      case Op::Fma: give(a, term(b)), give(b, term(a)), give(node.args[2], {}); break;
+      case Op::Min: choose((expr(a) <= expr(b)).id, a, b); break;  // equal: to the first
+      case Op::Max: choose((expr(b) <= expr(a)).id, a, b); break;
+      case Op::Select: choose(value_[a], b, node.args[2]); break;
+      case Op::Floor:
+      case Op::Round: reached_[a] = true; break;  // 0
+      case Op::Cast:
+      case Op::RoundTo: give(a, {}); break;
+      case Op::Sum: give(a, {}); break;
+      case Op::Mean: give(a, {1, {{out_.program.add(Op::ColumnCount), -1}}}); break;
+      case Op::Amax:
+      case Op::Amin: share(id, adjoint); break;
+      case Op::Call:
+        for (int k = 0; k < node.arity; ++k) {
+          Expr slope = derivative(node, id, k);
+          if (slope.id != no_node) give(node.args[k], algebra_.term_of(slope.id));
+          else reached_[node.args[k]] = true;  // 0
+        }
+        break;
+      case Op::Rotate: rotate_back(node, adjoint); break;
+      // No gradient passes a comparison, an index or the bits of a value; a colsum is a result and was seeded.
+      case Op::Less:
+      case Op::LessEqual:
+      case Op::Equal:
+      case Op::And:
+      case Op::Or:
+      case Op::Not:
+      case Op::StopGradient:
+      case Op::BitsAdd:
+      case Op::BitsAnd:
+      case Op::BitsOr:
+      case Op::BitsShiftLeft:
+      case Op::BitsShiftRight:
+      case Op::ColumnSum:
+      case Op::Number:
+      case Op::Constant:
+      case Op::Operand:
+      case Op::RowIndex:
+      case Op::ColumnIndex:
+      case Op::ColumnCount:
+      case Op::Largest: break;
+    }
+  }
+
+  Expr derivative(const Node& node, NodeId id, int k) {
+    std::array<Expr, 3> args;
+    for (int each = 0; each < node.arity; ++each) args[each] = expr(node.args[each]);
+    return functions()[node.payload].derivative(std::span<const Expr>(args.data(), node.arity), expr(id), k);
+  }
+
+  // Shared evenly among the elements that equal the largest (or smallest).
+  void share(NodeId id, const Terms& adjoint) {
+    NodeId arg = in_[id].args[0];
+    if (!in_[arg].by_column) return contribute(arg, adjoint, false);
+    Term largest = algebra_.mask(equal(expr(arg), expr(id)).id, true);
+    Terms shares = algebra_.product(adjoint, largest), count = algebra_.sum_along_row(largest);
+    for (Term& each : shares) each.multiply(count[0].factors[0].node, -1);
+    contribute(arg, shares, true);
+  }
+
+  void rotate_back(const Node& node, const Terms& adjoint) {
+    NodeId arg = node.args[0], by = value_[node.args[1]];
+    if (adjoint.empty() || !in_[arg].by_column) return contribute(arg, adjoint, node.by_column);
+    NodeId written = writer_->write(adjoint);
+    if (out_.program[written].by_column) {
+      std::optional<double> columns = as_number(out_.program, by);
+      NodeId back = columns ? number(-*columns) : out_.program.add(Op::Neg, {by});
+      written = out_.program.add(Op::Rotate, {written, is_half_of_n(by) ? by : back});
+    }
+    algebra_.keep_whole(written);
+    contribute(arg, {algebra_.term_of(written)}, true);
+  }
+
+  // n / 2 columns on or back are the same place.
+  bool is_half_of_n(NodeId id) const {
+    const Node& node = out_.program[id];
+    return node.op == Op::Div && out_.program[node.args[0]].op == Op::ColumnCount &&
+           as_number(out_.program, node.args[1]) == 2.0;
+  }
+
+  // ---- results ----
+
+  Status make_results() {
+    Program& out = out_.program;
+    for (std::size_t k = 0; k < in_.operands.size(); ++k) {
+      if (in_.operands[k].constant) continue;
+      NodeId leaf = no_node;
+      for (NodeId id = 0; id < in_.size(); ++id)
+        if (in_[id].op == Op::Operand && in_[id].payload == static_cast<std::int64_t>(k) && reached_[id]) leaf = id;
+      if (leaf == no_node) continue;
+      const Spread& spread = out.operands[out_.first_operand + k].spread;
+      Terms gradient = adjoint_[leaf];
+      NodeId value;
+      if (!takes_column_sum(spread)) {
+        value = writer_->write(gradient);
+      } else {
+        Terms spread_out;
+        for (const Term& each : gradient) add(spread_out, spread.column.present ? each : algebra_.spread_along_row(each));
+        value = out.add(Op::ColumnSum, {writer_->write(spread_out)});
+      }
+      out.results.push_back({"d" + in_.operands[k].name, spread, value});
+    }
+    if (!out.results.empty()) return Done{};
+    return Error{Code::InvalidProgram, in_.name + ": no result depends on an operand in memory in a way that has a "
+                                       "gradient"};
+  }
+
+  const Program& in_;
+  Backward out_;
+  Algebra algebra_;
+  std::optional<Writer> writer_;
+  std::vector<NodeId> value_;  // of each node of the forward, in the backward
+  std::vector<Terms> adjoint_;
+  std::vector<bool> reached_;
+};
+
+}  // namespace
+
+Result<Program> differentiate(const Program& program) { return Differentiator(program).run(); }
+
+}  // namespace trireme

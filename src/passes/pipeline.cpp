@@ -1,0 +1,29 @@
+#include "ir/verify.hpp"
+#include "passes/passes.hpp"
+
+namespace trireme {
+namespace {
+
+// A pass that breaks a program is a fault of ours, not of the program's author.
+Status check_after(const char* pass, const Program& program) {
+  Status status = verify(program);
+  if (status) return Done{};
+  return Error{Code::Internal, std::string("after ") + pass + ": " + status.error().message};
+}
+
+}  // namespace
+
+Result<Program> prepare(const Program& program, const Binding& binding) {
+  TRIREME_CHECK(verify(program));
+  TRIREME_TRY(bound, bind(program, binding));
+  TRIREME_CHECK(check_after("bind", bound));
+  Program simple = simplify(bound);
+  TRIREME_CHECK(check_after("simplify", simple));
+  Program primitives = expand(simple);
+  TRIREME_CHECK(check_after("expand", primitives));
+  Program ready = simplify(primitives);
+  TRIREME_CHECK(check_after("simplify", ready));
+  return ready;
+}
+
+}  // namespace trireme

@@ -1,0 +1,219 @@
+#include "passes/saved.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace trireme {
+namespace {
+
+// All subsets of this many results are tried; further ones are recomputed.
+constexpr std::size_t most_tried = 8;
+
+class Finisher {
+ public:
+  Finisher(const Program& forward, const Backward& backward)
+      : forward_(forward), backward_(backward), in_(backward.program) {}
+
+  Result<Program> run() {
+    choose();
+    mark_needed();
+    make_signature();
+    TRIREME_CHECK(names_are_free());
+    copy();
+    return std::move(out_);
+  }
+
+ private:
+  // ---- which results to read ----
+
+  // A result can be read in place of its value if it is stored as it is, and is more than a load already.
+  bool can_be_saved(std::size_t k) const {
+    NodeId value = backward_.saved_values[k];
+    if (value == no_node || in_[value].arity == 0) return false;
+    const Spread& spread = forward_.results[k].spread;
+    if (takes_column_sum(spread)) return false;
+    if (in_[value].by_row != spread.row.present || in_[value].by_column != spread.column.present) return false;
+    for (std::size_t earlier = 0; earlier < k; ++earlier)
+      if (backward_.saved_values[earlier] == value) return false;
+    return true;
+  }
+
+  struct Cost {
+    std::array<std::size_t, 4> counts;  // element arrays, row reductions, row arrays, saved results
+    bool operator<(const Cost& other) const { return counts < other.counts; }
+  };
+
+  Cost cost_of(const std::vector<std::size_t>& saved) const {
+    std::vector<bool> read(in_.size()), cut(in_.size());
+    for (std::size_t k : saved) cut[backward_.saved_values[k]] = true;
+    for (const Output& result : in_.results) read[result.value] = true;
+    Cost cost{};
+    auto count_array = [&](const Spread& spread) {
+      if (spread.row.present) ++cost.counts[spread.column.present ? 0 : 2];
+    };
+    for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;) {
+      if (!read[id] || cut[id]) continue;
+      if (is_row_reduction(in_[id].op)) ++cost.counts[1];
+      if (in_[id].op == Op::Operand) count_array(in_.operands[in_[id].payload].spread);
+      for (NodeId arg : in_[id]) read[arg] = true;
+    }
+    for (std::size_t k : saved)
+      if (read[backward_.saved_values[k]]) count_array(forward_.results[k].spread);
+    cost.counts[3] = saved.size();
+    return cost;
+  }
+
+  void choose() {
+    std::vector<std::size_t> possible;
+    for (std::size_t k = 0; k < forward_.results.size() && possible.size() < most_tried; ++k)
+      if (can_be_saved(k)) possible.push_back(k);
+    Cost best = cost_of({});
+    for (std::size_t subset = 1; subset < std::size_t{1} << possible.size(); ++subset) {
+      std::vector<std::size_t> trial;
+      for (std::size_t k = 0; k < possible.size(); ++k)
+        if (subset >> k & 1) trial.push_back(possible[k]);
+      Cost cost = cost_of(trial);
+      if (cost < best) best = cost, saved_ = trial;
+    }
+    // A value stands after those it is computed from, so a default reads only operands before it.
+    std::sort(saved_.begin(), saved_.end(), [&](std::size_t a, std::size_t b) {
+      return backward_.saved_values[a] < backward_.saved_values[b];
+    });
+  }
+
+  // ---- the signature ----
+
+  template <typename Visit>
+  static void each_divisor(const Spread& spread, Visit&& visit) {
+    for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap})
+      if (id != no_node) visit(id);
+  }
+
+  // What the results reach, also through divisors and through the defaults of the forward's operands.
+  void mark_needed() {
+    needed_.resize(in_.size());
+    in_default_.resize(in_.size());
+    std::vector<NodeId> open;
+    auto mark = [&](NodeId id) {
+      if (!needed_[id]) needed_[id] = true, open.push_back(id);
+    };
+    auto mark_default = [&](NodeId id) {
+      if (!in_default_[id]) in_default_[id] = true, needed_[id] = true, open.push_back(id);
+    };
+    for (const Output& result : in_.results) mark(result.value), each_divisor(result.spread, mark);
+    for (std::size_t k : saved_) each_divisor(in_.operands[backward_.first_saved + k].spread, mark);
+    while (!open.empty()) {
+      NodeId id = open.back();
+      open.pop_back();
+      for (NodeId arg : in_[id]) in_default_[id] ? mark_default(arg) : mark(arg);
+      if (in_[id].op != Op::Operand) continue;
+      const Operand& operand = in_.operands[in_[id].payload];
+      each_divisor(operand.spread, mark);
+      if (operand.fallback != no_node) mark_default(operand.fallback);
+    }
+  }
+
+  void make_signature() {
+    std::vector<bool> used(in_.operands.size());
+    for (NodeId id = 0; id < in_.size(); ++id)
+      if (needed_[id] && (in_[id].op == Op::Operand || in_[id].op == Op::Constant)) used[in_[id].payload] = true;
+    place_.assign(in_.operands.size(), -1);
+    auto keep = [&](std::size_t k) {
+      place_[k] = static_cast<std::int64_t>(out_.operands.size());
+      out_.operands.push_back(in_.operands[k]);
+    };
+    out_.name = in_.name;
+    out_.results = in_.results;
+    for (std::size_t k = 0; k < backward_.first_saved; ++k)
+      if (used[k] && !in_.operands[k].constant) keep(k);
+    for (std::size_t k : saved_) keep(backward_.first_saved + k);
+    for (std::size_t k = 0; k < backward_.first_saved; ++k)
+      if (used[k] && in_.operands[k].constant) keep(k);
+  }
+
+  Status names_are_free() {
+    for (const Operand& operand : out_.operands)
+      if (!taken_.insert(operand.name).second) return collision(operand.name);
+    for (const Output& result : out_.results)
+      if (!taken_.insert(result.name).second) return collision(result.name);
+    return Done{};
+  }
+
+  Error collision(const std::string& name) const {
+    return {Code::InvalidProgram, forward_.name + ": its backward would have two values called '" + name +
+                                      "' (gradients are called d + name); rename '" + name + "'"};
+  }
+
+  // ---- the graph ----
+
+  // Rounds as the forward did: to the storage type of what is still there, or of its gradient, which has the same type.
+  NodeId cast(const Node& node, std::span<const NodeId> args) {
+    const std::string& symbol = in_.symbols[node.payload];
+    for (const std::string& name : {symbol, "d" + symbol})
+      if (taken_.contains(name)) return out_.symbol(node.op, name, args);
+    return node.op == Op::Cast ? args[0] : no_node;
+  }
+
+  NodeId copied(const Node& node, std::span<const NodeId> args) {
+    bool operand = node.op == Op::Operand || node.op == Op::Constant;
+    if (node.op == Op::Cast || node.op == Op::Largest) return cast(node, args);
+    return out_.add(node.op, args, operand ? place_[node.payload] : node.payload);
+  }
+
+  // Saved results stand in for their values, but not in the defaults of the forward's operands, which stand before them.
+  void copy() {
+    std::vector<NodeId> moved(in_.size(), no_node), in_default(in_.size(), no_node);
+    auto copy_to = [&](NodeId id, const std::vector<NodeId>& map) {
+      std::array<NodeId, 3> args = in_[id].args;
+      for (int k = 0; k < in_[id].arity; ++k) args[k] = map[in_[id].args[k]];
+      return copied(in_[id], std::span<const NodeId>(args.data(), in_[id].arity));
+    };
+    for (NodeId id = 0; id < in_.size(); ++id) {
+      if (!needed_[id]) continue;
+      if (in_default_[id]) in_default[id] = copy_to(id, in_default);
+      moved[id] = copy_to(id, moved);
+      for (std::size_t k : saved_)
+        if (backward_.saved_values[k] == id) {
+          std::int64_t place = place_[backward_.first_saved + k];
+          out_.operands[place].fallback = moved[id];
+          moved[id] = out_.add(Op::Operand, {}, place);
+        }
+    }
+    auto follow = [&](NodeId& id, const std::vector<NodeId>& map) { id = id == no_node ? no_node : map[id]; };
+    auto follow_spread = [&](Spread& spread) {
+      for (Axis* axis : {&spread.row, &spread.column}) follow(axis->divide, moved), follow(axis->wrap, moved);
+    };
+    for (std::size_t k = 0; k < in_.operands.size(); ++k) {
+      if (place_[k] < 0) continue;
+      Operand& operand = out_.operands[place_[k]];
+      follow_spread(operand.spread);
+      if (k >= backward_.first_saved) continue;
+      if (operand.constant) operand.fallback = number_of(operand.fallback);
+      else follow(operand.fallback, in_default);
+    }
+    for (Output& result : out_.results) follow_spread(result.spread), follow(result.value, moved);
+    for (const auto& [id, name] : in_.names())
+      if (moved[id] != no_node && out_[moved[id]].arity > 0 && taken_.insert(name).second)
+        out_.give_name(moved[id], name);
+  }
+
+  NodeId number_of(NodeId id) { return id == no_node ? no_node : out_.number(*as_number(in_, id)); }
+
+  const Program& forward_;
+  const Backward& backward_;
+  const Program& in_;
+  Program out_;
+  std::vector<std::size_t> saved_;   // results, in order of their values
+  std::vector<bool> needed_, in_default_;
+  std::vector<std::int64_t> place_;  // of each operand in the new signature; -1: gone
+  std::set<std::string> taken_;
+};
+
+}  // namespace
+
+Result<Program> finish_backward(const Program& forward, Backward backward) {
+  return Finisher(forward, backward).run();
+}
+
+}  // namespace trireme

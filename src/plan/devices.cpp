@@ -1,0 +1,37 @@
+#include "plan/devices.hpp"
+
+#include "devices/cpu/cpu_device.hpp"
+#include "devices/cpu/isa.hpp"
+#include "devices/cuda/cuda_device.hpp"
+#include "devices/lanes/lanes_device.hpp"
+#include "devices/reference_device.hpp"
+
+namespace trireme {
+namespace {
+
+std::string always_there() { return {}; }
+
+template <x86::Isa isa>
+std::string isa_missing() {
+  return cpu::why_not(isa, cpu::read_cpuid());
+}
+template <x86::Isa isa>
+Result<std::unique_ptr<Executable>> compile_for_cpu(const Program& program, const Facts& facts) {
+  return cpu::compile(program, facts, isa);
+}
+
+}  // namespace
+
+const std::vector<DeviceEntry>& devices() {
+  using enum x86::Isa;
+  static const std::vector<DeviceEntry> table = {
+      {"reference", always_there, compile_for_reference},
+      {"cpu:avx512", isa_missing<Avx512>, compile_for_cpu<Avx512>},
+      {"cpu:avx2", isa_missing<Avx2>, compile_for_cpu<Avx2>},
+      {"cuda", cuda::missing, cuda::compile},
+      {"lanes", always_there, lanes::compile},
+  };
+  return table;
+}
+
+}  // namespace trireme

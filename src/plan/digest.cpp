@@ -1,0 +1,51 @@
+#include "plan/digest.hpp"
+
+#include <vector>
+
+#include "support/float_types.hpp"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace trireme {
+namespace {
+
+// The pattern of the type's NaN, or the bits as they are.
+std::uint64_t canonical(Type type, std::uint64_t bits) {
+  if (is_integer(type)) return bits;
+  FloatFormat format = float_format(type);
+  std::uint64_t magnitude = bits & format.magnitude_mask();
+  bool is_nan = format.infinities ? magnitude > format.infinity() : magnitude == format.nan();
+  return is_nan ? format.nan() : bits;
+}
+
+}  // namespace
+
+std::string digest(std::span<const DigestPart> results) {
+  XXH3_state_t state;
+  XXH3_INITSTATE(&state);
+  XXH3_128bits_reset(&state);
+  std::vector<unsigned char> row;
+  for (const DigestPart& part : results)
+    for (std::int64_t r = 0; r < part.row_extent; ++r) {
+      Type type = part.array.type;
+      row.resize(static_cast<std::size_t>(part.column_extent) * bytes(type));
+      for (std::int64_t c = 0; c < part.column_extent; ++c)
+        store_bits(type, row.data() + static_cast<std::size_t>(c) * bytes(type),
+                   canonical(type, load_bits(type, part.array.entry(r, c))));
+      XXH3_128bits_update(&state, row.data(), row.size());
+    }
+  XXH128_canonical_t hash;
+  XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(&state));
+  std::string hex;
+  for (unsigned char byte : hash.digest)
+    for (int nibble : {byte >> 4, byte & 15}) hex += "0123456789abcdef"[nibble];
+  return hex;
+}
+
+std::string digest(std::span<const Buffer> results) {
+  std::vector<DigestPart> parts;
+  for (const Buffer& buffer : results) parts.push_back({buffer.array, buffer.row_extent, buffer.column_extent});
+  return digest(parts);
+}
+
+}  // namespace trireme

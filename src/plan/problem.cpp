@@ -1,0 +1,187 @@
+#include "plan/problem.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace trireme {
+namespace {
+
+constexpr std::size_t max_rank = 8;
+
+// Reads the whole of `text` as a number of type T, or nothing.
+template <typename T>
+std::optional<T> whole(std::string_view text) {
+  T value{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string_view next_word(std::string_view& rest) {
+  constexpr std::string_view blanks = " \t\r\n";
+  rest.remove_prefix(std::min(rest.find_first_not_of(blanks), rest.size()));
+  std::string_view word = rest.substr(0, rest.find_first_of(blanks));
+  rest.remove_prefix(word.size());
+  return word;
+}
+
+bool is_name(std::string_view text) {
+  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  for (char c : text)
+    if (!letter(c) && !(c >= '0' && c <= '9')) return false;
+  return !text.empty() && letter(text[0]);
+}
+
+std::string type_names() {
+  std::string list;
+  for (const TypeFacts& each : type_facts) list += (list.empty() ? "" : " ") + std::string(each.name);
+  return list;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view line) : line_(line), rest_(line) {}
+
+  Result<Problem> read() {
+    problem_.program = next_word(rest_);
+    if (problem_.program.empty() || problem_.program.find('=') != std::string::npos)
+      return wrong("a problem starts with the name of an operator");
+    TRIREME_CHECK(read_shape(next_word(rest_)));
+    for (std::string_view word = next_word(rest_); !word.empty(); word = next_word(rest_))
+      TRIREME_CHECK(read_word(word));
+    if (problem_.axes > static_cast<int>(problem_.shape.size()))
+      return wrong("axes=" + std::to_string(problem_.axes) + " of a shape with " +
+                   std::to_string(problem_.shape.size()) + " axes");
+    if (problem_.columns() < 1) return wrong("a row has at least one column");
+    return std::move(problem_);
+  }
+
+ private:
+  Error wrong(const std::string& what) const {
+    return {Code::InvalidArgument, "problem line '" + std::string(line_) + "': " + what};
+  }
+
+  Status read_shape(std::string_view word) {
+    std::string expected = "expected a shape such as 33x4097, not '" + std::string(word) + "'";
+    // Beyond 2^62 elements no index is safe, whatever the type.
+    std::int64_t left = std::int64_t{1} << 62;
+    while (true) {
+      std::size_t cross = word.find('x');
+      std::optional<std::int64_t> extent = whole<std::int64_t>(word.substr(0, cross));
+      if (!extent || *extent < 0) return wrong(expected);
+      if (*extent > left) return wrong("the shape has more than 2^62 elements");
+      left /= std::max<std::int64_t>(*extent, 1);
+      problem_.shape.push_back(*extent);
+      if (problem_.shape.size() > max_rank) return wrong("a shape has at most 8 axes");
+      if (cross == word.npos) return Done{};
+      word.remove_prefix(cross + 1);
+    }
+  }
+
+  Status read_word(std::string_view word) {
+    if (word == "backward") {
+      if (problem_.backward) return wrong("'backward' stands twice");
+      problem_.backward = true;
+      return Done{};
+    }
+    std::size_t equals = word.find('=');
+    if (equals == word.npos || !is_name(word.substr(0, equals)))
+      return wrong("expected NAME=TYPE, NAME=none, NAME=NUMBER or backward, not '" + std::string(word) + "'");
+    std::string name(word.substr(0, equals));
+    std::string_view value = word.substr(equals + 1);
+    if (!seen_.insert(name).second) return wrong("'" + name + "' stands twice");
+    if (name == "axes") {
+      std::optional<int> axes = whole<int>(value);
+      if (!axes || *axes < 1) return wrong("axes is a number from 1, not '" + std::string(value) + "'");
+      problem_.axes = *axes;
+      return Done{};
+    }
+    if (name == "seed") {
+      std::optional<std::uint32_t> seed = whole<std::uint32_t>(value);
+      if (!seed) return wrong("seed is a number below 2^32, not '" + std::string(value) + "'");
+      problem_.seed = *seed;
+      return Done{};
+    }
+    if (value == "none") {
+      problem_.absent.insert(name);
+      return Done{};
+    }
+    std::size_t place = value.find_first_of("+:");
+    if (std::optional<Type> type = type_named(value.substr(0, place))) {
+      problem_.types[name] = *type;
+      return place == value.npos ? Status(Done{}) : read_placement(name, value.substr(place));
+    }
+    if (std::optional<double> number = whole<double>(value)) {
+      problem_.constants[name] = *number;
+      return Done{};
+    }
+    return wrong("'" + name + "' is a type (" + type_names() + "), none or a number, not '" + std::string(value) + "'");
+  }
+
+  // "+3", ":5000" or "+3:5000"
+  Status read_placement(const std::string& name, std::string_view text) {
+    Placement placement;
+    bool fine = true;
+    if (text[0] == '+') {
+      std::size_t colon = text.find(':');
+      std::optional<std::int64_t> offset = whole<std::int64_t>(text.substr(1, colon == text.npos ? colon : colon - 1));
+      fine = offset && *offset >= 0;
+      placement.offset = offset.value_or(0);
+      text.remove_prefix(std::min(colon, text.size()));
+    }
+    if (!text.empty()) {
+      placement.row_stride = whole<std::int64_t>(text.substr(1));
+      fine = fine && placement.row_stride;
+    }
+    if (!fine)
+      return wrong("'" + name + "' is placed by +OFFSET, :ROW_STRIDE or both, such as bf16+3:5000 (in elements)");
+    if (placement != Placement{}) problem_.placements[name] = placement;
+    return Done{};
+  }
+
+  std::string_view line_, rest_;
+  std::set<std::string> seen_;
+  Problem problem_;
+};
+
+std::string shortest(double value) {
+  char text[40];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+}  // namespace
+
+std::int64_t Problem::rows() const {
+  std::int64_t product = 1;
+  for (std::size_t k = 0; k + axes < shape.size(); ++k) product *= shape[k];
+  return product;
+}
+
+std::int64_t Problem::columns() const {
+  std::int64_t product = 1;
+  for (std::size_t k = shape.size() - axes; k < shape.size(); ++k) product *= shape[k];
+  return product;
+}
+
+Result<Problem> parse_problem(std::string_view line) { return Reader(line).read(); }
+
+std::string print(const Problem& problem) {
+  std::string text = problem.program + ' ';
+  for (std::size_t k = 0; k < problem.shape.size(); ++k) text += (k ? "x" : "") + std::to_string(problem.shape[k]);
+  std::map<std::string, std::string> words;
+  for (const auto& [name, type] : problem.types) words[name] = trireme::name(type);
+  for (const auto& [name, placement] : problem.placements) {
+    if (placement.offset != 0) words[name] += '+' + std::to_string(placement.offset);
+    if (placement.row_stride) words[name] += ':' + std::to_string(*placement.row_stride);
+  }
+  for (const std::string& name : problem.absent) words[name] = "none";
+  for (const auto& [name, value] : problem.constants) words[name] = shortest(value);
+  for (const auto& [name, word] : words) text += ' ' + name + '=' + word;
+  if (problem.backward) text += " backward";
+  if (problem.axes != 1) text += " axes=" + std::to_string(problem.axes);
+  if (problem.seed != 0) text += " seed=" + std::to_string(problem.seed);
+  return text;
+}
+
+}  // namespace trireme

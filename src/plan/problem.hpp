@@ -1,0 +1,50 @@
+// The problem line, the unit of checking and timing: one line of text that says which program runs on what.
+//
+//   rms_norm 33x4097 x=bf16 gamma=none eps=1e-5 backward
+//
+// PROGRAM SHAPE, then in any order:
+//   NAME=TYPE           the storage type of an operand or result; with +3 its first element lies 3 elements into its
+//                       memory, with :5000 its rows are 5000 elements apart (x=bf16+3:5000)
+//   NAME=none           an operand that is absent, or a result that is not stored
+//   NAME=NUMBER         a constant
+//   backward            the derived program instead
+//   axes=K              the last K axes of the shape make a row; 1 unless said
+//   seed=N              which samples; 0 unless said
+// An operand not named is present, in the first element operand's type, which is f32 unless named.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layout/buffers.hpp"
+#include "trireme/result.hpp"
+#include "trireme/type.hpp"
+
+namespace trireme {
+
+struct Problem {
+  std::string program;              // an operator's name, or the path of a .row file
+  std::vector<std::int64_t> shape;  // rank 1 to 8
+  int axes = 1;
+  bool backward = false;
+  std::map<std::string, Type> types;
+  std::set<std::string> absent;
+  std::map<std::string, double> constants;
+  std::map<std::string, Placement> placements;
+  std::uint32_t seed = 0;
+
+  std::int64_t rows() const;
+  std::int64_t columns() const;
+  friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+Result<Problem> parse_problem(std::string_view line);
+
+// print -> parse is the identity; names stand in alphabetical order.
+std::string print(const Problem& problem);
+
+}  // namespace trireme

@@ -1,0 +1,176 @@
+#include "schedule/lower_columns.hpp"
+
+#include <bit>
+#include <optional>
+
+#include "schedule/kernel_builder.hpp"
+
+namespace trireme {
+namespace {
+
+constexpr int unit = 8;         // blocks added as one tree in registers
+constexpr int most_levels = 12; // of units: more blocks than contract::row_blocks ever makes
+constexpr int groups_of_a_block = 16;
+
+class ColumnLowering {
+ public:
+  ColumnLowering(const Program& program, const Stages& stages, Kernel& kernel)
+      : program_(program), stages_(stages), b_(kernel), simd_(kernel.simd), lanes_(kernel.launch.lanes),
+        groups_(kernel.launch.groups) {}
+
+  void run() {
+    zero_ = b_.index(0);
+    one_ = b_.index(1);
+    blocks_ = b_.slot({Slot::Kind::Blocks});
+    stride_ = b_.slot({Slot::Kind::PartialStride});
+    base_ = b_.pointer({Slot::Kind::Partials});
+    for (std::size_t q = 0; q < stages_.column_results.size(); ++q) {
+      int result = static_cast<int>(stages_.column_results[q]);
+      results_.push_back(b_.pointer({Slot::Kind::ResultPointer, result}));
+      Reg place = b_.mul(b_.index(Do::IndexMul, blocks_, stride_), static_cast<std::int64_t>(q));
+      partials_.push_back(q == 0 ? base_ : b_.pointer(base_, place, value_bytes()));
+    }
+    Reg first = b_.argument(0), last = b_.argument(1);
+    if (simd_) {
+      from_ = zero_;
+      to_ = blocks_;
+      Reg at = b_.copy(first), count = b_.index(Do::IndexSub, last, first);
+      Reg full = b_.index(Do::IndexSub, last, b_.index(Do::IndexAnd, count, lanes_ - 1));
+      b_.repeat_while_less(at, full, [&] {
+        for (std::size_t q = 0; q < results_.size(); ++q) store(q, sum_of_blocks(q, at, {}), at, {});
+        b_.increase(at, lanes_);
+      });
+      b_.when_less(at, last, [&] {
+        Reg mask = b_.below(at, 0, last);
+        for (std::size_t q = 0; q < results_.size(); ++q) store(q, sum_of_blocks(q, at, mask), at, mask);
+      });
+      return;
+    }
+    // A group of lanes takes an aligned run of blocks whose length is a power of two: one subtree.
+    Reg lane = b_.special(Do::ThreadLane), group = b_.special(Do::ThreadGroup);
+    Reg run = b_.copy(one_), covered = b_.index(groups_);
+    b_.repeat_while_less(covered, blocks_, [&] {
+      b_.emit({.code = Do::IndexAdd, .dst = run, .a = run, .b = run});
+      b_.emit({.code = Do::IndexAdd, .dst = covered, .a = covered, .b = covered});
+    });
+    from_ = b_.index(Do::IndexMul, group, run);
+    to_ = b_.index(Do::IndexMin, b_.add(from_, run), blocks_);
+    Reg at = b_.add(first, b_.add(b_.mul(b_.special(Do::BlockIndex), lanes_), lane));
+    Reg mask = b_.below(at, 0, last);
+    // Group 0 writes.
+    Reg writer_end = b_.index(Do::IndexMin, last, b_.index(Do::IndexMul, b_.index(Do::IndexSub, one_, group), last));
+    Reg writes = b_.below(at, 0, writer_end);
+    for (std::size_t q = 0; q < results_.size(); ++q) {
+      Reg sum = sum_of_blocks(q, at, mask);
+      Reg place = b_.add(b_.mul(group, lanes_), lane);
+      if (q > 0) b_.emit({.code = Do::Barrier});
+      b_.emit({.code = Do::Store, .type = type(), .space = Space::Scratch, .b = place, .values = {sum}});
+      b_.emit({.code = Do::Barrier});
+      std::vector<Reg> sums;
+      for (int g = 0; g < groups_; ++g) {
+        sums.push_back(b_.fresh(Bank::Lane));
+        b_.emit({.code = Do::Load, .type = type(), .space = Space::Scratch, .b = lane,
+                 .imm = g * lanes_ * value_bytes(), .values = {sums.back()}});
+      }
+      store(q, neighbours(sums), at, writes);
+    }
+    b_.kernel().scratch_bytes = groups_ * lanes_ * value_bytes();
+  }
+
+ private:
+  Type type() const { return *program_.compute; }
+  std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(type())); }
+
+  Reg neighbours(std::vector<Reg> values) {
+    while (values.size() > 1) {
+      std::vector<Reg> sums;
+      for (std::size_t k = 0; k + 1 < values.size(); k += 2)
+        sums.push_back(b_.primitive(Op::Add, {values[k], values[k + 1]}));
+      values = std::move(sums);
+    }
+    return values[0];
+  }
+
+  Reg partial(std::size_t q, Reg block, int further, Reg column, Reg mask, std::optional<Reg> dst = {}) {
+    Reg value = dst ? *dst : b_.fresh(Bank::Lane);
+    Reg row = b_.pointer(partials_[q], b_.index(Do::IndexMul, b_.add(block, further), stride_), value_bytes());
+    b_.emit({.code = Do::Load, .type = type(), .a = row, .b = column, .c = mask, .values = {value}});
+    return value;
+  }
+
+  // The blocks from_ .. to_ in neighbouring pairs: units of eight as trees, the units by a binary counter whose level l
+  // holds the sum of 2^l units.
+  Reg sum_of_blocks(std::size_t q, Reg column, Reg mask) {
+    std::vector<Reg> levels;
+    for (int l = 0; l < most_levels; ++l) levels.push_back(b_.number(-0.0));
+    Reg block = b_.copy(from_), units = b_.copy(zero_);
+    Reg full = b_.index(Do::IndexSub, to_, unit - 1);
+    b_.repeat_while_less(block, full, [&] {
+      std::vector<Reg> values;
+      for (int k = 0; k < unit; ++k) values.push_back(partial(q, block, k, column, mask));
+      Reg carry = b_.fresh(Bank::Lane);
+      b_.assign(carry, neighbours(values));
+      push(levels, 0, carry, units);
+      b_.increase(block, unit);
+      b_.increase(units, 1);
+    });
+    // What is left makes one more unit, filled up with -0.0, the identity of addition.
+    std::vector<Reg> values;
+    for (int k = 0; k < unit; ++k) {
+      values.push_back(b_.number(-0.0));
+      b_.when_less(b_.add(block, k), to_, [&] { partial(q, block, k, column, mask, values.back()); });
+    }
+    Reg total = b_.fresh(Bank::Lane);
+    b_.assign(total, neighbours(values));
+    for (int l = 0; l < most_levels; ++l)
+      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l), [&] {
+        b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = total, .a = levels[l], .b = total});
+      });
+    return total;
+  }
+
+  void push(const std::vector<Reg>& levels, int l, Reg carry, Reg units) {
+    if (l == most_levels) return;
+    b_.when_less(
+        zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
+        [&] {
+          b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = carry, .a = levels[l], .b = carry});
+          push(levels, l + 1, carry, units);
+        },
+        [&] { b_.assign(levels[l], carry); });
+  }
+
+  void store(std::size_t q, Reg total, Reg column, Reg mask) {
+    // A sum over no rows is +0.0.
+    b_.when_less(blocks_, one_, [&] {
+      b_.emit({.code = Do::LaneConstant, .dst = total, .imm = std::bit_cast<std::int64_t>(0.0)});
+    });
+    b_.emit({.code = Do::Store, .type = *program_.results[stages_.column_results[q]].type, .a = results_[q],
+             .b = column, .c = mask, .values = {total}});
+  }
+
+  const Program& program_;
+  const Stages& stages_;
+  KernelBuilder b_;
+  bool simd_;
+  int lanes_, groups_;
+  Reg zero_, one_, blocks_, stride_, base_, from_, to_;
+  std::vector<Reg> results_, partials_;
+};
+
+}  // namespace
+
+Kernel lower_columns(const Program& program, const Stages& stages, const Config& config, std::vector<Slot> slots) {
+  Kernel kernel;
+  kernel.name = program.name + "_columns";
+  kernel.simd = config.simd;
+  kernel.compute = *program.compute;
+  kernel.slots = std::move(slots);
+  kernel.launch.lanes = config.simd ? config.lanes : 32;
+  kernel.launch.groups = config.simd ? 1 : groups_of_a_block;
+  kernel.launch.columns_covered = kernel.launch.lanes;
+  ColumnLowering(program, stages, kernel).run();
+  return kernel;
+}
+
+}  // namespace trireme

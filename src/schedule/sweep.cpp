@@ -1,0 +1,223 @@
+// One sweep over a row: all chunks of columns visited once, the sweep's reductions finished.
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "ir/contract.hpp"
+#include "schedule/row_lowering.hpp"
+
+namespace trireme {
+
+// Adds the vectors of a stripe that lie in scratch: upper half to lower half, until one is left.
+Reg RowLowering::sum_of_spilled(Op op, std::int64_t at, int count) {
+  auto load = [&](int c) {
+    Reg value = b_.fresh(Bank::Lane);
+    b_.emit({.code = Do::Load, .type = *program_.compute, .space = Space::Scratch,
+             .imm = at + c * config_.lanes * value_bytes(), .values = {value}});
+    return value;
+  };
+  auto tree = [&](auto&& self, int base, int step) -> Reg {
+    if (step == count) return load(base);
+    Reg low = self(self, base, step * 2);
+    return combine(op, low, self(self, base + step, step * 2));
+  };
+  return tree(tree, 0, 1);
+}
+
+void RowLowering::sweep(std::size_t k) {
+  b_.note(fmt::format("sweep {}", k));
+  evaluate_row(work_[k].row);
+  if (config_.stripes) {
+    sweep_unrolled(k);
+  } else {
+    sweep_in_loops(k);
+  }
+}
+
+void RowLowering::sweep_unrolled(std::size_t k) {
+  const Stage& stage = stages_.sweeps[k];
+  std::size_t reductions = stage.reductions.size();
+  std::vector<std::vector<std::optional<Values>>> stripes(reductions);
+  for (int stripe = 0; stripe < config_.stripes; ++stripe) {
+    // Chunks in the order of a depth-first walk of the tree: few sums are open at a time.
+    std::vector<std::vector<std::pair<int, std::optional<Values>>>> open(reductions);
+    int bits = std::countr_zero(static_cast<unsigned>(chunks()));
+    for (int step = 0; step < chunks(); ++step) {
+      int c = 0;
+      for (int bit = 0; bit < bits; ++bit) c |= ((step >> bit) & 1) << (bits - 1 - bit);
+      Leaf leaf = unrolled_leaf(stripe, c, limit_);
+      if (leaf.id >= 0) {
+        if (config_.reload && k > 0) row_leaves_[leaf.id].clear();
+        visit(k, leaf);
+      }
+      for (std::size_t r = 0; r < reductions; ++r) {
+        std::optional<Values> sum;
+        if (leaf.id >= 0) sum = present(stage.reductions[r], leaf);
+        int level = 0;
+        for (; !open[r].empty() && open[r].back().first == level; ++level) {
+          sum = fold(program_[stage.reductions[r]].op, open[r].back().second, sum);
+          open[r].pop_back();
+        }
+        open[r].emplace_back(level, std::move(sum));
+      }
+    }
+    for (std::size_t r = 0; r < reductions; ++r) stripes[r].push_back(open[r].back().second);
+  }
+  if (reductions == 0) return;
+  std::vector<Reg> totals;
+  for (std::size_t r = 0; r < reductions; ++r)
+    totals.push_back(across_lanes(program_[stage.reductions[r]].op, std::move(stripes[r])));
+  if (config_.groups > 1) {
+    for (std::size_t r = 0; r < reductions; ++r) publish(k, r, totals[r]);
+    b_.emit({.code = Do::Barrier});
+    for (std::size_t r = 0; r < reductions; ++r) totals[r] = across_groups(k, r, program_[stage.reductions[r]].op);
+  }
+  for (std::size_t r = 0; r < reductions; ++r) row_values_[stage.reductions[r]] = totals[r];
+}
+
+void RowLowering::sweep_in_loops(std::size_t k) {
+  const Stage& stage = stages_.sweeps[k];
+  if (config_.simd) {
+    Reg column = b_.copy(zero_);
+    Reg full = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, columns_, contract::stripe - 1));
+    b_.repeat_while_less(column, full, [&] {
+      stripe_in_full(k, column);
+      b_.increase(column, contract::stripe);
+    });
+    b_.when_less(column, columns_, [&] { last_stripe(k, column, b_.index(Do::IndexSub, columns_, column)); });
+  } else {
+    Reg base = b_.copy(zero_);
+    b_.repeat_while_less(base, stripes_, [&] {
+      Reg stripe = b_.add(base, group_);
+      Reg column = b_.add(b_.mul(stripe, contract::stripe), thread_column_);
+      std::vector<std::optional<Values>> sums(stage.reductions.size());
+      std::vector<std::vector<std::optional<Values>>> parts(stage.reductions.size());
+      for (int c = 0; c < chunks(); ++c) {
+        Leaf leaf{.column = column, .offset = static_cast<std::int64_t>(c) * config_.lanes * config_.vector};
+        leaf.mask = b_.below(column, leaf.offset, columns_);
+        loop_values_.clear();
+        visit(k, leaf);
+        for (std::size_t r = 0; r < parts.size(); ++r) parts[r].push_back(present(stage.reductions[r], leaf));
+      }
+      for (std::size_t r = 0; r < parts.size(); ++r) {
+        Op op = program_[stage.reductions[r]].op;
+        for (std::size_t half = parts[r].size() / 2; half >= 1; half /= 2)
+          for (std::size_t c = 0; c < half; ++c) parts[r][c] = fold(op, parts[r][c], parts[r][c + half]);
+        store_stripe(k, r, across_lanes(op, {parts[r][0]}), stripe);
+      }
+      b_.increase(base, config_.groups);
+    });
+    if (!stage.reductions.empty()) b_.emit({.code = Do::Barrier});
+  }
+  for (std::size_t r = 0; r < stage.reductions.size(); ++r)
+    row_values_[stage.reductions[r]] = across_stripes(k, r, program_[stage.reductions[r]].op);
+  // The next sweep's totals take the same place in scratch.
+  if (!config_.simd && !stage.reductions.empty()) b_.emit({.code = Do::Barrier});
+}
+
+// A stripe of 256 existing columns: `unroll` chunks an iteration, those that the tree's upper levels bring together;
+// their sums go through scratch if there is more than one iteration.
+void RowLowering::stripe_in_full(std::size_t k, Reg column) {
+  const Stage& stage = stages_.sweeps[k];
+  std::size_t reductions = stage.reductions.size();
+  int total = chunks(), unroll = std::min(config_.unroll, total), turns = total / unroll;
+  std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
+  auto spill_of = [&](std::size_t r) { return spill_at_ + static_cast<std::int64_t>(r) * total * vector_bytes; };
+  std::vector<Reg> sums(reductions);
+  auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...
+    std::vector<std::vector<std::pair<int, Values>>> open(reductions);
+    int bits = std::countr_zero(static_cast<unsigned>(unroll));
+    for (int step = 0; step < unroll; ++step) {
+      int m = 0;
+      for (int bit = 0; bit < bits; ++bit) m |= ((step >> bit) & 1) << (bits - 1 - bit);
+      Leaf leaf{.column = at, .offset = m * turns * width};
+      loop_values_.clear();
+      visit(k, leaf);
+      for (std::size_t r = 0; r < reductions; ++r) {
+        Values sum = present(stage.reductions[r], leaf);
+        int level = 0;
+        for (; !open[r].empty() && open[r].back().first == level; ++level) {
+          sum = *fold(program_[stage.reductions[r]].op, open[r].back().second, sum);
+          open[r].pop_back();
+        }
+        open[r].emplace_back(level, sum);
+      }
+    }
+    for (std::size_t r = 0; r < reductions; ++r) sums[r] = open[r].back().second[0];
+  };
+  if (turns == 1) {
+    turn(column);
+  } else {
+    Reg at = b_.copy(column), end = b_.add(column, turns * width);
+    Reg spill = b_.copy(zero_);
+    b_.repeat_while_less(at, end, [&] {
+      turn(at);
+      for (std::size_t r = 0; r < reductions; ++r)
+        b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .a = spill, .imm = spill_of(r),
+                 .values = {sums[r]}});
+      b_.increase(at, width);
+      b_.increase(spill, vector_bytes);
+    });
+    for (std::size_t r = 0; r < reductions; ++r) sums[r] = sum_of_spilled(program_[stage.reductions[r]].op, spill_of(r), turns);
+  }
+  Reg stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
+  for (std::size_t r = 0; r < reductions; ++r)
+    store_stripe(k, r, across_lanes(program_[stage.reductions[r]].op, {Values{sums[r]}}), stripe);
+}
+
+// The row's last, shorter stripe: full chunks in a loop, one partial chunk, identities for the rest; all through
+// scratch, so that the sweep's code stands here only twice.
+void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
+  const Stage& stage = stages_.sweeps[k];
+  std::size_t reductions = stage.reductions.size();
+  int total = chunks();
+  std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
+  auto spill_of = [&](std::size_t r) { return spill_at_ + static_cast<std::int64_t>(r) * total * vector_bytes; };
+  Reg at = b_.copy(column), spill = b_.copy(zero_);
+  Reg full_end = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, remaining, width - 1));
+  auto leaf_at = [&](Reg mask) {
+    Leaf leaf{.column = at, .mask = mask};
+    loop_values_.clear();
+    visit(k, leaf);
+    for (std::size_t r = 0; r < reductions; ++r)
+      b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .a = spill, .imm = spill_of(r),
+               .values = present(stage.reductions[r], leaf)});
+    b_.increase(at, width);
+    b_.increase(spill, vector_bytes);
+  };
+  b_.repeat_while_less(at, full_end, [&] { leaf_at({}); });
+  b_.when_less(at, columns_, [&] { leaf_at(b_.below(at, 0, columns_)); });
+  if (reductions == 0) return;
+  Reg end = b_.index(total * vector_bytes);
+  b_.repeat_while_less(spill, end, [&] {
+    for (std::size_t r = 0; r < reductions; ++r)
+      b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .a = spill, .imm = spill_of(r),
+               .values = {b_.number(identity(program_[stage.reductions[r]].op))}});
+    b_.increase(spill, vector_bytes);
+  });
+  Reg stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
+  for (std::size_t r = 0; r < reductions; ++r) {
+    Op op = program_[stage.reductions[r]].op;
+    store_stripe(k, r, across_lanes(op, {Values{sum_of_spilled(op, spill_of(r), total)}}), stripe);
+  }
+}
+
+void RowLowering::visit(std::size_t k, const Leaf& leaf) {
+  evaluate_chunk(work_[k].chunk, leaf);
+  const Stage& stage = stages_.sweeps[k];
+  for (std::size_t r : stage.stores) {
+    const Output& result = program_.results[r];
+    if (auto it = result_column_strides_.find(r); it != result_column_strides_.end()) {
+      store_mapped(*result.type, row_pointer(r, true), {.axis = result.spread.column, .stride = it->second}, leaf,
+                   chunk(result.value, leaf));
+      continue;
+    }
+    b_.emit({.code = Do::Store, .type = *result.type, .hint = config_.streaming ? Hint::Streaming : Hint::None,
+             .a = row_pointer(r, true), .b = leaf.column, .c = leaf.mask,
+             .imm = leaf.offset * static_cast<std::int64_t>(bytes(*result.type)), .values = chunk(result.value, leaf)});
+  }
+  for (std::size_t r : stage.columns) add_to_columns(r, leaf);
+}
+
+}  // namespace trireme

@@ -1,0 +1,206 @@
+#include "support/float_types.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "support/mxcsr.hpp"
+
+namespace trireme {
+namespace {
+
+constexpr Type small_floats[] = {Type::F16, Type::BF16, Type::F8E4M3, Type::F8E5M2};
+
+std::uint64_t patterns(Type type) { return std::uint64_t{1} << (8 * bytes(type)); }
+bool long_run() { return std::getenv("LONG") != nullptr; }
+
+// An independent rule: all finite magnitudes of the type in order, and beyond them the value that the next exponent
+// would hold; the nearest by exact differences, ties to the even pattern.
+class NearestBySearch {
+ public:
+  explicit NearestBySearch(Type type) : type_(type) {
+    for (std::uint64_t bits = 0; bits < patterns(type) / 2; ++bits) {
+      double value = widen(type, bits);
+      if (std::isfinite(value)) values_.push_back(value);
+    }
+    values_.push_back(2 * values_.back() - values_[values_.size() - 2]);
+  }
+
+  std::uint64_t operator()(double value) const {
+    double magnitude = std::fabs(value);
+    std::uint64_t sign = std::signbit(value) ? patterns(type_) / 2 : 0, last = values_.size() - 1;
+    std::uint64_t above = std::lower_bound(values_.begin(), values_.end(), magnitude) - values_.begin();
+    std::uint64_t nearest;
+    if (above > last) {
+      nearest = last;
+    } else if (values_[above] == magnitude) {
+      nearest = above;
+    } else {
+      // Both differences are exact by Sterbenz or because one side is tiny; ties are what matters and those are exact.
+      double up = values_[above] - magnitude, down = magnitude - values_[above - 1];
+      nearest = up < down || (up == down && above % 2 == 0) ? above : above - 1;
+    }
+    bool saturates = type_ == Type::F8E4M3 || type_ == Type::F8E5M2;
+    return sign | (saturates ? std::min(nearest, last - 1) : nearest);  // in IEEE types `last` is infinity's pattern
+  }
+
+ private:
+  Type type_;
+  std::vector<double> values_;
+};
+
+TEST(FloatTypes, every_small_value_survives_the_round_trip) {
+  for (Type type : small_floats)
+    for (std::uint64_t bits = 0; bits < patterns(type); ++bits) {
+      double value = widen(type, bits);
+      if (std::isnan(value)) {
+        EXPECT_TRUE(std::isnan(widen(type, round_to_bits(type, value)))) << name(type) << ' ' << bits;
+      } else if (std::isinf(value) && type == Type::F8E5M2) {
+        EXPECT_EQ(std::fabs(widen(type, round_to_bits(type, value))), 57344);
+      } else {
+        EXPECT_EQ(round_to_bits(type, value), bits) << name(type);
+      }
+    }
+  for (int k = -128; k < 128; ++k) EXPECT_EQ(widen(Type::I8, round_to_bits(Type::I8, k)), k);
+}
+
+TEST(FloatTypes, corners_are_those_of_the_formats) {
+  EXPECT_EQ(widen(Type::F8E4M3, 0x7E), 448);
+  EXPECT_TRUE(std::isnan(widen(Type::F8E4M3, 0x7F)));
+  EXPECT_TRUE(std::isnan(widen(Type::F8E4M3, 0xFF)));
+  EXPECT_EQ(widen(Type::F8E4M3, 0x01), 0x1p-9);
+  EXPECT_EQ(widen(Type::F8E5M2, 0x7B), 57344);
+  EXPECT_EQ(widen(Type::F8E5M2, 0xFC), -HUGE_VAL);
+  EXPECT_EQ(widen(Type::F8E5M2, 0x01), 0x1p-16);
+  EXPECT_EQ(widen(Type::F16, 0x7BFF), 65504);
+  EXPECT_EQ(widen(Type::F16, 0x0001), 0x1p-24);
+  EXPECT_EQ(widen(Type::BF16, 0x7F7F), 0x1.fep127);
+  EXPECT_EQ(widen(Type::BF16, 0x0001), 0x1p-133);
+  for (const TypeFacts& each : type_facts)
+    EXPECT_EQ(widen(each.type, round_to_bits(each.type, each.largest)), each.largest) << each.name;
+}
+
+TEST(FloatTypes, fault_16_stores_beyond_the_largest) {
+  EXPECT_EQ(round_to_bits(Type::F16, 65519.99), 0x7BFFu);
+  EXPECT_EQ(round_to_bits(Type::F16, 65520), 0x7C00u);  // the tie goes to the even side: infinity
+  EXPECT_EQ(round_to_bits(Type::BF16, 0x1.fffffep127), 0x7F80u);
+  for (double big : {449., 464., 465., 1e30, HUGE_VAL}) {
+    EXPECT_EQ(round_to_bits(Type::F8E4M3, big), 0x7Eu);
+    EXPECT_EQ(round_to_bits(Type::F8E4M3, -big), 0xFEu);
+  }
+  EXPECT_EQ(round_to_bits(Type::F8E5M2, HUGE_VAL), 0x7Bu);
+  EXPECT_EQ(round_to_bits(Type::F8E5M2, -1e9), 0xFBu);
+  EXPECT_EQ(round_to_bits(Type::I8, 127.5), 127u);
+  EXPECT_EQ(round_to_bits(Type::I8, -HUGE_VAL), 0x80u);
+  EXPECT_EQ(round_to_bits(Type::I8, -128.5), 0x80u);
+  EXPECT_EQ(round_to_bits(Type::I8, 2.5), 2u);
+  EXPECT_EQ(round_to_bits(Type::I8, -3.5), 0xFCu);
+  EXPECT_EQ(round_to_bits(Type::I32, 3e9), 0x7FFFFFFFu);
+  EXPECT_EQ(round_to_bits(Type::I32, -HUGE_VAL), 0x80000000u);
+  for (Type type : {Type::I8, Type::I32}) EXPECT_EQ(round_to_bits(type, std::nan("")), 0u);
+  for (Type type : small_floats) EXPECT_TRUE(std::isnan(widen(type, round_to_bits(type, -std::nan("")))));
+}
+
+TEST(FloatTypes, rounding_is_to_the_nearest_value) {
+  std::uint32_t step = long_run() ? 1 : 10007;
+  for (Type type : small_floats) {
+    NearestBySearch nearest(type);
+    auto check = [&](double value) {
+      std::uint64_t got = round_to_bits(type, value), want = nearest(value);
+      if (got != want)
+        ADD_FAILURE() << name(type) << ' ' << std::hexfloat << value << " got " << got << " want " << want;
+      return got == want;
+    };
+    for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += step) {
+      float value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+      if (!std::isnan(value) && !check(value)) return;
+    }
+    // Halfway between neighbours, and the f64 values just beside: double rounding would show here.
+    for (std::uint64_t bits = 0; bits + 1 < patterns(type) / 2; ++bits) {
+      double middle = (widen(type, bits) + widen(type, bits + 1)) / 2;
+      if (!std::isfinite(middle)) continue;
+      for (double value : {middle, std::nextafter(middle, 0), std::nextafter(middle, HUGE_VAL)})
+        if (!check(value) || !check(-value)) return;
+    }
+  }
+}
+
+TEST(FloatTypes, rounding_once_is_rounding_through_f32_to_odd) {
+  auto to_odd = [](double value) {
+    float nearest = static_cast<float>(value);
+    if (std::isnan(value) || nearest == value) return nearest;
+    // Towards zero, then the last bit set.
+    std::uint32_t bits = std::bit_cast<std::uint32_t>(nearest);
+    if (std::fabs(nearest) > std::fabs(value)) --bits;
+    return std::bit_cast<float>(bits | 1);
+  };
+  std::uint64_t state = 1;
+  for (int k = 0; k < 300000; ++k) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    // Exponents near those of the types, mantissas that are random or end in long runs of one bit.
+    std::uint64_t mantissa = (state >> 12) & (k % 3 ? ~std::uint64_t{0} << (state >> 58) : ~std::uint64_t{0});
+    int exponent = static_cast<int>((state * 0x9E3779B97F4A7C15u) >> 55) % 300 - 155;
+    double value = std::ldexp(1 + static_cast<double>(mantissa & ((std::uint64_t{1} << 52) - 1)) * 0x1p-52, exponent);
+    for (Type type : small_floats) ASSERT_EQ(round_to_bits(type, value), round_to_bits(type, to_odd(value))) << value;
+    ASSERT_EQ(round_to_bits(Type::F32, value), std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+  }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("f16c"))) void judge_by_f16c(std::uint32_t step) {
+  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += step) {
+    float value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    if (std::isnan(value)) continue;
+    std::uint16_t want = _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
+    ASSERT_EQ(round_to_bits(Type::F16, value), want) << value;
+  }
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    float want = _cvtsh_ss(static_cast<std::uint16_t>(bits)), got = load_f32(Type::F16, &bits);
+    ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want))) << bits;
+  }
+}
+
+TEST(FloatTypes, f16c_agrees) {
+  if (!__builtin_cpu_supports("f16c")) GTEST_SKIP() << "this CPU has no F16C";
+  judge_by_f16c(long_run() ? 1 : 1009);
+}
+
+TEST(FloatTypes, contract_arithmetic_restores_the_callers_state) {
+  unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);  // flush to zero, denormals are zero
+  unsigned changed = _mm_getcsr();
+  {
+    ContractArithmetic arithmetic;
+    EXPECT_EQ(_mm_getcsr(), ContractArithmetic::mxcsr);
+  }
+  EXPECT_EQ(_mm_getcsr(), changed);
+  _mm_setcsr(before);
+}
+#endif
+
+TEST(FloatTypes, elements_lie_at_any_address) {
+  unsigned char memory[32] = {};
+  for (const TypeFacts& each : type_facts) {
+    store_f32(each.type, memory + 1, -3.0f);
+    EXPECT_EQ(load_f32(each.type, memory + 1), -3.0f);
+    store_f64(each.type, memory + 3, 5.0);
+    EXPECT_EQ(load_f64(each.type, memory + 3), 5.0);
+    EXPECT_EQ(memory[3 + each.bytes], 0);
+    std::memset(memory, 0, sizeof memory);
+  }
+  std::int32_t big = 16777217;
+  EXPECT_EQ(load_f32(Type::I32, &big), 16777216.0f);
+  EXPECT_EQ(load_f64(Type::I32, &big), 16777217.0);
+  EXPECT_EQ(through_type(Type::BF16, 1.005f), 1.0078125f);
+}
+
+}  // namespace
+}  // namespace trireme

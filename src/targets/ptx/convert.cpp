@@ -1,0 +1,133 @@
+// Storage types: words of packed elements to registers and back, each rounding once.
+#include <fmt/format.h>
+
+#include "targets/ptx/machine.hpp"
+
+namespace trireme::ptx {
+
+template <typename R>
+R Machine<R>::from_f32(F32 value, R to) {
+  if constexpr (std::same_as<R, F32>) {
+    if (value.value.id != to.value.id) k_.assign(to, value);
+  } else {
+    k_.widen(value, into(to));
+  }
+  return to;
+}
+
+// Towards zero, then the last bit set if that was not exact: a following rounding to fewer bits sees which side it is on.
+template <typename R>
+F32 Machine<R>::to_f32(R value) {
+  if constexpr (std::same_as<R, F32>) {
+    return value;
+  } else {
+    F32 cut = k_.narrow(value, Round::Zero);
+    Pred inexact = k_.setp(FloatCompare::Neu, k_.widen(cut), value);
+    U32 odd = k_.or_(k_.bitcast<U32>(cut), 1);
+    return k_.bitcast<F32>(k_.selp(odd, k_.bitcast<U32>(cut), inexact));
+  }
+}
+
+template <typename R>
+F32 Machine<R>::to_f32_even(R value) {
+  if constexpr (std::same_as<R, F32>) return value;
+  else return k_.narrow(value, Round::Even);
+}
+
+template <typename R>
+R Machine<R>::widen_bits(Type type, U32 word, int place, R to) {
+  switch (type) {
+    case Type::BF16: {
+      U32 bits = place == 0 ? k_.shl(word, 16) : k_.and_(word, 0xFFFF0000u);
+      if constexpr (std::same_as<R, F32>) return k_.bitcast<F32>(bits, into(to));
+      else return from_f32(k_.bitcast<F32>(bits), to);
+    }
+    case Type::F16: {
+      auto [low, high] = k_.unpack(word);
+      if constexpr (std::same_as<R, F32>) return k_.widen_f16(place == 0 ? low : high, into(to));
+      else return from_f32(k_.widen_f16(place == 0 ? low : high), to);
+    }
+    case Type::I8: return k_.cvt_s<R>(k_.bfe_s(word, 8 * place, 8), into(to));
+    case Type::F8E5M2: {  // the upper byte of an f16
+      U32 half = k_.shl(k_.bfe_u(word, 8 * place, 8), 8);
+      return from_f32(k_.widen_f16(k_.low_half(half)), to);
+    }
+    case Type::F8E4M3: {
+      // Exponent and fraction moved into an f16's place stand for 2^-8 of the value; only NaN (all ones) is special.
+      U32 byte = k_.bfe_u(word, 8 * place, 8);
+      U32 magnitude = k_.shl(k_.and_(byte, 0x7Fu), 7);
+      U32 sign = k_.shl(k_.and_(byte, 0x80u), 8);
+      F32 value = k_.mul(k_.widen_f16(k_.low_half(k_.or_(magnitude, sign))), 256.0f);
+      Pred nan = k_.setp(IntCompare::Eq, k_.and_(byte, 0x7Fu), 0x7Fu);
+      return from_f32(k_.selp(k_.constant<F32>(__builtin_nanf("")), value, nan), to);
+    }
+    default: refused_ = fmt::format("{} is no packed type", name(type)); return to;
+  }
+}
+
+template <typename R>
+U32 Machine<R>::to_integer(Type type, R value) {
+  U32 whole = k_.cvt_s<U32>(value, Round::Even);  // saturates; NaN becomes 0
+  if (type == Type::I32) return whole;
+  return k_.min_s(k_.max_s(whole, -128), 127);
+}
+
+template <typename R>
+U32 Machine<R>::pack_word(Type type, std::span<const R> values) {
+  auto value = [&](std::size_t n) { return n < values.size() ? to_f32(values[n]) : k_.constant<F32>(0.0f); };
+  switch (type) {
+    case Type::BF16: {
+      F32 low = value(0), high = value(1);
+      return k_.to_half_pair(Half::BF16, low, high);
+    }
+    case Type::F16: {
+      F32 low = value(0), high = value(1);
+      return k_.to_half_pair(Half::F16, low, high);
+    }
+    case Type::I8: {
+      U32 word = k_.constant<U32>(0);
+      for (std::size_t n = 0; n < values.size(); ++n) {
+        U32 byte = k_.and_(to_integer(type, values[n]), 0xFFu);
+        word = k_.or_(word, k_.shl(byte, 8 * n));
+      }
+      return word;
+    }
+    case Type::F8E4M3:
+    case Type::F8E5M2: {
+      Fp8 format = type == Type::F8E4M3 ? Fp8::E4M3 : Fp8::E5M2;
+      if (arch_ < 89) {
+        refused_ = "storing f8 before sm_89 is not written yet";
+        return k_.constant<U32>(0);
+      }
+      F32 v0 = value(0), v1 = value(1);
+      B16 low = k_.to_fp8_pair(format, v0, v1);
+      F32 v2 = value(2), v3 = value(3);
+      B16 high = k_.to_fp8_pair(format, v2, v3);
+      return k_.pack<U32>(low, high);
+    }
+    default: refused_ = fmt::format("{} is no packed type", name(type)); return k_.constant<U32>(0);
+  }
+}
+
+template <typename R>
+R Machine<R>::round_to(Type type, R value) {
+  R to = k_.reg<R>();
+  if (type == Type::F64) return value;
+  if (type == Type::F32) return from_f32(to_f32_even(value), to);
+  if (type == Type::I32) return k_.template cvt_s<R>(to_integer(type, value), into(to));
+  return widen_bits(type, pack_word(type, std::span<const R>(&value, 1)), 0, to);
+}
+
+#define TRIREME_INSTANTIATE(R)                                        \
+  template R Machine<R>::widen_bits(Type, U32, int, R);               \
+  template U32 Machine<R>::pack_word(Type, std::span<const R>);       \
+  template R Machine<R>::from_f32(F32, R);                            \
+  template F32 Machine<R>::to_f32(R);                                 \
+  template F32 Machine<R>::to_f32_even(R);                            \
+  template U32 Machine<R>::to_integer(Type, R);                       \
+  template R Machine<R>::round_to(Type, R);
+TRIREME_INSTANTIATE(F32)
+TRIREME_INSTANTIATE(F64)
+#undef TRIREME_INSTANTIATE
+
+}  // namespace trireme::ptx

@@ -1,0 +1,43 @@
+#include "targets/ptx/emit.hpp"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "targets/ptx/machine.hpp"
+
+namespace trireme::ptx {
+namespace {
+
+std::string head(const trireme::Kernel& form) {
+  const Launch& launch = form.launch;
+  std::string text = fmt::format("{}: {} threads a block ({} lanes x {} groups x {} teams)\n", form.name,
+                                 launch.threads(), launch.lanes, launch.groups, launch.teams);
+  if (launch.columns_covered) {
+    text += fmt::format("grid: ceil((last - first) / {}) blocks over columns\n", launch.columns_covered);
+  } else {
+    text += fmt::format("grid: ceil(row blocks / {}) blocks; slot row_block says how many rows a block takes\n",
+                        launch.teams);
+  }
+  return text + fmt::format("dynamic shared memory: {} bytes", form.scratch_bytes);
+}
+
+Status emit_into(Module& module, const trireme::Kernel& form, int arch) {
+  if (form.simd) return Error{Code::Internal, form.name + ": PTX runs thread kernels"};
+  KernelOptions options{.comment = head(form), .reqntid = {static_cast<std::uint32_t>(form.launch.threads())}};
+  Kernel& kernel = module.kernel(form.name, options);
+  if (form.compute == Type::F32) return Machine<F32>(form, kernel, arch).run();
+  return Machine<F64>(form, kernel, arch).run();
+}
+
+}  // namespace
+
+Result<std::string> emit(const Kernels& kernels, std::string_view arch) {
+  int number = std::atoi(std::string(arch.substr(arch.find('_') + 1)).c_str());
+  Module module(arch);
+  TRIREME_CHECK(emit_into(module, kernels.rows, number));
+  for (const trireme::Kernel& form : kernels.columns) TRIREME_CHECK(emit_into(module, form, number));
+  return module.text();
+}
+
+}  // namespace trireme::ptx

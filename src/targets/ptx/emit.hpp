@@ -1,0 +1,14 @@
+// Kernels to PTX text.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "schedule/kernel.hpp"
+#include "trireme/result.hpp"
+
+namespace trireme::ptx {
+
+// One module; its entries are named like the kernels and take the slots as a block of bytes, then first, last, total.
+Result<std::string> emit(const Kernels& kernels, std::string_view arch = "sm_80");
+
+}  // namespace trireme::ptx

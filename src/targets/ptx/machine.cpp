@@ -1,0 +1,223 @@
+#include "targets/ptx/machine.hpp"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace trireme::ptx {
+
+template <typename R>
+using BitsOf = std::conditional_t<std::same_as<R, F32>, U32, U64>;
+
+template <typename R>
+Machine<R>::Machine(const trireme::Kernel& form, Kernel& k, int arch) : form_(form), k_(k), arch_(arch) {
+  args_ = k_.param_bytes("args", static_cast<std::uint32_t>(8 * form.slots.size()));
+  bounds_[0] = k_.param<U64>("first");
+  bounds_[1] = k_.param<U64>("last");
+  bounds_[2] = k_.param<U64>("total");
+  for (int n = 0; n < form.lane_count; ++n) lanes_.push_back(k_.reg<R>());
+  for (int n = 0; n < form.mask_count; ++n) masks_.push_back(k_.reg<Pred>());
+  for (int n = 0; n < form.index_count; ++n) indices_.push_back(k_.reg<U64>());
+  for (int n = 0; n < form.pointer_count; ++n) pointers_.push_back(k_.reg<U64>());
+  constants_.assign(form.lane_count, std::numeric_limits<double>::quiet_NaN());
+}
+
+template <typename R>
+void Machine<R>::find_constants(const std::vector<Instr>& body, std::vector<int>& writes) {
+  for (const Instr& instr : body) {
+    if (instr.dst && instr.dst.bank == Bank::Lane) {
+      bool first = writes[instr.dst.id]++ == 0;
+      constants_[instr.dst.id] = first && instr.code == Do::LaneConstant ? std::bit_cast<double>(instr.imm)
+                                                                         : std::numeric_limits<double>::quiet_NaN();
+    }
+    if (instr.code == Do::Load)
+      for (Reg value : instr.values) {
+        writes[value.id]++;
+        constants_[value.id] = std::numeric_limits<double>::quiet_NaN();
+      }
+    find_constants(instr.body, writes);
+    find_constants(instr.other, writes);
+  }
+}
+
+template <typename R>
+Status Machine<R>::run() {
+  std::vector<int> writes(form_.lane_count);
+  find_constants(form_.body, writes);
+  if (form_.scratch_bytes) scratch_ = k_.dynamic_shared(static_cast<std::uint32_t>(form_.scratch_bytes));
+  U32 tid = k_.read(Special::TidX);
+  lane_in_group_ = k_.and_(tid, form_.launch.lanes - 1);
+  group_number_ = k_.shr_u(tid, std::countr_zero(static_cast<unsigned>(form_.launch.lanes)));
+  block(form_.body);
+  k_.ret();
+  if (!refused_.empty()) return Error{Code::Internal, fmt::format("{}: {}", form_.name, refused_)};
+  return Done{};
+}
+
+template <typename R>
+void Machine<R>::block(const std::vector<Instr>& body) {
+  for (const Instr& instr : body) instruction(instr);
+}
+
+template <typename R>
+void Machine<R>::instruction(const Instr& instr) {
+  auto condition = [&] { return k_.setp(IntCompare::Lt, index(instr.a), second(instr)); };
+  switch (instr.code) {
+    case Do::IndexConstant:
+    case Do::IndexSlot:
+    case Do::IndexArgument:
+    case Do::ThreadLane:
+    case Do::ThreadGroup:
+    case Do::ThreadTeam:
+    case Do::BlockIndex:
+    case Do::IndexMove:
+    case Do::IndexAdd:
+    case Do::IndexSub:
+    case Do::IndexMul:
+    case Do::IndexMin:
+    case Do::IndexAnd:
+    case Do::IndexShiftRight:
+    case Do::IndexDivide:
+    case Do::IndexRemainder: index(instr); break;
+    case Do::PointerSlot:
+      k_.load<U64>(args_, static_cast<std::uint32_t>(8 * instr.imm), into(pointer(instr.dst)));
+      break;
+    case Do::PointerAdd: k_.mad(index(instr.b), instr.imm, pointer(instr.a), into(pointer(instr.dst))); break;
+    case Do::Load:
+    case Do::LoadOne: load(instr); break;
+    case Do::Store:
+    case Do::StoreOne: store(instr); break;
+    case Do::LaneConstant:
+      k_.assign(lane(instr.dst), static_cast<typename R::Literal>(std::bit_cast<double>(instr.imm)));
+      break;
+    case Do::LaneSlot: k_.load<R>(args_, static_cast<std::uint32_t>(8 * instr.imm), into(lane(instr.dst))); break;
+    case Do::LaneFromIndex: k_.template cvt_s<R>(index(instr.a), into(lane(instr.dst))); break;
+    case Do::LaneColumn:
+      k_.template cvt_s<R>(k_.add(index(instr.a), instr.imm), into(lane(instr.dst)));
+      break;
+    case Do::LaneMove: k_.assign(lane(instr.dst), lane(instr.a)); break;
+    case Do::Primitive: primitive(instr); break;
+    case Do::ShuffleXor:
+      k_.shfl(Shuffle::Bfly, lane(instr.a), instr.imm, static_cast<std::uint32_t>(form_.launch.lanes),
+              into(lane(instr.dst)));
+      break;
+    case Do::LaneBit:
+      k_.setp(IntCompare::Ne, k_.and_(lane_in_group_, instr.imm), 0, into(mask(instr.dst)));
+      break;
+    case Do::MaskBelow: {
+      U64 at = instr.imm ? k_.add(index(instr.a), instr.imm) : index(instr.a);
+      k_.setp(IntCompare::Lt, at, index(instr.b), into(mask(instr.dst)));
+      break;
+    }
+    case Do::Barrier: k_.bar_sync(); break;
+    case Do::CopyAsync: {
+      std::int64_t size = static_cast<std::int64_t>(bytes(instr.type));
+      Global from = global(instr);
+      Shared to = scratch(instr.d, {}, 1, instr.imm2);
+      guarded(instr.c, [&] { k_.cp_async(to, from, static_cast<std::uint32_t>(instr.count * size)); });
+      break;
+    }
+    case Do::CopyCommit: k_.cp_async_commit(); break;
+    case Do::CopyWait: k_.cp_async_wait(static_cast<std::uint32_t>(instr.imm)); break;
+    case Do::While: k_.while_(condition, [&] { block(instr.body); }, Flow::Uniform); break;
+    case Do::If:
+      if (instr.other.empty()) {
+        k_.if_(condition(), [&] { block(instr.body); }, Flow::Uniform);
+      } else {
+        k_.if_else(condition(), [&] { block(instr.body); }, [&] { block(instr.other); }, Flow::Uniform);
+      }
+      break;
+    case Do::Note: k_.comment(instr.text); break;
+  }
+}
+
+template <typename R>
+void Machine<R>::index(const Instr& instr) {
+  U64 d = index(instr.dst);
+  const Launch& launch = form_.launch;
+  switch (instr.code) {
+    case Do::IndexConstant: k_.assign(d, instr.imm); break;
+    case Do::IndexSlot: k_.load<U64>(args_, static_cast<std::uint32_t>(8 * instr.imm), into(d)); break;
+    case Do::IndexArgument: k_.load(bounds_[instr.imm], into(d)); break;
+    case Do::ThreadLane: k_.cvt_u<U64>(lane_in_group_, into(d)); break;
+    // Several teams have one group each, several groups are of one team.
+    case Do::ThreadGroup:
+      if (launch.teams > 1 || launch.groups == 1) k_.assign(d, 0);
+      else k_.cvt_u<U64>(group_number_, into(d));
+      break;
+    case Do::ThreadTeam:
+      if (launch.teams == 1) k_.assign(d, 0);
+      else k_.cvt_u<U64>(group_number_, into(d));
+      break;
+    case Do::BlockIndex: k_.cvt_u<U64>(k_.read(Special::CtaidX), into(d)); break;
+    case Do::IndexMove: k_.assign(d, index(instr.a)); break;
+    case Do::IndexAdd: k_.add(index(instr.a), second(instr), into(d)); break;
+    case Do::IndexSub: k_.sub(index(instr.a), second(instr), into(d)); break;
+    case Do::IndexMul: k_.mul(index(instr.a), second(instr), into(d)); break;
+    case Do::IndexMin: k_.min_s(index(instr.a), second(instr), into(d)); break;
+    case Do::IndexAnd: k_.and_(index(instr.a), second(instr), into(d)); break;
+    case Do::IndexShiftRight: k_.shr_u(index(instr.a), instr.imm, into(d)); break;
+    case Do::IndexDivide: k_.div_u(index(instr.a), second(instr), into(d)); break;
+    case Do::IndexRemainder: k_.rem_u(index(instr.a), second(instr), into(d)); break;
+    default: refused_ = "not an index instruction"; break;
+  }
+}
+
+template <typename R>
+void Machine<R>::primitive(const Instr& instr) {
+  using Bits = BitsOf<R>;
+  bool condition = is_condition(instr.op);
+  R d = condition ? R{} : lane(instr.dst);
+  auto a = [&] { return lane(instr.a); };
+  auto b = [&] { return lane(instr.b); };
+  auto on_bits = [&](auto&& body) { k_.template bitcast<R>(body(k_.template bitcast<Bits>(a())), into(d)); };
+  auto bits_of_b = [&] { return k_.template bitcast<Bits>(b()); };
+  // f64 has no form in which NaN wins.
+  auto extreme = [&](bool smallest) {
+    if constexpr (std::same_as<R, F32>) {
+      smallest ? k_.min_nan(a(), b(), into(d)) : k_.max_nan(a(), b(), into(d));
+    } else {
+      Pred nan = k_.setp(FloatCompare::Nan, a(), b());
+      R value = smallest ? k_.min(a(), b()) : k_.max(a(), b());
+      k_.selp(k_.constant<R>(std::numeric_limits<double>::quiet_NaN()), value, nan, into(d));
+    }
+  };
+  switch (instr.op) {
+    case Op::Add: k_.add(a(), b(), into(d)); break;
+    case Op::Sub: k_.sub(a(), b(), into(d)); break;
+    case Op::Mul: k_.mul(a(), b(), into(d)); break;
+    case Op::Div:
+      if (is_one(instr.a)) k_.rcp(b(), into(d));
+      else k_.div(a(), b(), into(d));
+      break;
+    case Op::Neg: k_.neg(a(), into(d)); break;
+    case Op::Abs: k_.abs(a(), into(d)); break;
+    case Op::Sqrt: k_.sqrt(a(), into(d)); break;
+    case Op::Fma: k_.fma(a(), b(), lane(instr.c), into(d)); break;
+    case Op::Min: extreme(true); break;
+    case Op::Max: extreme(false); break;
+    case Op::Floor: k_.round(a(), Round::Down, into(d)); break;
+    case Op::Round: k_.round(a(), Round::Even, into(d)); break;
+    case Op::Less: k_.setp(FloatCompare::Lt, a(), b(), into(mask(instr.dst))); break;
+    case Op::LessEqual: k_.setp(FloatCompare::Le, a(), b(), into(mask(instr.dst))); break;
+    case Op::Equal: k_.setp(FloatCompare::Eq, a(), b(), into(mask(instr.dst))); break;
+    case Op::And: k_.and_(mask(instr.a), mask(instr.b), into(mask(instr.dst))); break;
+    case Op::Or: k_.or_(mask(instr.a), mask(instr.b), into(mask(instr.dst))); break;
+    case Op::Not: k_.not_(mask(instr.a), into(mask(instr.dst))); break;
+    case Op::Select: k_.selp(b(), lane(instr.c), mask(instr.a), into(d)); break;
+    case Op::BitsAdd: on_bits([&](Bits x) { return k_.add(x, bits_of_b()); }); break;
+    case Op::BitsAnd: on_bits([&](Bits x) { return k_.and_(x, bits_of_b()); }); break;
+    case Op::BitsOr: on_bits([&](Bits x) { return k_.or_(x, bits_of_b()); }); break;
+    case Op::BitsShiftLeft: on_bits([&](Bits x) { return k_.shl(x, instr.imm); }); break;
+    case Op::BitsShiftRight: on_bits([&](Bits x) { return k_.shr_u(x, instr.imm); }); break;
+    case Op::RoundTo: k_.assign(d, round_to(instr.type, a())); break;
+    default: refused_ = fmt::format("{} is no primitive", facts(instr.op).name); break;
+  }
+}
+
+template class Machine<F32>;
+template class Machine<F64>;
+
+}  // namespace trireme::ptx

@@ -1,0 +1,220 @@
+// Storage types: widening is exact (i32 to f32 rounds once), narrowing rounds once to nearest even.
+#include "targets/x86/machine.hpp"
+
+namespace trireme::x86 {
+
+namespace {
+
+constexpr int unordered = 0x03, ordered = 0x07, equal_ordered = 0x00, greater_ordered = 0x1E, not_equal = 0x04;
+constexpr int greater_equal_ordered = 0x1D;
+constexpr std::uint32_t sign32 = 0x80000000u;
+constexpr std::uint64_t sign64 = std::uint64_t{1} << 63;
+
+}  // namespace
+
+void Machine::widen(const Vec& dst, const asmjit::Operand& raw, Type type) {
+  if (type == compute_) return cc_.emit(Inst::kIdVmovups, dst, raw), void();
+  if (type == Type::I32) return op(Inst::kIdVcvtdq2ps, Inst::kIdVcvtdq2pd, dst, raw);
+  if (type == Type::F32) return void(cc_.emit(Inst::kIdVcvtps2pd, dst, raw));
+  Vec single = wide() ? new_raw32() : dst;
+  switch (type) {
+    case Type::I8:
+      cc_.emit(Inst::kIdVpmovsxbd, single, raw);
+      return op(Inst::kIdVcvtdq2ps, Inst::kIdVcvtdq2pd, dst, single);
+    case Type::BF16:
+      cc_.emit(Inst::kIdVpmovzxwd, single, raw);
+      cc_.vpslld(single, single, 16);
+      break;
+    case Type::F16: cc_.emit(Inst::kIdVcvtph2ps, single, raw); break;
+    case Type::F8E4M3:
+    case Type::F8E5M2: widen_f8(single, raw.as<Vec>(), type); break;
+    case Type::F64:
+    case Type::F32:
+    case Type::I32: cc_.reportError(asmjit::kErrorInvalidArgument, "a storage type wider than the compute type"); break;
+  }
+  if (wide()) cc_.vcvtps2pd(dst, single);
+}
+
+// Through f16, which has f8e5m2's exponent and whose conversion does not mind subnormals: f8e4m3 as an f16 of the same
+// fields is 2^-8 of its value. Its NaN comes out as 480, which is no other code's value.
+void Machine::widen_f8(const Vec& dst, const Vec& raw, Type type) {
+  Vec words = new_vec(lanes() * 2);
+  cc_.vpmovzxbw(words, raw);
+  cc_.vpsllw(words, words, 8);
+  if (type == Type::F8E5M2) return void(cc_.vcvtph2ps(dst, words));
+  cc_.vpsraw(words, words, 1);
+  cc_.vandps(words, words, all32(0xBFFFBFFFu, words));
+  cc_.vcvtph2ps(dst, words);
+  cc_.vmulps(dst, dst, all32(256.0f, dst));
+  Vec magnitude = new_raw32();
+  cc_.vandps(magnitude, dst, all32(~sign32, dst));
+  if (avx512()) {
+    KReg nan = cc_.newKq();
+    cc_.vcmpps(nan, magnitude, all32(480.0f, dst), equal_ordered);
+    cc_.k(nan).vorps(dst, dst, all32(~0u, dst));
+  } else {
+    cc_.vcmpps(magnitude, magnitude, all32(480.0f, dst), equal_ordered);
+    cc_.vorps(dst, dst, magnitude);
+  }
+}
+
+Vec Machine::narrow(const Vec& value, Type type) {
+  if (type == compute_) return value;
+  if (is_integer(type)) return narrow_integer(value, type);
+  if (type == Type::F32) {
+    Vec raw = new_raw32();
+    cc_.vcvtpd2ps(raw, value);
+    return raw;
+  }
+  Vec single = wide() ? round_to_odd(value) : value;
+  if (type == Type::BF16) return narrow_bf16(single);
+  if (type == Type::F8E4M3 || type == Type::F8E5M2) return narrow_f8(single, type);
+  Vec raw = new_raw(Type::F16);
+  cc_.vcvtps2ph(raw, single, 0);
+  return raw;
+}
+
+// Truncated toward zero, then the last bit set where something was cut off: no later rounding can then go wrong.
+// The conversion rounds to nearest, so where it went away from zero it is taken back by one.
+Vec Machine::round_to_odd(const Vec& x) {
+  Vec single = new_raw32(), back = new_lane(), magnitude = new_lane(), back_magnitude = new_lane();
+  cc_.vcvtpd2ps(single, x);
+  cc_.vcvtps2pd(back, single);
+  cc_.vandpd(magnitude, x, all64(~sign64, x));
+  cc_.vandpd(back_magnitude, back, all64(~sign64, x));
+  if (avx512()) {
+    KReg away = cc_.newKq(), inexact = cc_.newKq();
+    cc_.vcmppd(away, back_magnitude, magnitude, greater_ordered);
+    cc_.vcmppd(inexact, back, x, not_equal);
+    cc_.k(away).vpsubd(single, single, all32(1u, single));
+    cc_.k(inexact).vorps(single, single, all32(1u, single));
+  } else {
+    cc_.vcmppd(back_magnitude, back_magnitude, magnitude, greater_ordered);
+    cc_.vcmppd(back, back, x, not_equal);
+    cc_.vpaddd(single, single, mask_of_dwords(back_magnitude));
+    Vec inexact = mask_of_dwords(back);
+    cc_.vpsrld(inexact, inexact, 31);
+    cc_.vorps(single, single, inexact);
+  }
+  return single;
+}
+
+// Adds just under half of the last place kept, or half where that place is odd, and drops the rest; NaNs are quieted
+// instead, because adding to their bits could carry into the sign.
+Vec Machine::narrow_bf16(const Vec& x) {
+  Vec bits = new_raw32();
+  if (avx512()) {
+    KReg odd = cc_.newKq(), nan = cc_.newKq();
+    cc_.vptestmd(odd, x, all32(0x10000u, x));
+    cc_.vcmpps(nan, x, x, unordered);
+    cc_.vpaddd(bits, x, all32(0x7FFFu, x));
+    cc_.k(odd).vpaddd(bits, x, all32(0x8000u, x));
+    cc_.k(nan).vorps(bits, x, all32(0x400000u, x));
+  } else {
+    Vec quiet = new_raw32(), nan = new_raw32();
+    cc_.vpsrld(bits, x, 16);
+    cc_.vandps(bits, bits, all32(1u, x));
+    cc_.vpaddd(bits, bits, x);
+    cc_.vpaddd(bits, bits, all32(0x7FFFu, x));
+    cc_.vorps(quiet, x, all32(0x400000u, x));
+    cc_.vcmpps(nan, x, x, unordered);
+    cc_.vblendvps(bits, bits, quiet, nan);
+  }
+  cc_.vpsrld(bits, bits, 16);
+  return pack(bits, 2);
+}
+
+// Adding 2^(e+23-m), where e is the exponent of |x| (at least the type's least) and m its mantissa bits, rounds to the
+// type's last place; the sum's low bits then count those places, and e - least gives the codes below.
+Vec Machine::narrow_f8(const Vec& x, Type type) {
+  const int mantissa = type == Type::F8E4M3 ? 3 : 2;
+  const int least = type == Type::F8E4M3 ? -6 : -14;
+  const std::uint32_t least_bits = static_cast<std::uint32_t>(least + 127) << 23;
+  Vec magnitude = new_raw32(), exponent = new_raw32(), magic = new_raw32(), sign = new_raw32();
+  cc_.vandps(magnitude, x, all32(~sign32, x));
+  cc_.vminps(magnitude, magnitude, all32(static_cast<float>(facts(type).largest), x));  // a NaN becomes the largest
+  cc_.vandps(exponent, magnitude, all32(0x7F800000u, x));
+  cc_.vpmaxsd(exponent, exponent, all32(least_bits, x));
+  cc_.vpaddd(magic, exponent, all32(static_cast<std::uint32_t>(23 - mantissa) << 23, x));
+  cc_.vaddps(magnitude, magnitude, magic);
+  cc_.vpsubd(magnitude, magnitude, magic);
+  cc_.vpsubd(exponent, exponent, all32(least_bits, x));
+  cc_.vpsrld(exponent, exponent, 23 - mantissa);
+  cc_.vpaddd(magnitude, magnitude, exponent);
+  cc_.vpsrld(sign, x, 24);
+  cc_.vandps(sign, sign, all32(0x80u, x));
+  cc_.vorps(magnitude, magnitude, sign);
+  if (avx512()) {
+    KReg nan = cc_.newKq();
+    cc_.vcmpps(nan, x, x, unordered);
+    cc_.k(nan).vorps(magnitude, magnitude, all32(0x7Fu, x));
+  } else {
+    cc_.vcmpps(sign, x, x, unordered);
+    cc_.vandps(sign, sign, all32(0x7Fu, x));
+    cc_.vorps(magnitude, magnitude, sign);
+  }
+  return pack(magnitude, 1);
+}
+
+Vec Machine::narrow_integer(const Vec& x, Type type) {
+  Vec number = new_lane(), raw = new_raw32();
+  if (avx512()) {  // NaN becomes 0
+    KReg number_mask = cc_.newKq();
+    op(Inst::kIdVcmpps, Inst::kIdVcmppd, number_mask, x, x, asmjit::Imm(ordered));
+    cc_.k(number_mask).z();
+    op(Inst::kIdVmovaps, Inst::kIdVmovapd, number, x);
+  } else {
+    op(Inst::kIdVcmpps, Inst::kIdVcmppd, number, x, x, asmjit::Imm(ordered));
+    op(Inst::kIdVandps, Inst::kIdVandpd, number, number, x);
+  }
+  if (type == Type::I32 && !wide()) {
+    // Out of range the conversion gives 0x80000000; above, its complement is wanted.
+    cc_.vcvtps2dq(raw, number);
+    if (avx512()) {
+      KReg above = cc_.newKq();
+      cc_.vcmpps(above, number, all32(0x1p31f, x), greater_equal_ordered);
+      cc_.k(above).vxorps(raw, raw, all32(~0u, raw));
+    } else {
+      cc_.vcmpps(number, number, all32(0x1p31f, x), greater_equal_ordered);
+      cc_.vxorps(raw, raw, number);
+    }
+    return raw;
+  }
+  const double largest = facts(type).largest, least = -largest - 1;
+  if (wide()) {
+    cc_.vminpd(number, number, all64(largest, x));
+    cc_.vmaxpd(number, number, all64(least, x));
+    cc_.vcvtpd2dq(raw, number);
+  } else {
+    cc_.vminps(number, number, all32(static_cast<float>(largest), x));
+    cc_.vmaxps(number, number, all32(static_cast<float>(least), x));
+    cc_.vcvtps2dq(raw, number);
+  }
+  if (type == Type::I32) return raw;
+  cc_.vandps(raw, raw, all32(0xFFu, raw));
+  return pack(raw, 1);
+}
+
+// The low bytes of dwords that fit in them.
+Vec Machine::pack(const Vec& dwords, int element_bytes) {
+  Vec raw = new_vec(lanes() * element_bytes);
+  if (avx512()) {
+    cc_.emit(element_bytes == 2 ? Inst::kIdVpmovdw : Inst::kIdVpmovdb, raw, dwords);
+    return raw;
+  }
+  if (dwords.isYmm()) {
+    cc_.vextracti128(raw, dwords, 1);
+    cc_.vpackusdw(raw, dwords.xmm(), raw);
+  } else {
+    cc_.vpackusdw(raw, dwords, dwords);
+  }
+  if (element_bytes == 1) cc_.vpackuswb(raw, raw, raw);
+  return raw;
+}
+
+void Machine::round_to(Type type, const Vec& dst, const Vec& a) {
+  Vec raw = narrow(a, type);
+  widen(dst, raw, type);
+}
+
+}  // namespace trireme::x86

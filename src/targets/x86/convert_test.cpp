@@ -1,0 +1,237 @@
+// Storage types: every pattern of the small ones, rounding at every midpoint, tails at guard pages.
+#include <random>
+
+#include "targets/x86/emit_testing.hpp"
+
+namespace trireme::x86 {
+namespace {
+
+const Body identity = [](Builder&, const std::vector<Reg>& in) { return in[0]; };
+
+std::vector<Type> storage_types(Type compute) {
+  std::vector<Type> types;
+  for (const TypeFacts& each : type_facts)
+    if (each.type != Type::F64 || compute == Type::F64) types.push_back(each.type);
+  return types;
+}
+
+std::vector<std::uint8_t> encode(const std::vector<double>& values, Type type) {
+  std::vector<std::uint8_t> out(values.size() * bytes(type));
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (type == Type::F64) std::memcpy(&out[k * 8], &values[k], 8);
+    if (type == Type::F32) {
+      float value = static_cast<float>(values[k]);
+      std::memcpy(&out[k * 4], &value, 4);
+    }
+  }
+  return out;
+}
+
+// Runs `kernel` (n, in, out) with both buffers at the given edges.
+void run_guarded(const Kernel& kernel, Isa isa, const std::vector<std::uint8_t>& in, std::int64_t n,
+                 std::vector<std::uint8_t>& out, Guarded::Edge edge = Guarded::Edge::End) {
+  Guarded from(in.size(), edge), to(out.size(), edge);
+  std::memcpy(from.data(), in.data(), in.size());
+  run(kernel, isa, {static_cast<std::uint64_t>(n), slot_of(from.data()), slot_of(to.data())});
+  EXPECT_TRUE(from.intact() && to.intact());
+  std::memcpy(out.data(), to.data(), out.size());
+}
+
+std::vector<std::uint8_t> patterns(Type type) {
+  std::vector<std::uint8_t> out;
+  if (bytes(type) == 1)
+    for (unsigned k = 0; k < 256; ++k) out.push_back(static_cast<std::uint8_t>(k));
+  else if (bytes(type) == 2)
+    for (unsigned k = 0; k < 65536; ++k)
+      out.insert(out.end(), {static_cast<std::uint8_t>(k), static_cast<std::uint8_t>(k >> 8)});
+  else {
+    std::mt19937_64 random(7);
+    out.resize(bytes(type) * 4099);
+    for (std::uint8_t& each : out) each = static_cast<std::uint8_t>(random());
+  }
+  return out;
+}
+
+TEST(Convert, EveryPatternWidensAndComesBack) {
+  on_each([](Isa isa, Type compute) {
+    for (Type type : storage_types(compute)) {
+      SCOPED_TRACE(name(type));
+      const std::vector<std::uint8_t> in = patterns(type);
+      const std::size_t n = in.size() / bytes(type);
+      std::vector<std::uint8_t> wide(n * bytes(compute)), back(in.size());
+      run_guarded(elementwise(isa, compute, {type}, compute, identity), isa, in, n, wide);
+      run_guarded(elementwise(isa, compute, {type}, type, identity), isa, in, n, back);
+      for (std::size_t k = 0; k < n; ++k) {
+        const double value = element_value(&in[k * bytes(type)], type);
+        const double want = rounded(value, compute);
+        ASSERT_TRUE(same(element_value(&wide[k * bytes(compute)], compute), want)) << k << " " << value;
+        ASSERT_TRUE(same(element_value(&back[k * bytes(type)], type), rounded(want, type))) << k << " " << value;
+      }
+    }
+  });
+}
+
+// Values where rounding can go wrong: each code's value, the midpoint to the next, and both sides of it.
+std::vector<double> hard_values(Type type, Type compute) {
+  std::vector<double> out = special_values();
+  std::mt19937_64 random(11);
+  if (!is_integer(type) && bytes(type) <= 2) {
+    std::vector<std::uint8_t> codes = patterns(type);
+    for (std::size_t at = 0; at + bytes(type) < codes.size(); at += bytes(type)) {
+      const double a = element_value(&codes[at], type), b = element_value(&codes[at + bytes(type)], type);
+      const double middle = a / 2 + b / 2;
+      if (!std::isfinite(middle)) continue;
+      if (compute == Type::F32) {
+        const float m = static_cast<float>(middle);
+        for (float x : {static_cast<float>(a), m, std::nextafterf(m, 0), std::nextafterf(m, INFINITY)})
+          out.push_back(x);
+      } else {
+        for (double x : {a, middle, std::nextafter(middle, -INFINITY), std::nextafter(middle, INFINITY),
+                         middle * (1 + 0x1p-40), middle * (1 - 0x1p-40)})
+          out.push_back(x);
+      }
+    }
+  }
+  for (int k = 0; k < 20000; ++k) {
+    if (compute == Type::F32) out.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
+    else out.push_back(std::bit_cast<double>(random()));
+    const double scale = std::ldexp(1.0, static_cast<int>(random() % 64) - 24);
+    out.push_back(rounded((static_cast<double>(random() % 2000001) - 1000000) * 1e-6 * scale, compute));
+    out.push_back((static_cast<double>(random() % 1025) - 512) * 0.5);
+  }
+  return out;
+}
+
+TEST(Convert, StoresRoundOnceToNearestEven) {
+  on_each([](Isa isa, Type compute) {
+    for (Type type : storage_types(compute)) {
+      SCOPED_TRACE(name(type));
+      const std::vector<double> values = hard_values(type, compute);
+      const std::vector<std::uint8_t> in = encode(values, compute);
+      std::vector<std::uint8_t> out(values.size() * bytes(type)), again(in.size());
+      run_guarded(elementwise(isa, compute, {compute}, type, identity), isa, in, values.size(), out);
+      const Body round_to = [&](Builder& b, const std::vector<Reg>& x) {
+        return b.primitive(Op::RoundTo, x[0], {}, {}, 0, type);
+      };
+      run_guarded(elementwise(isa, compute, {compute}, compute, round_to), isa, in, values.size(), again);
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        const double x = element_value(&in[k * bytes(compute)], compute), want = rounded(x, type);
+        ASSERT_TRUE(same(element_value(&out[k * bytes(type)], type), want))
+            << x << " got " << element_value(&out[k * bytes(type)], type) << " want " << want;
+        ASSERT_TRUE(same(element_value(&again[k * bytes(compute)], compute), rounded(want, compute)));
+      }
+    }
+  });
+}
+
+// 0 .. lanes elements: nothing but them is read or written.
+TEST(Convert, TailsOfEveryLengthStayInside) {
+  on_each([](Isa isa, Type compute) {
+    for (Type type : storage_types(compute)) {
+      SCOPED_TRACE(name(type));
+      const std::vector<std::uint8_t> codes = patterns(type);
+      const Kernel kernel = elementwise(isa, compute, {type}, type, identity);
+      for (int n = 0; n <= 2 * lanes(isa, compute); ++n)
+        for (Guarded::Edge edge : {Guarded::Edge::Begin, Guarded::Edge::End}) {
+          std::vector<std::uint8_t> in(codes.begin(), codes.begin() + n * bytes(type)), out(in.size());
+          run_guarded(kernel, isa, in, n, out, edge);
+          for (int k = 0; k < n; ++k)
+            ASSERT_TRUE(same(element_value(&out[k * bytes(type)], type),
+                             rounded(rounded(element_value(&in[k * bytes(type)], type), compute), type)))
+                << n << " " << k;
+        }
+    }
+  });
+}
+
+// Any mask, not only a tail's: lanes where x < 0 are stored over a canary, and read as 0 elsewhere.
+TEST(Convert, AnyMask) {
+  on_each([](Isa isa, Type compute) {
+    for (Type type : storage_types(compute)) {
+      SCOPED_TRACE(name(type));
+      Builder b(isa, compute, 4);
+      Reg zero = b.constant(0), seen = b.pointer_slot(2);
+      Reg choice = b.load(compute, b.pointer_slot(0));
+      Reg mask = b.primitive(Op::Less, choice, zero);
+      Reg value = b.load(type, b.pointer_slot(1), {}, mask);
+      b.store(compute, value, seen);
+      b.store(type, value, b.pointer_slot(3), {}, mask);
+      const int n = lanes(isa, compute);
+      for (int pattern = 0; pattern < 64; ++pattern) {
+        Guarded choices(n * bytes(compute), Guarded::Edge::End), in(n * bytes(type), Guarded::Edge::End),
+            values(n * bytes(compute), Guarded::Edge::End), out(n * bytes(type), Guarded::Edge::End);
+        std::vector<double> chosen;
+        for (int k = 0; k < n; ++k) chosen.push_back((pattern * 0x9E3779B1u >> (k + 8) & 1) ? -1 : 1);
+        std::memcpy(choices.data(), encode(chosen, compute).data(), choices.bytes());
+        const std::vector<std::uint8_t> codes = patterns(type);
+        std::memcpy(in.data(), codes.data() + codes.size() / 4, in.bytes());
+        run(b.kernel, isa, {slot_of(choices.data()), slot_of(in.data()), slot_of(values.data()), slot_of(out.data())});
+        for (int k = 0; k < n; ++k) {
+          const double x = rounded(element_value(in.data() + k * bytes(type), type), compute);
+          ASSERT_TRUE(same(element_value(values.data() + k * bytes(compute), compute), chosen[k] < 0 ? x : 0));
+          if (chosen[k] < 0) ASSERT_TRUE(same(element_value(out.data() + k * bytes(type), type), rounded(x, type)));
+          else ASSERT_EQ(out.data()[k * bytes(type)], Guarded::canary);
+        }
+      }
+    }
+  });
+}
+
+TEST(Convert, OneElementAtAPagesEdge) {
+  on_each([](Isa isa, Type compute) {
+    for (Type type : storage_types(compute)) {
+      SCOPED_TRACE(name(type));
+      for (bool masked : {false, true})
+        for (std::int64_t last : {0, 1, 2}) {
+          Builder b(isa, compute, 3);
+          Reg mask = b.mask_below(b.index_constant(0), b.add({.code = Do::IndexArgument, .dst = b.index(), .imm = 1}));
+          Reg value = b.lane(), none = Reg{Bank::Mask, -1};
+          b.add({.code = Do::LoadOne, .type = type, .dst = value, .a = b.pointer_slot(0), .c = masked ? mask : none});
+          b.store(compute, value, b.pointer_slot(1));
+          b.add({.code = Do::StoreOne,
+                 .type = type,
+                 .a = b.pointer_slot(2),
+                 .c = masked ? mask : none,
+                 .values = {value}});
+          const int n = lanes(isa, compute);
+          Guarded in(bytes(type), Guarded::Edge::End), all(n * bytes(compute), Guarded::Edge::End),
+              out(bytes(type), Guarded::Edge::End);
+          const std::vector<std::uint8_t> codes = patterns(type);
+          std::memcpy(in.data(), codes.data() + codes.size() / 4 + bytes(type), bytes(type));
+          const bool nothing = masked && last == 0;  // then the addresses may be anything
+          run(b.kernel, isa, {nothing ? 8 : slot_of(in.data()), slot_of(all.data()), nothing ? 8 : slot_of(out.data())},
+              0, last);
+          EXPECT_TRUE(all.intact() && out.intact());
+          const double x = rounded(element_value(in.data(), type), compute);
+          for (int k = 0; k < n; ++k)
+            ASSERT_TRUE(same(element_value(all.data() + k * bytes(compute), compute), masked && k >= last ? 0 : x));
+          if (!nothing) {
+            EXPECT_TRUE(same(element_value(out.data(), type), rounded(x, type)));
+          }
+        }
+    }
+  });
+}
+
+TEST(Convert, StreamingStoresWhateverTheAlignment) {
+  on_each([](Isa isa, Type compute) {
+    for (Type type : storage_types(compute)) {
+      SCOPED_TRACE(name(type));
+      const Kernel kernel = elementwise(isa, compute, {type}, type, identity, Hint::Streaming);
+      const std::vector<std::uint8_t> codes = patterns(type);
+      const int n = 5 * lanes(isa, compute) + 1;
+      for (std::size_t shift : {std::size_t{0}, bytes(type), std::size_t{16}, std::size_t{32}}) {
+        Guarded in(n * bytes(type), Guarded::Edge::End), out(n * bytes(type), Guarded::Edge::Begin, shift);
+        std::memcpy(in.data(), codes.data(), std::min(in.bytes(), codes.size()));
+        run(kernel, isa, {static_cast<std::uint64_t>(n), slot_of(in.data()), slot_of(out.data())});
+        EXPECT_TRUE(out.intact());
+        for (int k = 0; k < n; ++k)
+          ASSERT_TRUE(same(element_value(out.data() + k * bytes(type), type),
+                           rounded(rounded(element_value(in.data() + k * bytes(type), type), compute), type)));
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace trireme::x86
