@@ -336,11 +336,6 @@ Case lane_codes(Storage compute) {
   const Reg column = b.into(Bank::Lane, {.code = Do::LaneColumn, .a = b.index(0)});
   for (int lane = 0; lane < width; ++lane)
     puts.put(b.shuffle_xor(column, lane), lane_numbers(compute, [&](int k) { return k ^ lane; }));
-  for (int bit = 1; bit < width; bit *= 2) {
-    std::vector<bool> want;
-    for (int k = 0; k < width; ++k) want.push_back((k & bit) != 0);
-    puts.put_mask(b.lane_bit(bit), want);
-  }
   const std::int64_t far = std::int64_t{1} << 40;
   for (std::int64_t limit : {-far, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{3},
                              std::int64_t{4}, std::int64_t{5}, far, far + 1, far + 6}) {
@@ -356,6 +351,27 @@ Case lane_codes(Storage compute) {
   puts.put(moved, lane_numbers(compute, [](int k) { return k; }));
   puts.put_all(column, 9);
   return puts.make();
+}
+
+TEST(Emit, LoadsIntegersAsIndices) {
+  TRIREME_SKIP_WITHOUT_NODE();
+  Kernels kernels{.rows = new_kernel(Storage::F64)};
+  KernelBuilder b(kernels.rows);
+  const Reg from = b.pointer({Slot::Kind::OperandPointer}), to = b.pointer({Slot::Kind::ResultPointer});
+  const Reg none = b.below(b.index(1), 0, b.index(0)), some = b.below(b.index(0), 0, b.index(1));
+  const auto put = [&](int place, Instr instr) {
+    instr.code = Do::IndexLoad, instr.type = Storage::I32, instr.a = from;
+    const Reg value = b.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = b.into(Bank::Index, std::move(instr))});
+    b.emit({.code = Do::StoreOne, .type = Storage::F64, .a = to, .imm = 8 * place, .values = {value}});
+  };
+  put(0, {}), put(1, {.b = b.index(1)}), put(2, {.b = b.index(1), .c = some, .imm = 4});
+  put(3, {.b = b.index(1000000), .c = none});
+  run({{.name = "integers",
+        .kernels = kernels,
+        .buffers = {bytes_of(std::vector<std::int32_t>{INT32_MIN, -1, 7}), Bytes(32)},
+        .check = [](const Case& done) {
+          EXPECT_EQ(values_of<double>(done.buffers[1]), (std::vector<double>{INT32_MIN, -1, 7, 0}));
+        }}});
 }
 
 // Addresses: both spaces, index and bytes, single elements, masks of all kinds.
