@@ -20,7 +20,10 @@ bool is_element(const Spread& spread) { return spread.row.present && spread.colu
 class Differentiator {
  public:
   explicit Differentiator(const Program& forward)
-      : in_(forward), algebra_(out_.program), value_(forward.size(), no_node), adjoint_(forward.size()),
+      : in_(forward),
+        algebra_(out_.program),
+        value_(forward.size(), no_node),
+        adjoint_(forward.size()),
         reached_(forward.size()) {}
 
   Result<Program> run() {
@@ -262,14 +265,16 @@ class Differentiator {
         value = writer_->write(gradient);
       } else {
         Terms spread_out;
-        for (const Term& each : gradient) add(spread_out, spread.column.present ? each : algebra_.spread_along_row(each));
+        for (const Term& each : gradient)
+          add(spread_out, spread.column.present ? each : algebra_.spread_along_row(each));
         value = out.add(Op::ColumnSum, {writer_->write(spread_out)});
       }
       out.results.push_back({"d" + in_.operands[k].name, spread, value});
     }
     if (!out.results.empty()) return Done{};
-    return Error{Code::InvalidProgram, in_.name + ": no result depends on an operand in memory in a way that has a "
-                                       "gradient"};
+    return Error{Code::InvalidProgram, in_.name +
+                                           ": no result depends on an operand in memory in a way that has a "
+                                           "gradient"};
   }
 
   const Program& in_;

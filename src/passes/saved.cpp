@@ -77,9 +77,8 @@ class Finisher {
       if (cost < best) best = cost, saved_ = trial;
     }
     // A value stands after those it is computed from, so a default reads only operands before it.
-    std::sort(saved_.begin(), saved_.end(), [&](std::size_t a, std::size_t b) {
-      return backward_.saved_values[a] < backward_.saved_values[b];
-    });
+    std::sort(saved_.begin(), saved_.end(),
+              [&](std::size_t a, std::size_t b) { return backward_.saved_values[a] < backward_.saved_values[b]; });
   }
 
   // ---- the signature ----
@@ -161,7 +160,8 @@ class Finisher {
     return out_.add(node.op, args, operand ? place_[node.payload] : node.payload);
   }
 
-  // Saved results stand in for their values, but not in the defaults of the forward's operands, which stand before them.
+  // Saved results stand in for their values, but not in the defaults of the forward's operands, which stand before
+  // them.
   void copy() {
     std::vector<NodeId> moved(in_.size(), no_node), in_default(in_.size(), no_node);
     auto copy_to = [&](NodeId id, const std::vector<NodeId>& map) {
@@ -196,6 +196,37 @@ class Finisher {
     for (const auto& [id, name] : in_.names())
       if (moved[id] != no_node && out_[moved[id]].arity > 0 && taken_.insert(name).second)
         out_.give_name(moved[id], name);
+    name_shared_values();
+  }
+
+  // Textbook names for what a backward computes and uses twice: `x_hat` for x scaled by a value of its row, `x_centred`
+  // for x less one, `g` for a gradient on its way.
+  void name_shared_values() {
+    std::size_t gradients = 0;
+    for (std::size_t k = 0; k < backward_.first_operand; ++k) gradients += place_[k] >= 0;
+    std::vector<int> uses(out_.size());
+    std::vector<std::set<std::int64_t>> reads(out_.size());  // element arrays, not through reductions
+    std::vector<bool> wanted = reachable(out_);
+    for (NodeId id = 0; id < out_.size(); ++id) {
+      if (!wanted[id] || !out_[id].by_column) continue;
+      const Node& node = out_[id];
+      if (node.op == Op::Operand && node.by_row) reads[id].insert(node.payload);
+      for (NodeId arg : node) {
+        ++uses[arg];
+        if (reads[id].size() < 2) reads[id].insert(reads[arg].begin(), reads[arg].end());
+      }
+    }
+    for (NodeId id = 0; id < out_.size(); ++id) {
+      const Node& node = out_[id];
+      if (uses[id] < 2 || node.arity < 2 || reads[id].size() != 1) continue;
+      auto read = static_cast<std::size_t>(*reads[id].begin());
+      bool by_row_value = !out_[node.args[1]].by_column && out_[node.args[1]].by_row;
+      std::string name;
+      if (read < gradients) name = "g";
+      else if (by_row_value && (node.op == Op::Mul || node.op == Op::Div)) name = out_.operands[read].name + "_hat";
+      else if (by_row_value && node.op == Op::Sub) name = out_.operands[read].name + "_centred";
+      if (!name.empty() && !out_.name_of(id) && taken_.insert(name).second) out_.give_name(id, name);
+    }
   }
 
   NodeId number_of(NodeId id) { return id == no_node ? no_node : out_.number(*as_number(in_, id)); }
@@ -204,7 +235,7 @@ class Finisher {
   const Backward& backward_;
   const Program& in_;
   Program out_;
-  std::vector<std::size_t> saved_;   // results, in order of their values
+  std::vector<std::size_t> saved_;  // results, in order of their values
   std::vector<bool> needed_, in_default_;
   std::vector<std::int64_t> place_;  // of each operand in the new signature; -1: gone
   std::set<std::string> taken_;
@@ -212,8 +243,6 @@ class Finisher {
 
 }  // namespace
 
-Result<Program> finish_backward(const Program& forward, Backward backward) {
-  return Finisher(forward, backward).run();
-}
+Result<Program> finish_backward(const Program& forward, Backward backward) { return Finisher(forward, backward).run(); }
 
 }  // namespace trireme
