@@ -3,6 +3,7 @@
 #include <functional>
 #include <random>
 
+#include "ir/build.hpp"
 #include "ir/verify.hpp"
 #include "language/parse.hpp"
 #include "language/print.hpp"
@@ -348,6 +349,21 @@ TEST(Differentiate, SignatureOfGradients) {
   Result<Program> clash = differentiate(parsed("f(x[i,j], dy[i,j]) -> (y[i,j])\ny = x * dy"));
   ASSERT_FALSE(clash);
   EXPECT_NE(clash.error().message.find("'dy'"), std::string::npos);
+}
+
+// Paths through a program grow like 2^depth; its backward grows like its depth, and no call stack does.
+TEST(Differentiate, DeepPrograms) {
+  Program program;
+  program.name = "deep";
+  Spread element{{true}, {true}};
+  program.operands = {{.name = "x", .spread = element}, {.name = "w", .spread = element}};
+  Expr x{&program, program.add(Op::Operand, {}, 0)}, w{&program, program.add(Op::Operand, {}, 1)}, y = x;
+  for (int k = 0; k < 4000; ++k) y = select(y < w, y * y, x * y) - sum(y * w);
+  program.results.push_back({.name = "y", .spread = element, .value = y.id});
+  Result<Program> backward = differentiate(program);
+  ASSERT_TRUE(backward) << backward.error().message;
+  EXPECT_TRUE(verify(*backward));
+  EXPECT_LT(backward->size(), 20 * program.size());
 }
 
 // Random programs: where differences of two step sizes agree, the function is smooth enough to compare.

@@ -21,6 +21,10 @@ class Finisher {
     make_signature();
     TRIREME_CHECK(names_are_free());
     copy();
+    if (!untyped_.empty())
+      return Error{Code::InvalidProgram, forward_.name + ": largest(" + untyped_ +
+                                             ") has no meaning in its backward, which knows neither '" + untyped_ +
+                                             "' nor its gradient"};
     return std::move(out_);
   }
 
@@ -102,21 +106,26 @@ class Finisher {
     };
     for (const Output& result : in_.results) mark(result.value), each_divisor(result.spread, mark);
     for (std::size_t k : saved_) each_divisor(in_.operands[backward_.first_saved + k].spread, mark);
+    used_.resize(in_.operands.size());
+    auto use = [&](std::size_t k) {
+      used_[k] = true;
+      each_divisor(in_.operands[k].spread, mark);
+      if (!in_.operands[k].constant && in_.operands[k].fallback != no_node) mark_default(in_.operands[k].fallback);
+    };
     while (!open.empty()) {
       NodeId id = open.back();
       open.pop_back();
-      for (NodeId arg : in_[id]) in_default_[id] ? mark_default(arg) : mark(arg);
-      if (in_[id].op != Op::Operand) continue;
-      const Operand& operand = in_.operands[in_[id].payload];
-      each_divisor(operand.spread, mark);
-      if (operand.fallback != no_node) mark_default(operand.fallback);
+      const Node& node = in_[id];
+      for (NodeId arg : node) in_default_[id] ? mark_default(arg) : mark(arg);
+      if (node.op == Op::Operand || node.op == Op::Constant) use(static_cast<std::size_t>(node.payload));
+      // cast and largest need the type of what they name: the operand's own, or that of a result's gradient.
+      if (node.op == Op::Cast || node.op == Op::Largest)
+        for (std::size_t k = 0; k < backward_.first_saved; ++k)
+          if (in_.operands[k].name == (k < backward_.first_operand ? "d" : "") + in_.symbols[node.payload]) use(k);
     }
   }
 
   void make_signature() {
-    std::vector<bool> used(in_.operands.size());
-    for (NodeId id = 0; id < in_.size(); ++id)
-      if (needed_[id] && (in_[id].op == Op::Operand || in_[id].op == Op::Constant)) used[in_[id].payload] = true;
     place_.assign(in_.operands.size(), -1);
     auto keep = [&](std::size_t k) {
       place_[k] = static_cast<std::int64_t>(out_.operands.size());
@@ -125,10 +134,10 @@ class Finisher {
     out_.name = in_.name;
     out_.results = in_.results;
     for (std::size_t k = 0; k < backward_.first_saved; ++k)
-      if (used[k] && !in_.operands[k].constant) keep(k);
+      if (used_[k] && !in_.operands[k].constant) keep(k);
     for (std::size_t k : saved_) keep(backward_.first_saved + k);
     for (std::size_t k = 0; k < backward_.first_saved; ++k)
-      if (used[k] && in_.operands[k].constant) keep(k);
+      if (used_[k] && in_.operands[k].constant) keep(k);
   }
 
   Status names_are_free() {
@@ -151,7 +160,9 @@ class Finisher {
     const std::string& symbol = in_.symbols[node.payload];
     for (const std::string& name : {symbol, "d" + symbol})
       if (taken_.contains(name)) return out_.symbol(node.op, name, args);
-    return node.op == Op::Cast ? args[0] : no_node;
+    if (node.op == Op::Cast) return args[0];
+    untyped_ = symbol;
+    return out_.number(1);
   }
 
   NodeId copied(const Node& node, std::span<const NodeId> args) {
@@ -235,10 +246,12 @@ class Finisher {
   const Backward& backward_;
   const Program& in_;
   Program out_;
-  std::vector<std::size_t> saved_;  // results, in order of their values
-  std::vector<bool> needed_, in_default_;
-  std::vector<std::int64_t> place_;  // of each operand in the new signature; -1: gone
+  std::vector<std::size_t> saved_;         // results, in order of their values
+  std::vector<bool> needed_, in_default_;  // nodes: for the results, for defaults of the forward's operands
+  std::vector<bool> used_;                 // operands
+  std::vector<std::int64_t> place_;        // of each operand in the new signature; -1: gone
   std::set<std::string> taken_;
+  std::string untyped_;  // what a largest() names that is not there
 };
 
 }  // namespace
