@@ -146,36 +146,39 @@ Function gelu_tanh() {
 // quotient.
 Function tanh() {
   return {
-      "tanh",
-      1,
-      "tanh x",
-      [](Type compute, std::span<const Expr> x) {
-        Expr y = abs(x[0]);
-        if (compute == Type::F64) {
-          Expr m = one_minus_exp_of_minus(compute, min(y, 20.0) * 2.0);
-          return with_sign_of(x[0], m / (2.0 - m));
-        }
-        static constexpr double exp2[] = {
-            1, 0x1.62e432p-1, 0x1.ebfbe6p-3, 0x1.c6ada8p-5, 0x1.3b21bap-7, 0x1.5fbcfp-10, 0x1.4bf5ap-13};
-        static constexpr double small[] = {-0x1.555524p-2, 0x1.1103fp-3, -0x1.b7cfb2p-5, 0x1.4f5d36p-6, -0x1.6968fap-8};
-        Expr low = min(y, 10.0);
-        double shift = f32.magic + f32.bias;
-        Expr t = fma(low, 2 * f32.log2_e, shift);
-        Expr f = fma(low, 2 * f32.log2_e, shift - t);
-        Expr quotient = 1.0 / fma(polynomial(f, exp2), bits_shift_left(t, f32.mantissa_bits), 1.0);
-        Expr square = low * low;
-        Expr near_zero = fma(low, square * polynomial(square, small), low);
-        Expr value = select(y < y.number(0x1.4cccccp-1), near_zero, fma(quotient, -2.0, 1.0));
-        return with_sign_of(x[0], value);
-      },
-      [](std::span<const Expr>, Expr y, int) { return 1.0 - y * y; },
-      [](const auto* x) { return std::tanh(x[0]); },
-      "all x; tanh(-0) is -0",
-      ErrorUnit::Ulp,
-      {1.5, 0},
-      {3, 0},
-      32,
-      33};
+      .name = "tanh",
+      .arity = 1,
+      .formula = "tanh x",
+      .expand =
+          [](Type compute, std::span<const Expr> x) {
+            Expr y = abs(x[0]);
+            if (compute == Type::F64) {
+              Expr m = one_minus_exp_of_minus(compute, min(y, 20.0) * 2.0);
+              return with_sign_of(x[0], m / (2.0 - m));
+            }
+            static constexpr double exp2[] = {
+                1, 0x1.62e432p-1, 0x1.ebfbe6p-3, 0x1.c6ada8p-5, 0x1.3b21bap-7, 0x1.5fbcfp-10, 0x1.4bf5ap-13};
+            static constexpr double small[] = {-0x1.555524p-2, 0x1.1103fp-3, -0x1.b7cfb2p-5, 0x1.4f5d36p-6,
+                                               -0x1.6968fap-8};
+            Expr low = min(y, 10.0);
+            double shift = f32.magic + f32.bias;
+            Expr t = fma(low, 2 * f32.log2_e, shift);
+            Expr f = fma(low, 2 * f32.log2_e, shift - t);
+            Expr quotient = 1.0 / fma(polynomial(f, exp2), bits_shift_left(t, f32.mantissa_bits), 1.0);
+            Expr square = low * low;
+            Expr near_zero = fma(low, square * polynomial(square, small), low);
+            Expr value = select(y < y.number(0x1.4cccccp-1), near_zero, fma(quotient, -2.0, 1.0));
+            return with_sign_of(x[0], value);
+          },
+      .derivative = [](std::span<const Expr>, Expr y, int) { return 1.0 - y * y; },
+      .oracle = [](const auto* x) { return std::tanh(x[0]); },
+      .domain = "all x; tanh(-0) is -0",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {1.5, 1.427},
+      .f64 = {3, 2.62},
+      .cost_f32 = 32,
+      .cost_f64 = 33,
+  };
 }
 
 }  // namespace trireme::records

@@ -78,18 +78,20 @@ Function sign() {
 
 Function relu() {
   return {
-      "relu",
-      1,
-      "max(x, 0)",
-      [](Type, std::span<const Expr> x) { return max(x[0], 0.0); },
-      [](std::span<const Expr> x, Expr, int) { return select(x[0].number(0) < x[0], x[0].number(1), x[0].number(0)); },
-      [](const auto* x) { return x[0] <= 0 ? number_like(x, 0) : x[0]; },
-      "all x; its derivative at 0 is 0",
-      ErrorUnit::Ulp,
-      {0, 0},
-      {0, 0},
-      1,
-      1};
+      .name = "relu",
+      .arity = 1,
+      .formula = "max(x, 0)",
+      .expand = [](Type, std::span<const Expr> x) { return max(x[0], 0.0); },
+      .derivative = [](std::span<const Expr> x, Expr,
+                       int) { return select(x[0].number(0) < x[0], x[0].number(1), x[0].number(0)); },
+      .oracle = [](const auto* x) { return x[0] <= 0 ? number_like(x, 0) : x[0]; },
+      .domain = "all x; its derivative at 0 is 0",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {0, 0},
+      .f64 = {0, 0},
+      .cost_f32 = 1,
+      .cost_f64 = 1,
+  };
 }
 
 Function clamp() {
