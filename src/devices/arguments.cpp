@@ -8,9 +8,14 @@
 namespace trireme {
 
 Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns) {
+  bool sums = !kernels.column_results.empty();
+  return cut_rows(kernels, rows, columns, sums ? contract::row_block(rows, columns) : 1);
+}
+
+Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t row_block) {
   Blocks blocks;
   bool sums = !kernels.column_results.empty();
-  blocks.row_block = sums ? contract::row_block(rows, columns) : 1;
+  blocks.row_block = row_block;
   blocks.count = (rows + blocks.row_block - 1) / blocks.row_block;
   if (!sums) return blocks;
   blocks.partial_stride = (columns + 63) / 64 * 64;

@@ -16,6 +16,7 @@ struct Blocks {
   std::int64_t workspace_bytes = 0;
 };
 Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns);
+Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t row_block);
 
 // Rows first .. last of one call of `rows`: whole row blocks, at most `wanted` rows where that is not 0.
 std::int64_t rows_of_a_call(const Blocks& blocks, std::int64_t rows, std::int64_t wanted);

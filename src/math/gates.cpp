@@ -153,7 +153,7 @@ Function tanh() {
         Expr quotient = 1.0 / fma(polynomial(f, exp2), bits_shift_left(t, f32.mantissa_bits), 1.0);
         Expr square = low * low;
         Expr near_zero = fma(low, square * polynomial(square, small), low);
-        Expr value = select(y < y.number(0.65), near_zero, fma(quotient, -2.0, 1.0));
+        Expr value = select(y < y.number(0x1.4cccccp-1), near_zero, fma(quotient, -2.0, 1.0));
         return with_sign_of(x[0], value);
       },
       [](std::span<const Expr>, Expr y, int) { return 1.0 - y * y; },

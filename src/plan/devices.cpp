@@ -2,6 +2,7 @@
 
 #include "devices/cpu/cpu_device.hpp"
 #include "devices/cpu/isa.hpp"
+#include "devices/cuda/cuda_device.hpp"
 #include "devices/lanes/lanes_device.hpp"
 #include "devices/reference_device.hpp"
 
@@ -27,6 +28,7 @@ const std::vector<DeviceEntry>& devices() {
       {"reference", always_there, compile_for_reference},
       {"cpu:avx512", isa_missing<Avx512>, compile_for_cpu<Avx512>},
       {"cpu:avx2", isa_missing<Avx2>, compile_for_cpu<Avx2>},
+      {"cuda", cuda::missing, cuda::compile},
       {"lanes", always_there, lanes::compile},
   };
   return table;

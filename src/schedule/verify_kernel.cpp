@@ -45,7 +45,7 @@ constexpr std::array<Form, 38> forms = {{
     {Do::LaneMove, "f", "f", "", "", ""},
     {Do::Primitive, "f", "f", "f", "f", ""},  // see primitive_form
     {Do::ShuffleXor, "f", "f", "", "", ""},
-    {Do::LaneBit, "m", "", "", "", ""},
+    {Do::LaneBit, "m", "", "", "", "", true},
     {Do::MaskBelow, "m", "x", "x", "", ""},
     {Do::Barrier, "", "", "", "", "", true},
     {Do::CopyAsync, "", "p", "x?", "m?", "x?", true},

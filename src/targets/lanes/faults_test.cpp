@@ -122,12 +122,15 @@ TEST(faults, barrier_not_met_by_all) {
 }
 
 TEST(faults, shuffle_without_its_lanes) {
-  for (int limit : {8, 10}) {
+  for (int limit : {0, 8, 10, 32, 33}) {
     Plant k;
+    k.kernel.launch.groups = 16;  // two warps
     Reg value = k.as_lane(k.thread);
-    k.code.when_less(k.thread, k.code.index(limit), [&] { k.give(k.code.shuffle_xor(value, 1)); });
-    if (limit == 8) k.runs();  // whole groups
-    else k.fails("if x < x {", "threads 9 and 10 part, but there is a shuffle inside", 10);
+    k.code.when_less(k.thread, k.code.index(limit), [&] { k.code.shuffle_xor(value, 1); });
+    if (limit % 32 == 0) k.runs();
+    else
+      k.fails("if x < x {", fmt::format("threads {} and {} part, but there is a shuffle inside", limit - 1, limit),
+              limit);
   }
 }
 

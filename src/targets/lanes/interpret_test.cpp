@@ -116,15 +116,6 @@ TEST(interpret, control) {
       [](int t) { return t < 7   ? 70
                          : t > 9 ? 90
                                  : t; });
-  // A shuffle inside a branch that whole groups take.
-  check_index(
-      [](B& c, Reg t) {
-        Reg lane = to_lane(c, t);
-        Reg out = c.primitive(Op::Neg, {lane});
-        c.when_less(t, c.index(8), [&] { c.assign(out, c.shuffle_xor(lane, 1)); });
-        return out;
-      },
-      [](int t) { return t < 8 ? t ^ 1 : -t; });
 }
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
@@ -254,7 +245,7 @@ TEST(interpret, simd) {
   // Then: all lanes hold x[1], swapped with the index of the lane beyond.
   code.emit({.code = Do::LoadOne, .type = Type::BF16, .dst = one, .a = in, .imm = 2});
   Reg lane = code.into(Bank::Lane, {.code = Do::LaneColumn, .a = code.index(0)});
-  Reg mixed = code.primitive(Op::Select, {code.lane_bit(4), code.shuffle_xor(lane, 4), one});
+  Reg mixed = code.primitive(Op::Select, {code.below(code.index(0), 0, code.index(4)), one, code.shuffle_xor(lane, 4)});
   store(code, mixed, Type::F32, out, code.index(12));
 
   std::vector<std::uint16_t> x_memory(11);

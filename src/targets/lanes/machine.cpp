@@ -12,6 +12,8 @@
 namespace trireme::lanes {
 namespace {
 
+constexpr int warp = 32;
+
 bool contains(const std::vector<Instr>& body, Do code) {
   return std::any_of(body.begin(), body.end(), [&](const Instr& instr) {
     return instr.code == code || contains(instr.body, code) || contains(instr.other, code);
@@ -163,28 +165,29 @@ bool Machine<T>::choose(const Instr& instr, const Active& active) {
   return (!rest.all && rest.threads.empty()) || run(instr.other, rest);
 }
 
-// Threads part where only some go on: never around a barrier, and around a shuffle only group by group.
+// Threads part where only some go on: never around a barrier, and around a shuffle only warp by warp. A group of
+// fewer lanes than a warp shuffles by an instruction that waits for the whole warp.
 template <typename T>
 bool Machine<T>::may_part(const Instr& instr, const Active& active, const Active& taken) {
   if (taken.all) return true;
   if (!active.all && active.threads.size() == taken.threads.size()) return true;
   bool barrier = contains(instr, Do::Barrier), shuffle = contains(instr, Do::ShuffleXor);
   if (!barrier && !shuffle) return true;
-  auto group = [&](int thread) { return barrier ? 0 : thread / kernel_.launch.lanes; };
-  std::vector<int> in(index_width_, -1), out(index_width_, -1);  // a thread by group
+  auto part = [&](int thread) { return barrier ? 0 : thread / warp; };
+  std::vector<int> in(index_width_, -1), out(index_width_, -1);  // a thread by warp
   std::size_t next = 0;
   return while_each(active, [&](int t) {
     bool goes_on = next < taken.threads.size() && taken.threads[next] == t;
     next += goes_on;
-    (goes_on ? in : out)[group(t)] = t;
-    if (in[group(t)] < 0 || out[group(t)] < 0) return true;
+    (goes_on ? in : out)[part(t)] = t;
+    if (in[part(t)] < 0 || out[part(t)] < 0) return true;
     return refuse(instr, t,
-                  fmt::format("threads {} and {} part, but there is a {} inside", in[group(t)], out[group(t)],
+                  fmt::format("threads {} and {} part, but there is a {} inside", in[part(t)], out[part(t)],
                               barrier ? "barrier" : "shuffle"));
   });
 }
 
-// may_part has seen to it that all lanes of a group are here, or none.
+// may_part has seen to it that all lanes of a warp are here, or none.
 template <typename T>
 void Machine<T>::shuffle(const Instr& instr, const Active& active) {
   const T* a = lanes(instr.a);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <numeric>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -15,6 +15,19 @@ namespace trireme::lanes {
 
 inline constexpr Slot operand{Slot::Kind::OperandPointer, 0}, result{Slot::Kind::ResultPointer, 0};
 inline constexpr std::int64_t threads = 16;
+
+// "x12 + f3" becomes "x + f"; f32 and other types stay.
+inline std::string without_numbers(const std::string& message) {
+  std::string text;
+  for (std::size_t k = 0; k < message.size(); ++k) {
+    text += message[k];
+    bool starts = k == 0 || !std::isalnum(static_cast<unsigned char>(message[k - 1]));
+    if (!starts || std::string_view("fmxp").find(message[k]) == std::string_view::npos) continue;
+    std::size_t end = message.find_first_not_of("0123456789", k + 1);
+    if (!type_named(message.substr(k, end - k))) k = end - 1;
+  }
+  return text;
+}
 
 // One block of 4 groups of 4 lanes with 256 bytes of scratch; 256 floats to read, 16 to write.
 struct Plant {
@@ -65,11 +78,9 @@ struct Plant {
     Status status = run();
     ASSERT_FALSE(status) << "not found: " << message << "\n" << print(kernel);
     EXPECT_EQ(status.error().code, Code::Internal);
-    static const std::regex numbered("\\b([fmxp])(?!32|16)[0-9]+");
     std::string where = fmt::format("; block {}, thread {} (team 0, group {}, lane {})", at_block, at_thread,
                                     at_thread / 4, at_thread % 4);
-    EXPECT_EQ(std::regex_replace(status.error().message, numbered, "$1"),
-              "kernel plant: " + instr + ": " + message + where);
+    EXPECT_EQ(without_numbers(status.error().message), "kernel plant: " + instr + ": " + message + where);
   }
 };
 
