@@ -224,6 +224,14 @@ TEST(Differentiate, RmsNormReads) {
 
 TEST(Differentiate, LayerNormReads) {
   Program backward = backward_of(parsed(layer_norm));
+  EXPECT_EQ(print(backward), R"(layer_norm_backward(dy[i,j] = 0, x[i,j], gamma[j] = 1, average[i] = mean(x),
+        rstd[i] = rsqrt(mean((x - average) * (x - average)) + eps), eps = 1e-5) -> (dx[i,j], dgamma[j], dbeta[j])
+    x_hat  = (x - average) * rstd
+    g      = dy * gamma
+    dx     = rstd * (g - x_hat * mean(g * x_hat) - mean(g))
+    dgamma = colsum(dy * x_hat)
+    dbeta  = colsum(dy)
+)");
   Counts cost = counts(backward);
   EXPECT_EQ(cost.element_arrays, 2);
   EXPECT_EQ(cost.reductions, 2);
