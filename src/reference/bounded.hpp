@@ -18,6 +18,9 @@ namespace trireme {
 using Real = long double;
 inline constexpr Real real_infinity = std::numeric_limits<Real>::infinity();
 
+// -0 lies below +0, as in the contract.
+inline Real least(Real x, Real y) { return x == y ? (std::signbit(x) ? x : y) : std::min(x, y); }
+
 template <typename T>
 struct Bounded {
   Real value = 0, low = 0, high = 0;
@@ -45,8 +48,11 @@ struct Bounded {
     for (Real end : ends) nans += std::isnan(end);
     if (nans == ends.size()) return Bounded(std::numeric_limits<Real>::quiet_NaN());
     if (nans > 0) return nothing_known();
-    out.low = std::min(ends);
-    out.high = std::max(ends);
+    out.low = out.high = *ends.begin();
+    for (Real end : ends) {
+      out.low = least(out.low, end);
+      out.high = -least(-out.high, -end);
+    }
     out.value = std::isnan(value) ? out.low : std::clamp(value, out.low, out.high);
     return out;
   }
@@ -64,8 +70,8 @@ struct Bounded {
   // Neither rounding nor an error counted in units of the last place leads across 0.
   Bounded with_signs_of(const Bounded& exact) const {
     Bounded out = *this;
-    if (exact.low >= 0) out.low = std::max<Real>(out.low, 0);
-    if (exact.high <= 0) out.high = std::min<Real>(out.high, 0);
+    if (exact.low >= 0) out.low = -least(-out.low, -std::copysign(0.0L, exact.low));
+    if (exact.high <= 0) out.high = least(out.high, std::copysign(0.0L, exact.high));
     return out;
   }
 
@@ -78,8 +84,8 @@ struct Bounded {
       return x <= -beyond ? -real_infinity : std::max(x, -largest);
     };
     Bounded out;
-    out.low = std::isinf(low) ? low : -upper(below - low);
-    out.high = std::isinf(high) ? high : upper(high + above);
+    out.low = std::isinf(low) || below == 0 ? low : -upper(below - low);
+    out.high = std::isinf(high) || above == 0 ? high : upper(high + above);
     out.value = std::clamp(value, out.low, out.high);
     return out;
   }
@@ -136,7 +142,9 @@ Bounded<T> operator*(const Bounded<T>& a, const Bounded<T>& b) {
 template <typename T>
 Bounded<T> operator/(const Bounded<T>& a, const Bounded<T>& b) {
   if (a.nan() || b.nan()) return a.nan() ? a : b;
-  bool by_around_zero = b.holds(0) && (!b.point() || (a.holds(0) && !a.point()));
+  // By 0 itself the sign of both decides, if it is certain.
+  bool certain_zero = b.point() && std::signbit(b.low) == std::signbit(b.high);
+  bool by_around_zero = b.holds(0) && (!certain_zero || (a.holds(0) && !a.point()));
   if (a.vague() || b.vague() || by_around_zero) return Bounded<T>::nothing_known();
   return Bounded<T>::exact(a.value / b.value, {a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high})
       .rounded();
@@ -173,9 +181,9 @@ Bounded<T> smaller(const Bounded<T>& a, const Bounded<T>& b) {
   if (a.nan() || b.nan()) return a.nan() ? a : b;
   if (a.unknown || b.unknown) return Bounded<T>::nothing_known();
   Bounded<T> out;
-  out.value = std::min(a.value, b.value);
-  out.low = std::min(a.low, b.low);
-  out.high = std::min(a.high, b.high);
+  out.value = least(a.value, b.value);
+  out.low = least(a.low, b.low);
+  out.high = least(a.high, b.high);
   return out;
 }
 

@@ -56,12 +56,9 @@ struct OracleNumbers {
       case Op::Floor: return monotone(a, [](Real x) { return std::floor(x); });
       case Op::Round: return monotone(a, [](Real x) { return std::nearbyint(x); });
       case Op::RoundTo: return round_to(static_cast<Type>(node.payload), a);
-      case Op::Less: return compare(a, b, a.high < b.low, a.low >= b.high, a.value < b.value);
-      case Op::LessEqual: return compare(a, b, a.high <= b.low, a.low > b.high, a.value <= b.value);
-      case Op::Equal:
-        if (same && !a.unknown) return condition(!a.nan());
-        return compare(a, b, a.point() && b.point() && a.low == b.low, a.high < b.low || b.high < a.low,
-                       a.value == b.value);
+      case Op::Less:
+      case Op::LessEqual:
+      case Op::Equal: return same && !a.unknown ? condition(node.op != Op::Less && !a.nan()) : compare(node.op, a, b);
       case Op::And: return smaller(a, b);
       case Op::Or: return larger(a, b);
       case Op::Not: return Value(1) - a;
@@ -94,8 +91,17 @@ struct OracleNumbers {
   }
 
   // NaN compares as false with everything.
-  static Value compare(const Value& a, const Value& b, bool yes, bool no, bool likely) {
+  static Value compare(Op op, const Value& a, const Value& b) {
     if (a.nan() || b.nan()) return Value(0);
+    bool yes, no, likely;
+    if (op == Op::Less) {
+      yes = a.high < b.low, no = a.low >= b.high, likely = a.value < b.value;
+    } else if (op == Op::LessEqual) {
+      yes = a.high <= b.low, no = a.low > b.high, likely = a.value <= b.value;
+    } else {
+      yes = a.point() && b.point() && a.low == b.low, no = a.high < b.low || b.high < a.low,
+      likely = a.value == b.value;
+    }
     if (!a.unknown && !b.unknown && (yes || no)) return Value(yes);
     Value out(likely);
     out.low = 0;
@@ -103,15 +109,19 @@ struct OracleNumbers {
     return out;
   }
 
-  // The function over all that its arguments may be, then the error that its record allows. Inside an argument's bounds
-  // a few samples stand for all: the bounds are narrow, and where the samples turn, what lies between is given room.
+  // The function over all that its arguments may be, then the error that its record allows. A few samples stand for all
+  // that lies between an argument's bounds. Where these are wide, or the samples turn, the function gets as much room
+  // again; otherwise as much as the samples bend, which is more than a turn between two of them can hide.
   static Value call(const Function& function, const std::array<Value, 3>& args) {
     constexpr int samples = 5;
-    Real largest_argument = 0, y[samples];
+    Real largest_argument = 0, width = 0, y[samples];
     bool exact = true;
+    for (int k = 0; k < function.arity; ++k)
+      if (args[k].nan()) return args[k];  // every function hands NaN on
     for (int k = 0; k < function.arity; ++k) {
       if (args[k].unknown) return Value::nothing_known();
       largest_argument = std::max({largest_argument, std::fabs(args[k].low), std::fabs(args[k].high)});
+      width = std::max(width, args[k].point() ? 0 : args[k].high - args[k].low);
       exact = exact && args[k].point() && std::isinf(args[k].low);  // limits are limits
     }
     auto at = [&](auto&& choose) {
@@ -123,12 +133,18 @@ struct OracleNumbers {
       y[s] = at([&](const Value& a) {
         // Ends first, then between; an infinite end has no middle.
         Real part = Real(s) / (samples - 1), x = a.low + (a.high - a.low) * part;
-        return a.point() || s == 0 ? a.low : s == samples - 1 ? a.high : std::isfinite(x) ? x : a.value;
+        return s == 0 ? a.low : s == samples - 1 ? a.high : std::isfinite(x) ? x : a.value;
       });
     Value out = Value::exact(at([](const Value& a) { return a.value; }), {y[0], y[1], y[2], y[3], y[4]});
+    // Which of two zeros a clamp picks, the formulas do not say.
+    if (function.arity > 1 && out.low == 0) out.low = -0.0L;
+    if (function.arity > 1 && out.high == 0) out.high = 0.0L;
     if (out.unknown || out.nan() || exact) return out;
     bool rises = std::is_sorted(y, y + samples), falls = std::is_sorted(std::rbegin(y), std::rend(y));
-    Real room = rises || falls ? 0 : out.high - out.low;
+    bool narrow = width <= largest_argument / 64;
+    Real bend = 0;
+    for (int s = 1; s + 1 < samples; ++s) bend = std::max(bend, std::fabs(y[s - 1] - 2 * y[s] + y[s + 1]));
+    Real room = !narrow || !(rises || falls) ? out.high - out.low : std::isfinite(bend) ? bend : 0;
     Real below = room + error(function, out.low, largest_argument),
          above = room + error(function, out.high, largest_argument);
     Value wide = out.widened(below, above);

@@ -100,8 +100,8 @@ Vec Machine::round_to_odd(const Vec& x) {
   return single;
 }
 
-// Adds just under half of the last place kept, or half where that place is odd, and drops the rest; NaNs are quieted
-// instead, because adding to their bits could carry into the sign.
+// Adds just under half of the last place kept, or half where that place is odd, and drops the rest; NaNs become
+// quiet ones instead, because adding to their bits could carry into the sign.
 Vec Machine::narrow_bf16(const Vec& x) {
   Vec bits = temporary_raw32();
   if (avx512()) {
@@ -112,14 +112,13 @@ Vec Machine::narrow_bf16(const Vec& x) {
     cc_.k(odd).vpaddd(bits, x, all32(0x8000u, x));
     cc_.k(nan).vorps(bits, x, all32(0x400000u, x));
   } else {
-    Vec quiet = temporary_raw32(), nan = temporary_raw32();
+    Vec nan = temporary_raw32();  // all ones: a NaN as it is
     cc_.vpsrld(bits, x, 16);
     cc_.vandps(bits, bits, all32(1u, x));
     cc_.vpaddd(bits, bits, x);
     cc_.vpaddd(bits, bits, all32(0x7FFFu, x));
-    cc_.vorps(quiet, x, all32(0x400000u, x));
     cc_.vcmpps(nan, x, x, unordered);
-    cc_.vblendvps(bits, bits, quiet, nan);
+    cc_.vorps(bits, bits, nan);
   }
   cc_.vpsrld(bits, bits, 16);
   return pack(bits, 2);

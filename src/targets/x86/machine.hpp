@@ -66,6 +66,7 @@ class Machine {
 
   // Memory. A mask that is not valid stands for all lanes.
   void load(const Vec& dst, const Mem& at, Type type, const Mask& mask);
+  void index_load(const Gp& dst, const Mem& at, const Mask& mask);  // an i32; nothing where lane 0 is masked off
   void load_one(const Vec& dst, const Mem& at, Type type, const Mask& mask);
   void store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint);
   void store_one(const Mem& at, const Vec& value, Type type, const Mask& mask);

@@ -79,6 +79,18 @@ void Machine::load(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
   if (type != compute_) widen(dst, raw, type);
 }
 
+void Machine::index_load(const Gp& dst, const Mem& at, const Mask& mask) {
+  if (!mask.isValid()) return void(cc_.movsxd(dst, at));
+  Label none = cc_.newLabel();
+  Gp which = mask_bits(mask), value = temporary_gp();  // dst may be part of the address
+  cc_.xor_(value.r32(), value.r32());
+  cc_.test(which, 1);
+  cc_.jz(none);
+  cc_.movsxd(value, at);
+  cc_.bind(none);
+  cc_.mov(dst, value);
+}
+
 void Machine::load_one(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
   constexpr asmjit::InstId broadcast[] = {Inst::kIdVpbroadcastb, Inst::kIdVpbroadcastw, Inst::kIdVbroadcastss,
                                           Inst::kIdVbroadcastsd};
