@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "devices/reference_device.hpp"
 #include "plan/check.hpp"
 

@@ -448,7 +448,8 @@ TEST(Emit, ControlPointersAndBothEntries) {
     const Reg n = b.slot({Slot::Kind::Columns}), x = b.pointer({Slot::Kind::OperandPointer});
     const Reg y = b.pointer({Slot::Kind::ResultPointer}), row = b.copy(b.argument(0)), end = b.argument(1);
     b.repeat_while_less(row, end, [&] {
-      const Reg line = b.pointer(x, b.index(Do::IndexMul, row, n), 4), to = b.pointer(y, row, 4);
+      const Reg line = b.pointer(x, b.index(Do::IndexMul, row, n), 4), to = b.fresh(Bank::Pointer);
+      b.assign(to, b.pointer(y, row, 4));
       const Reg odd = b.index(Do::IndexAnd, row, std::int64_t{1}), one = b.index(1);
       b.when_less(
           odd, one,
