@@ -133,7 +133,7 @@ Case widening(Storage type) {
           }};
 }
 
-TEST(Convert, WidensEveryPattern) {
+TEST(WasmConvert, WidensEveryPattern) {
   TRIREME_SKIP_WITHOUT_NODE();
   std::vector<Case> cases;
   for (Storage type : narrow_types) cases.push_back(widening<float>(type)), cases.push_back(widening<double>(type));
@@ -168,7 +168,7 @@ Case narrowing(Storage type, bool round_to) {
           .check = check};
 }
 
-TEST(Convert, NarrowsWithOneRounding) {
+TEST(WasmConvert, NarrowsWithOneRounding) {
   TRIREME_SKIP_WITHOUT_NODE();
   std::vector<Case> cases;
   for (Storage type : narrow_types)
@@ -177,7 +177,7 @@ TEST(Convert, NarrowsWithOneRounding) {
   run(std::move(cases));
 }
 
-TEST(Convert, NarrowsF64ToF32) {
+TEST(WasmConvert, NarrowsF64ToF32) {
   TRIREME_SKIP_WITHOUT_NODE();
   std::vector<double> samples = specials<double>;
   std::mt19937_64 random(1);

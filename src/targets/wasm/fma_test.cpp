@@ -107,7 +107,7 @@ Case fma_case(bool relaxed, int count) {
       }};
 }
 
-TEST(Fma, RoundsOnce) {
+TEST(WasmFma, RoundsOnce) {
   TRIREME_SKIP_WITHOUT_NODE();
   const int count = std::getenv("LONG") ? 1000000 : 20000;
   run({fma_case<float>(false, count), fma_case<double>(false, count), fma_case<float>(true, count),

@@ -86,7 +86,10 @@ Status Machine::step(const Instr& instr) {
       if (instr.imm < 0 || instr.imm > (entry_.has_total ? 2 : 1)) return refuse(instr, "no such argument");
       f().get(arguments_[instr.imm]), f().set(integer(instr.dst));
       break;
-    case Do::IndexMove: f().get(integer(instr.a)), f().set(integer(instr.dst)); break;
+    case Do::IndexMove:
+      instr.dst.bank == Bank::Pointer ? (f().get(pointer(instr.a)), f().set(pointer(instr.dst)))
+                                      : (f().get(integer(instr.a)), f().set(integer(instr.dst)));
+      break;
     case Do::IndexAdd:
     case Do::IndexSub:
     case Do::IndexMul:

@@ -1,0 +1,140 @@
+#include "devices/wasm/wasm_device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "layout/indexing.hpp"
+#include "schedule/lower.hpp"
+
+namespace trireme::wasm {
+
+Result<std::unique_ptr<WasmExecutable>> WasmExecutable::create(const Program& program, const Config& config,
+                                                               const Options& options) {
+  TRIREME_TRY(kernels, lower(program, config));
+  TRIREME_TRY(module, emit(kernels, options));
+  return std::unique_ptr<WasmExecutable>(
+      new WasmExecutable(program, config, std::move(kernels), options, std::move(module)));
+}
+
+const Staged::Range& Staged::range_of(const void* address) const {
+  const auto* byte = static_cast<const std::byte*>(address);
+  const auto behind = std::upper_bound(ranges_.begin(), ranges_.end(), byte,
+                                       [](const std::byte* at, const Range& range) { return at < range.begin; });
+  return *(behind - 1);
+}
+
+Status Staged::finish() const {
+  for (const Result2d& result : results_) {
+    const auto size = static_cast<std::size_t>(bytes(result.array.type));
+    const bool together = result.array.column_stride == 1 || result.column_extent == 1;
+    const std::int64_t pieces = together ? 1 : result.column_extent;
+    for (std::int64_t row = 0; row < result.row_extent; ++row)
+      for (std::int64_t piece = 0; piece < pieces; ++piece) {
+        auto* to = static_cast<std::byte*>(result.array.entry(row, piece));
+        const Range& range = range_of(to);
+        std::memcpy(to, range.copy.data() + (to - range.begin), together ? size * result.column_extent : size);
+      }
+  }
+  return Done{};
+}
+
+Result<Staged> WasmExecutable::stage(const Problem2d& problem, const RunOptions& options) const {
+  TRIREME_CHECK(check_layout(program_, problem));
+  Staged staged;
+  const auto add = [&](const Array& array, const Spread& spread) -> Result<Staged::Result2d> {
+    TRIREME_TRY(where, indexing(program_, spread, problem.columns, problem.constants));
+    const Staged::Result2d extents{array, where.row.extent(problem.rows), where.column.extent(problem.columns)};
+    if (extents.row_extent == 0 || extents.column_extent == 0) return extents;
+    const void* corners[] = {array.entry(0, 0), array.entry(extents.row_extent - 1, 0),
+                             array.entry(0, extents.column_extent - 1),
+                             array.entry(extents.row_extent - 1, extents.column_extent - 1)};
+    const auto [low, high] = std::minmax_element(std::begin(corners), std::end(corners));
+    staged.ranges_.push_back(
+        {static_cast<const std::byte*>(*low), static_cast<const std::byte*>(*high) + bytes(array.type), {}});
+    return extents;
+  };
+  for (std::size_t k = 0; k < program_.operands.size(); ++k)
+    if (!program_.operands[k].constant) TRIREME_CHECK(add(problem.operands[k], program_.operands[k].spread));
+  for (std::size_t k = 0; k < program_.results.size(); ++k) {
+    TRIREME_TRY(extents, add(problem.results[k], program_.results[k].spread));
+    staged.results_.push_back(extents);
+  }
+
+  // One copy of memory that several arrays share.
+  std::vector<Staged::Range>& ranges = staged.ranges_;
+  std::ranges::sort(ranges, {}, &Staged::Range::begin);
+  std::size_t kept = 0;
+  for (std::size_t k = 1; k < ranges.size(); ++k) {
+    if (ranges[k].begin < ranges[kept].end) ranges[kept].end = std::max(ranges[kept].end, ranges[k].end);
+    else ranges[++kept] = ranges[k];
+  }
+  ranges.resize(std::min(ranges.size(), kept + 1));
+
+  NodeJob& job = staged.job;
+  job.module = module_;
+  job.relaxed = options_.relaxed;
+  const Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
+  job.slots = fill_slots(kernels_, program_, problem, blocks, {});
+  const std::size_t scratch = 0, partials = 1, first_range = 2;
+  job.buffers = {{.bytes = static_cast<std::size_t>(scratch_bytes(kernels_, problem.columns))},
+                 {.bytes = static_cast<std::size_t>(blocks.workspace_bytes)}};
+  for (Staged::Range& range : ranges) {
+    const auto* begin = reinterpret_cast<const std::uint8_t*>(range.begin);
+    range.copy.assign(begin, begin + (range.end - range.begin));
+    job.buffers.push_back({.data = range.copy});
+  }
+  for (std::size_t slot = 0; slot < job.slots.size(); ++slot) {
+    const Slot::Kind kind = kernels_.rows.slots[slot].kind;
+    if (kind == Slot::Kind::Scratch) job.relocations.push_back({slot, scratch});
+    if (kind == Slot::Kind::Partials) job.relocations.push_back({slot, partials});
+    if (kind != Slot::Kind::OperandPointer && kind != Slot::Kind::ResultPointer) continue;
+    const auto* address = reinterpret_cast<const std::byte*>(job.slots[slot]);
+    if (ranges.empty() || address < ranges[0].begin) continue;  // an array without entries
+    const Staged::Range& range = staged.range_of(address);
+    job.relocations.push_back(
+        {slot, first_range + static_cast<std::size_t>(&range - ranges.data()), address - range.begin});
+  }
+  const std::int64_t step = rows_of_a_call(blocks, problem.rows, options.chunk_rows);
+  for (std::int64_t first = 0; first < problem.rows; first += step)
+    job.calls.push_back({.first = first, .last = std::min(first + step, problem.rows), .total = problem.rows});
+  if (!kernels_.columns.empty())
+    job.calls.push_back({.entry = NodeJob::Call::Entry::Columns, .first = 0, .last = problem.columns});
+  return staged;
+}
+
+Status WasmExecutable::run(const Problem2d& problem, const RunOptions& options) {
+  TRIREME_TRY(staged, stage(problem, options));
+  TRIREME_CHECK(run_in_node(staged.job));
+  return staged.finish();
+}
+
+std::string WasmExecutable::describe() const {
+  return fmt::format("WebAssembly in node, {} bytes{}, {}", module_.size(), options_.relaxed ? ", relaxed SIMD" : "",
+                     print(config_));
+}
+
+template <bool relaxed>
+std::string missing() {
+  if (std::string reason = node_missing(); !relaxed || !reason.empty()) return reason;
+  static const std::string reason = [] {
+    const Status status = run_in_node(NodeJob{.relaxed = true});
+    return status || status.error().code == trireme::Code::Internal ? "" : status.error().message;
+  }();
+  return reason;
+}
+
+template <bool relaxed>
+Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
+  const Config config = choose_config(program, {.simd = true, .register_bytes = 16}, facts);
+  TRIREME_TRY(made, WasmExecutable::create(program, config, {.relaxed = relaxed}));
+  return std::unique_ptr<Executable>(std::move(made));
+}
+
+template std::string missing<false>();
+template std::string missing<true>();
+template Result<std::unique_ptr<Executable>> compile<false>(const Program&, const Facts&);
+template Result<std::unique_ptr<Executable>> compile<true>(const Program&, const Facts&);
+
+}  // namespace trireme::wasm

@@ -1,0 +1,62 @@
+// Programs as WebAssembly modules, run in node.
+#pragma once
+#include <optional>
+
+#include "devices/arguments.hpp"
+#include "devices/wasm/node_host.hpp"
+#include "targets/wasm/emit.hpp"
+
+namespace trireme::wasm {
+
+// A problem copied to where a module can have it. Arrays that share memory, as in-place results and packed rows do,
+// share it in the copy. Run `job`, alone or with others, then call finish().
+struct Staged {
+  NodeJob job;
+  Status finish() const;  // copies the results' elements back, and nothing between them
+
+ private:
+  friend class WasmExecutable;
+  struct Range {  // of the caller's memory
+    const std::byte* begin;
+    const std::byte* end;
+    std::vector<std::uint8_t> copy;
+  };
+  struct Result2d {
+    Array array;
+    std::int64_t row_extent, column_extent;
+  };
+  const Range& range_of(const void* address) const;
+  std::vector<Range> ranges_;
+  std::vector<Result2d> results_;
+};
+
+class WasmExecutable : public Executable {
+ public:
+  static Result<std::unique_ptr<WasmExecutable>> create(const Program& program, const Config& config,
+                                                        const Options& options);
+  Status run(const Problem2d& problem, const RunOptions& options) override;
+  std::string describe() const override;
+  // The executable must outlive it.
+  Result<Staged> stage(const Problem2d& problem, const RunOptions& options) const;
+
+ private:
+  WasmExecutable(Program program, Config config, Kernels kernels, Options options, std::vector<std::uint8_t> module)
+      : program_(std::move(program)),
+        config_(config),
+        kernels_(std::move(kernels)),
+        options_(options),
+        module_(std::move(module)) {}
+  Program program_;
+  Config config_;
+  Kernels kernels_;
+  Options options_;
+  std::vector<std::uint8_t> module_;
+};
+
+// For the table of devices; `relaxed` as in Options.
+template <bool relaxed>
+std::string missing();
+template <bool relaxed>
+Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts);
+
+}  // namespace trireme::wasm
