@@ -38,6 +38,8 @@ std::vector<std::uint64_t> fill_slots(const Kernels& kernels, const Program& pro
     switch (slot.kind) {
       case Slot::Kind::Columns: value = problem.columns; break;
       case Slot::Kind::OperandPointer: args.push_back(address(problem.operands[slot.index].data)); continue;
+      case Slot::Kind::OperandColumnStride: value = problem.operands[slot.index].column_stride; break;
+      case Slot::Kind::ResultColumnStride: value = problem.results[slot.index].column_stride; break;
       case Slot::Kind::OperandStride: value = problem.operands[slot.index].row_stride; break;
       case Slot::Kind::ResultPointer: args.push_back(address(problem.results[slot.index].data)); continue;
       case Slot::Kind::ResultStride: value = problem.results[slot.index].row_stride; break;

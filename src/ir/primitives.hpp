@@ -32,12 +32,13 @@ T larger(T a, T b) {
 }
 
 // Conditions are 1 and 0. Leaves, reductions and composed nodes are not primitives of numbers and give NaN.
+// Inlined, so that a loop over numbers with a constant op has no switch inside.
 template <typename T>
-T apply_primitive(const Node& node, T a, T b, T c) {
+[[gnu::always_inline]] inline T apply_primitive(Op op, std::int64_t payload, T a, T b, T c) {
   using Bits = BitsOf<T>;
   auto bits = [](T value) { return std::bit_cast<Bits>(value); };
   auto value = [](Bits bits) { return std::bit_cast<T>(bits); };
-  switch (node.op) {
+  switch (op) {
     case Op::Add: return a + b;
     case Op::Sub: return a - b;
     case Op::Mul: return a * b;
@@ -60,9 +61,9 @@ T apply_primitive(const Node& node, T a, T b, T c) {
     case Op::BitsAdd: return value(bits(a) + bits(b));
     case Op::BitsAnd: return value(bits(a) & bits(b));
     case Op::BitsOr: return value(bits(a) | bits(b));
-    case Op::BitsShiftLeft: return value(bits(a) << node.payload);
-    case Op::BitsShiftRight: return value(bits(a) >> node.payload);
-    case Op::RoundTo: return through_type(static_cast<Type>(node.payload), a);
+    case Op::BitsShiftLeft: return value(bits(a) << payload);
+    case Op::BitsShiftRight: return value(bits(a) >> payload);
+    case Op::RoundTo: return through_type(static_cast<Type>(payload), a);
     case Op::Number:
     case Op::Constant:
     case Op::Operand:
@@ -81,6 +82,11 @@ T apply_primitive(const Node& node, T a, T b, T c) {
     case Op::StopGradient: break;
   }
   return std::numeric_limits<T>::quiet_NaN();
+}
+
+template <typename T>
+T apply_primitive(const Node& node, T a, T b, T c) {
+  return apply_primitive<T>(node.op, node.payload, a, b, c);
 }
 
 }  // namespace trireme

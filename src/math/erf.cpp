@@ -47,9 +47,11 @@ Expr erf_f64(Expr x) {
 // f32: one formula for all x. u = |x| (1 + q(|x|)) has the relative error that 1 - exp(-u) keeps near 0, and q(0) is
 // only 0.128, so that its rounding hardly counts. Degree 8 leaves 2^-27.8, degree 7 2^-24.6.
 Function erf() {
-  return {"erf",
-          1,
-          "2 / sqrt(pi) * integral of e^(-t^2) from 0 to x",
+  return {
+      .name = "erf",
+      .arity = 1,
+      .formula = "2 / sqrt(pi) * integral of e^(-t^2) from 0 to x",
+      .expand =
           [](Type compute, std::span<const Expr> x) {
             static constexpr double q[] = {0x1.06eba8p-3,   0x1.45f3p-1,     0x1.a4f8c4p-4,
                                            -0x1.39b7cep-6,  -0x1.636f0ap-13, 0x1.b7421ep-10,
@@ -58,22 +60,25 @@ Function erf() {
             Expr y = min(abs(x[0]), 4.0);
             return with_sign_of(x[0], one_minus_exp_of_minus(compute, y, y * polynomial(y, q)));
           },
-          [](std::span<const Expr> x, Expr, int) { return two_over_sqrt_pi * call("exp", {-(x[0] * x[0])}); },
-          [](const auto* x) { return std::erf(x[0]); },
-          "all x; erf(-0) is -0",
-          ErrorUnit::Ulp,
-          {1.5, 0},
-          {3, 0},
-          28,
-          59};
+      .derivative = [](std::span<const Expr> x, Expr, int) { return two_over_sqrt_pi * call("exp", {-(x[0] * x[0])}); },
+      .oracle = [](const auto* x) { return std::erf(x[0]); },
+      .domain = "all x; erf(-0) is -0",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {1.5, 1.43},
+      .f64 = {3, 1.6},
+      .cost_f32 = 28,
+      .cost_f64 = 59,
+  };
 }
 
 // f32: max(x, 0) - |x| P with P = 2^(-1 - |x| q(|x|)) the normal distribution below -|x|: no sign to mirror, and the
 // tail on the left does not cancel. From 5.6 on P falls faster than it should, to +0 at 9.96.
 Function gelu() {
-  return {"gelu",
-          1,
-          "0.5 * x * (1 + erf(x / sqrt(2)))",
+  return {
+      .name = "gelu",
+      .arity = 1,
+      .formula = "0.5 * x * (1 + erf(x / sqrt(2)))",
+      .expand =
           [](Type compute, std::span<const Expr> args) {
             if (compute == Type::F64) {
               Expr x = max(args[0], -10.0);
@@ -85,25 +90,29 @@ Function gelu() {
             Expr x = args[0], y = max(minus_abs(x), -0x1.3e9p3);
             return fma(y, half_exp2_of_product(y, polynomial(y, q)), max(x, -0.0));
           },
-          [](std::span<const Expr> x, Expr, int) { return call("gelu_slope", {x[0]}); },
+      .derivative = [](std::span<const Expr> x, Expr, int) { return call("gelu_slope", {x[0]}); },
+      .oracle =
           [](const auto* x) {
             using T = std::remove_cvref_t<decltype(*x)>;
             return x[0] < -200 ? -T(0) : x[0] / 2 * std::erfc(-x[0] * std::sqrt(T(0.5)));
           },
-          "all x; gelu(-inf) is 0",
-          ErrorUnit::Argument,
-          {0x1p-22, 0},
-          {0x1p-50, 0},
-          21,
-          63};
+      .domain = "all x; gelu(-inf) is 0",
+      .unit = ErrorUnit::Argument,
+      .f32 = {0x1p-22, 0x1.bdp-24},
+      .f64 = {0x1p-50, 0x1.a3p-53},
+      .cost_f32 = 21,
+      .cost_f64 = 63,
+  };
 }
 
 // With y = |x|, P the normal distribution below -y and d its density: P - y d for x < 0, one minus that above.
 // f32 takes it as exp(-y^2 / 2) m(y): one exponential instead of the two of P and d, 20 instructions less.
 Function gelu_slope() {
-  return {"gelu_slope",
-          1,
-          "the derivative of gelu(x)",
+  return {
+      .name = "gelu_slope",
+      .arity = 1,
+      .formula = "the derivative of gelu(x)",
+      .expand =
           [](Type compute, std::span<const Expr> args) {
             Expr x = args[0];
             if (compute == Type::F64) {
@@ -118,22 +127,25 @@ Function gelu_slope() {
             Expr left = half_exp2_of_product(y, y * (-0.5 * f32.log2_e)) * polynomial(y, m);
             return select(x < x.number(0), left, 1.0 - left);
           },
+      .derivative =
           [](std::span<const Expr> args, Expr, int) {
             Expr x = min(max(args[0], -40.0), 40.0), square = x * x;
             return (2.0 - square) * (one_over_sqrt_2pi * call("exp", {-0.5 * square}));
           },
+      .oracle =
           [](const auto* x) {
             using T = std::remove_cvref_t<decltype(*x)>;
             if (std::fabs(x[0]) > 200) return x[0] < 0 ? T(0) : T(1);
             T density = std::exp(-x[0] * x[0] / 2) / std::sqrt(2 * std::acos(T(-1)));
             return std::erfc(-x[0] * std::sqrt(T(0.5))) / 2 + x[0] * density;
           },
-          "all x; 0 at -inf, 1 at inf",
-          ErrorUnit::One,
-          {0x1p-22, 0},
-          {0x1p-51, 0},
-          27,
-          85};
+      .domain = "all x; 0 at -inf, 1 at inf",
+      .unit = ErrorUnit::One,
+      .f32 = {0x1p-22, 0x1.9fp-23},
+      .f64 = {0x1p-51, 0x1.4bp-52},
+      .cost_f32 = 27,
+      .cost_f64 = 85,
+  };
 }
 
 }  // namespace trireme::records

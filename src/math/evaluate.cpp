@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <type_traits>
 
-// One version with fused multiply-add in vectors, chosen when the program starts; both give the same bits.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define TRIREME_EVALUATE_CLONES __attribute__((target_clones("arch=haswell", "default")))
-#else
-#define TRIREME_EVALUATE_CLONES
+#if defined(__x86_64__)
+#include <immintrin.h>
 #endif
 
 namespace trireme {
@@ -38,39 +36,102 @@ inline T contract_max(T a, T b) {
   return a != a || b != b ? a + b : most;
 }
 
+// std::fma is a call wherever the compiler may not assume the instruction, and expansions are mostly fma.
+#if defined(__x86_64__)
+[[gnu::target("avx,fma")]] void fma_vectors(const float* a, const float* b, const float* c, float* out) {
+  for (std::size_t k = 0; k < Evaluator<float>::block; k += 8)
+    _mm256_storeu_ps(out + k, _mm256_fmadd_ps(_mm256_loadu_ps(a + k), _mm256_loadu_ps(b + k), _mm256_loadu_ps(c + k)));
+}
+[[gnu::target("avx,fma")]] void fma_vectors(const double* a, const double* b, const double* c, double* out) {
+  for (std::size_t k = 0; k < Evaluator<double>::block; k += 4)
+    _mm256_storeu_pd(out + k, _mm256_fmadd_pd(_mm256_loadu_pd(a + k), _mm256_loadu_pd(b + k), _mm256_loadu_pd(c + k)));
+}
+#endif
+
+template <typename T>
+void fma_block(const T* a, const T* b, const T* c, T* out) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("fma")) return fma_vectors(a, b, c, out);
+#endif
+  for (std::size_t k = 0; k < Evaluator<T>::block; ++k) out[k] = std::fma(a[k], b[k], c[k]);
+}
+
 // Conditions are 0 or 1.
 template <typename T>
-[[gnu::always_inline]] inline void step(const Node& node, const T* __restrict a, const T* __restrict b,
-                                        const T* __restrict c, T* __restrict out) {
-  auto each = [&](auto value) __attribute__((always_inline)) {
-    for (std::size_t k = 0; k < Evaluator<T>::block; ++k) out[k] = value(k);
-  };
+void step(const Node& node, const T* __restrict a, const T* __restrict b, const T* __restrict c, T* __restrict out) {
+  constexpr std::size_t n = Evaluator<T>::block;
   int by = static_cast<int>(node.payload);
   switch (node.op) {
-    case Op::Add: return each([&](std::size_t k) { return a[k] + b[k]; });
-    case Op::Sub: return each([&](std::size_t k) { return a[k] - b[k]; });
-    case Op::Mul: return each([&](std::size_t k) { return a[k] * b[k]; });
-    case Op::Div: return each([&](std::size_t k) { return a[k] / b[k]; });
-    case Op::Neg: return each([&](std::size_t k) { return -a[k]; });
-    case Op::Abs: return each([&](std::size_t k) { return std::fabs(a[k]); });
-    case Op::Sqrt: return each([&](std::size_t k) { return std::sqrt(a[k]); });
-    case Op::Fma: return each([&](std::size_t k) { return std::fma(a[k], b[k], c[k]); });
-    case Op::Min: return each([&](std::size_t k) { return contract_min(a[k], b[k]); });
-    case Op::Max: return each([&](std::size_t k) { return contract_max(a[k], b[k]); });
-    case Op::Floor: return each([&](std::size_t k) { return std::floor(a[k]); });
-    case Op::Round: return each([&](std::size_t k) { return std::nearbyint(a[k]); });
-    case Op::Less: return each([&](std::size_t k) { return T(a[k] < b[k]); });
-    case Op::LessEqual: return each([&](std::size_t k) { return T(a[k] <= b[k]); });
-    case Op::Equal: return each([&](std::size_t k) { return T(a[k] == b[k]); });
-    case Op::And: return each([&](std::size_t k) { return a[k] * b[k]; });
-    case Op::Or: return each([&](std::size_t k) { return std::fmax(a[k], b[k]); });
-    case Op::Not: return each([&](std::size_t k) { return 1 - a[k]; });
-    case Op::Select: return each([&](std::size_t k) { return a[k] != 0 ? b[k] : c[k]; });
-    case Op::BitsAdd: return each([&](std::size_t k) { return of_bits<T>(bits(a[k]) + bits(b[k])); });
-    case Op::BitsAnd: return each([&](std::size_t k) { return of_bits<T>(bits(a[k]) & bits(b[k])); });
-    case Op::BitsOr: return each([&](std::size_t k) { return of_bits<T>(bits(a[k]) | bits(b[k])); });
-    case Op::BitsShiftLeft: return each([&](std::size_t k) { return of_bits<T>(bits(a[k]) << by); });
-    case Op::BitsShiftRight: return each([&](std::size_t k) { return of_bits<T>(bits(a[k]) >> by); });
+    case Op::Add:
+      for (std::size_t k = 0; k < n; ++k) out[k] = a[k] + b[k];
+      return;
+    case Op::Sub:
+      for (std::size_t k = 0; k < n; ++k) out[k] = a[k] - b[k];
+      return;
+    case Op::Mul:
+      for (std::size_t k = 0; k < n; ++k) out[k] = a[k] * b[k];
+      return;
+    case Op::Div:
+      for (std::size_t k = 0; k < n; ++k) out[k] = a[k] / b[k];
+      return;
+    case Op::Neg:
+      for (std::size_t k = 0; k < n; ++k) out[k] = -a[k];
+      return;
+    case Op::Abs:
+      for (std::size_t k = 0; k < n; ++k) out[k] = std::fabs(a[k]);
+      return;
+    case Op::Sqrt:
+      for (std::size_t k = 0; k < n; ++k) out[k] = std::sqrt(a[k]);
+      return;
+    case Op::Fma: return fma_block(a, b, c, out);
+    case Op::Min:
+      for (std::size_t k = 0; k < n; ++k) out[k] = contract_min(a[k], b[k]);
+      return;
+    case Op::Max:
+      for (std::size_t k = 0; k < n; ++k) out[k] = contract_max(a[k], b[k]);
+      return;
+    case Op::Floor:
+      for (std::size_t k = 0; k < n; ++k) out[k] = std::floor(a[k]);
+      return;
+    case Op::Round:
+      for (std::size_t k = 0; k < n; ++k) out[k] = std::nearbyint(a[k]);
+      return;
+    case Op::Less:
+      for (std::size_t k = 0; k < n; ++k) out[k] = T(a[k] < b[k]);
+      return;
+    case Op::LessEqual:
+      for (std::size_t k = 0; k < n; ++k) out[k] = T(a[k] <= b[k]);
+      return;
+    case Op::Equal:
+      for (std::size_t k = 0; k < n; ++k) out[k] = T(a[k] == b[k]);
+      return;
+    case Op::And:
+      for (std::size_t k = 0; k < n; ++k) out[k] = a[k] * b[k];
+      return;
+    case Op::Or:
+      for (std::size_t k = 0; k < n; ++k) out[k] = std::fmax(a[k], b[k]);
+      return;
+    case Op::Not:
+      for (std::size_t k = 0; k < n; ++k) out[k] = 1 - a[k];
+      return;
+    case Op::Select:
+      for (std::size_t k = 0; k < n; ++k) out[k] = a[k] != 0 ? b[k] : c[k];
+      return;
+    case Op::BitsAdd:
+      for (std::size_t k = 0; k < n; ++k) out[k] = of_bits<T>(bits(a[k]) + bits(b[k]));
+      return;
+    case Op::BitsAnd:
+      for (std::size_t k = 0; k < n; ++k) out[k] = of_bits<T>(bits(a[k]) & bits(b[k]));
+      return;
+    case Op::BitsOr:
+      for (std::size_t k = 0; k < n; ++k) out[k] = of_bits<T>(bits(a[k]) | bits(b[k]));
+      return;
+    case Op::BitsShiftLeft:
+      for (std::size_t k = 0; k < n; ++k) out[k] = of_bits<T>(bits(a[k]) << by);
+      return;
+    case Op::BitsShiftRight:
+      for (std::size_t k = 0; k < n; ++k) out[k] = of_bits<T>(bits(a[k]) >> by);
+      return;
     case Op::Number:
     case Op::Constant:
     case Op::Operand:
@@ -91,21 +152,58 @@ template <typename T>
   }
 }
 
-TRIREME_EVALUATE_CLONES void step_f32(const Node& node, const float* a, const float* b, const float* c, float* out) {
-  step(node, a, b, c, out);
+}  // namespace
+
+namespace {
+
+void add_operands(Program& program, int arity) {
+  for (int k = 0; k < arity; ++k) program.operands.push_back({std::string(1, static_cast<char>('x' + k))});
 }
-TRIREME_EVALUATE_CLONES void step_f64(const Node& node, const double* a, const double* b, const double* c,
-                                      double* out) {
-  step(node, a, b, c, out);
-}
-void step_any(const Node& node, const float* a, const float* b, const float* c, float* out) {
-  step_f32(node, a, b, c, out);
-}
-void step_any(const Node& node, const double* a, const double* b, const double* c, double* out) {
-  step_f64(node, a, b, c, out);
+
+std::array<Expr, 3> arguments(Program& program, int arity) {
+  std::array<Expr, 3> args;
+  for (int k = 0; k < arity; ++k) args[k] = {&program, program.add(Op::Operand, {}, k)};
+  return args;
 }
 
 }  // namespace
+
+Expanded expanded(const Function& function, Type compute) {
+  Expanded out;
+  add_operands(out.program, function.arity);
+  std::array<Expr, 3> args = arguments(out.program, function.arity);
+  out.root = function.expand(compute, std::span<const Expr>(args.data(), function.arity)).id;
+  return out;
+}
+
+Expanded expanded_derivative(const Function& function, int k, Type compute) {
+  Program formula;
+  add_operands(formula, function.arity);
+  std::array<Expr, 3> args = arguments(formula, function.arity);
+  std::span<const Expr> used(args.data(), function.arity);
+  std::array<NodeId, 3> ids = {args[0].id, args[1].id, args[2].id};
+  Expr value = {&formula, formula.add(Op::Call, std::span<const NodeId>(ids.data(), function.arity),
+                                      &function - functions().data())};
+  NodeId root = function.derivative(used, value, k).id;
+  Expanded out;
+  add_operands(out.program, function.arity);
+  if (root == no_node) return {std::move(out.program), no_node};
+  std::vector<NodeId> moved(formula.size());
+  for (NodeId id = 0; id <= root; ++id) {
+    const Node& node = formula[id];
+    std::array<NodeId, 3> from = node.args;
+    for (int arg = 0; arg < node.arity; ++arg) from[arg] = moved[node.args[arg]];
+    if (node.op != Op::Call) {
+      moved[id] = out.program.add(node.op, std::span<const NodeId>(from.data(), node.arity), node.payload);
+      continue;
+    }
+    std::array<Expr, 3> given;
+    for (int arg = 0; arg < node.arity; ++arg) given[arg] = {&out.program, from[arg]};
+    moved[id] = functions()[node.payload].expand(compute, std::span<const Expr>(given.data(), node.arity)).id;
+  }
+  out.root = moved[root];
+  return out;
+}
 
 template <typename T>
 Evaluator<T>::Evaluator(const Program& program, NodeId root) {
@@ -134,8 +232,8 @@ template <typename T>
 void Evaluator<T>::run(std::span<const T* const> args, std::span<T> out) {
   for (auto [operand, buffer] : inputs_) std::copy_n(args[operand], out.size(), buffers_[buffer].data());
   for (const Step& each : steps_)
-    step_any(each.node, buffers_[each.from[0]].data(), buffers_[each.from[1]].data(), buffers_[each.from[2]].data(),
-             buffers_[each.to].data());
+    step(each.node, buffers_[each.from[0]].data(), buffers_[each.from[1]].data(), buffers_[each.from[2]].data(),
+         buffers_[each.to].data());
   std::copy_n(buffers_[root_].data(), out.size(), out.data());
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/program.hpp"
+#include "math/functions.hpp"
 
 namespace trireme {
 
@@ -30,6 +31,14 @@ class Evaluator {
   std::vector<std::pair<std::size_t, std::uint32_t>> inputs_;  // operand, buffer
   std::uint32_t root_ = 0;
 };
+
+// A program of one function's primitives; its operands are the arguments.
+struct Expanded {
+  Program program;
+  NodeId root;
+};
+Expanded expanded(const Function& function, Type compute);
+Expanded expanded_derivative(const Function& function, int k, Type compute);  // root: no_node where there is none
 
 extern template class Evaluator<float>;
 extern template class Evaluator<double>;

@@ -44,7 +44,7 @@ Expr exp_clamped(Type compute, Expr x) {
 
 // exp(-u) = 2^n exp(-v), so 1 - exp(-u) = (1 - 2^n) + 2^n (1 - exp(-v)), and 1 - exp(-v) = v - v^2 h(v).
 // One product takes out n ln 2: its error is n 2^n ulp of ln 2, which is nothing beside 1 - 2^n.
-// u comes in two parts: v is small beside `main` where `rest` and -v^2 h(v) cancel, so that only one sum rounds.
+// Where u comes in two parts, rest and -v^2 h(v) nearly cancel, and only the last sum rounds at the size of the result.
 Expr one_minus_exp_of_minus(Type compute, Expr main, std::optional<Expr> rest) {
   static constexpr double f32[] = {-0x1.fffffep-2, 0x1.5554aap-3, -0x1.55579ep-5, 0x1.122c82p-7, -0x1.6ab1dep-10};
   static constexpr double f64[] = {-0x1.0000000000000p-1,  0x1.5555555555559p-3,   -0x1.555555555553fp-5,
@@ -69,30 +69,35 @@ namespace records {
 using namespace parts;
 
 Function exp() {
-  return {"exp",
-          1,
-          "e^x",
+  return {
+      .name = "exp",
+      .arity = 1,
+      .formula = "e^x",
+      .expand =
           [](Type compute, std::span<const Expr> x) {
             double highest = compute == Type::F64 ? 710 : 89;
             return exp_clamped(compute, min(max(x[0], exp_lowest(compute)), highest));
           },
-          [](std::span<const Expr>, Expr y, int) { return y; },
-          [](const auto* x) { return std::exp(x[0]); },
-          "all x; +0 where the value is below 2^-125.5 (f64: 2^-1021.5)",
-          ErrorUnit::Ulp,
-          {1.1, 0},
-          {1.5, 0},
-          14,
-          19};
+      .derivative = [](std::span<const Expr>, Expr y, int) { return y; },
+      .oracle = [](const auto* x) { return std::exp(x[0]); },
+      .domain = "all x; +0 where the value is below 2^-125.5 (f64: 2^-1021.5)",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {1.1, 0.892},
+      .f64 = {1.5, 0.912},
+      .cost_f32 = 14,
+      .cost_f64 = 19,
+  };
 }
 
 // expm1(x) = 2 ((2^(n-1) - 1/2) + 2^(n-1) expm1(r)); the factor 2 keeps the power finite. n is rounded 0.085 lower than
 // to nearest, so that n = 0 for results in [-1/4, 1/2): just there, on both sides, the ulp of the result doubles and
 // hides the error of expm1(r).
 Function expm1() {
-  return {"expm1",
-          1,
-          "e^x - 1",
+  return {
+      .name = "expm1",
+      .arity = 1,
+      .formula = "e^x - 1",
+      .expand =
           [](Type compute, std::span<const Expr> args) {
             static constexpr double f32[] = {0x1p-1,        0x1.55555ep-3,  0x1.55554ep-5,
                                              0x1.10ff06p-7, 0x1.6c9ad6p-10, 0x1.c32ef2p-13};
@@ -112,14 +117,15 @@ Function expm1() {
             Expr half = fma(scale, fma(r * r, h, r), scale - 0.5);
             return with_sign_of(args[0], half * 2.0);
           },
-          [](std::span<const Expr>, Expr y, int) { return y + 1.0; },
-          [](const auto* x) { return std::expm1(x[0]); },
-          "all x; expm1(-0) is -0, expm1(-inf) is -1",
-          ErrorUnit::Ulp,
-          {1.5, 0},
-          {3, 0},
-          20,
-          25};
+      .derivative = [](std::span<const Expr>, Expr y, int) { return y + 1.0; },
+      .oracle = [](const auto* x) { return std::expm1(x[0]); },
+      .domain = "all x; expm1(-0) is -0, expm1(-inf) is -1",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {1.5, 1.322},
+      .f64 = {3, 1.2},
+      .cost_f32 = 20,
+      .cost_f64 = 25,
+  };
 }
 
 }  // namespace records

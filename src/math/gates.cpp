@@ -59,50 +59,59 @@ constexpr double tanh_cubic = 0x1.2444f2a4d8b4bp-4;  // 0.044715 of it
 }  // namespace
 
 Function sigmoid() {
-  return {"sigmoid",
-          1,
-          "1 / (1 + e^-x)",
+  return {
+      .name = "sigmoid",
+      .arity = 1,
+      .formula = "1 / (1 + e^-x)",
+      .expand =
           [](Type compute, std::span<const Expr> x) {
             return sigmoid_above_lowest(compute, max(x[0], sigmoid_lowest(compute)));
           },
-          [](std::span<const Expr>, Expr y, int) { return y * (1.0 - y); },
-          [](const auto* x) { return exact_sigmoid(x[0]); },
-          "all x; +0 where the value is below 2^-125.5 (f64: 2^-1021.5)",
-          ErrorUnit::Ulp,
-          {2.5, 0},
-          {3, 0},
-          21,
-          26};
+      .derivative = [](std::span<const Expr>, Expr y, int) { return y * (1.0 - y); },
+      .oracle = [](const auto* x) { return exact_sigmoid(x[0]); },
+      .domain = "all x; +0 where the value is below 2^-125.5 (f64: 2^-1021.5)",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {2.5, 2.481},
+      .f64 = {3, 2.41},
+      .cost_f32 = 21,
+      .cost_f64 = 26,
+  };
 }
 
 // The clamp from below serves the product too: at -inf it is -87.3 * 0.
 Function silu() {
-  return {"silu",
-          1,
-          "x * sigmoid(x)",
+  return {
+      .name = "silu",
+      .arity = 1,
+      .formula = "x * sigmoid(x)",
+      .expand =
           [](Type compute, std::span<const Expr> args) {
             Expr x = max(args[0], sigmoid_lowest(compute));
             if (compute == Type::F64) return x * sigmoid_above_lowest(compute, x);
             return x * sigmoid_of_product(min(x, 20.0), x.number(-f32.log2_e));
           },
+      .derivative =
           [](std::span<const Expr> x, Expr y, int) {
             Expr s = call("sigmoid", {x[0]});
             return s + y * (1.0 - s);
           },
-          [](const auto* x) { return gated(x[0], x[0]); },
-          "all x; silu(-inf) is -0",
-          ErrorUnit::Argument,
-          {0x1p-22, 0},
-          {0x1p-50, 0},
-          20,
-          27};
+      .oracle = [](const auto* x) { return gated(x[0], x[0]); },
+      .domain = "all x; silu(-inf) is -0",
+      .unit = ErrorUnit::Argument,
+      .f32 = {0x1p-22, 0x1.37p-23},
+      .f64 = {0x1p-50, 0x1.3dp-52},
+      .cost_f32 = 20,
+      .cost_f64 = 27,
+  };
 }
 
 // 0.5 x (1 + tanh(u)) is x sigmoid(2 u).
 Function gelu_tanh() {
-  return {"gelu_tanh",
-          1,
-          "0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))",
+  return {
+      .name = "gelu_tanh",
+      .arity = 1,
+      .formula = "0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))",
+      .expand =
           [](Type compute, std::span<const Expr> args) {
             if (compute == Type::F64) {
               Expr x = max(args[0], -21.1455);
@@ -111,22 +120,25 @@ Function gelu_tanh() {
             Expr x = max(args[0], -0x1.4008p3), low = min(x, 8.0);
             return x * sigmoid_of_product(low, fma(low * low, -0x1.a5a7dp-4, -0x1.26aec2p1));
           },
+      .derivative =
           [](std::span<const Expr> args, Expr, int) {
             Expr x = min(max(args[0], -16.0), 16.0), square = x * x;
             Expr s = call("sigmoid", {x * (tanh_slope + tanh_cubic * square)});
             return s + x * (s * (1.0 - s)) * (tanh_slope + 3 * tanh_cubic * square);
           },
+      .oracle =
           [](const auto* x) {
             using T = std::remove_cvref_t<decltype(*x)>;
             T slope = 2 * std::sqrt(2 / std::acos(T(-1))), cubic = slope * T(44715) / 1000000;
             return gated(x[0], x[0] * (slope + cubic * x[0] * x[0]));
           },
-          "all x; gelu_tanh(-inf) is -0",
-          ErrorUnit::Argument,
-          {0x1p-22, 0},
-          {0x1p-50, 0},
-          22,
-          30};
+      .domain = "all x; gelu_tanh(-inf) is -0",
+      .unit = ErrorUnit::Argument,
+      .f32 = {0x1p-22, 0x1.3bp-23},
+      .f64 = {0x1p-50, 0x1.35p-52},
+      .cost_f32 = 22,
+      .cost_f64 = 30,
+  };
 }
 
 // f32: x + x^3 p(x^2) below 0.65, above it 1 - 2 / (1 + exp(2 |x|)). The quotient of expm1 alone, or of two
@@ -134,36 +146,39 @@ Function gelu_tanh() {
 // quotient.
 Function tanh() {
   return {
-      "tanh",
-      1,
-      "tanh x",
-      [](Type compute, std::span<const Expr> x) {
-        Expr y = abs(x[0]);
-        if (compute == Type::F64) {
-          Expr m = one_minus_exp_of_minus(compute, min(y, 20.0) * 2.0);
-          return with_sign_of(x[0], m / (2.0 - m));
-        }
-        static constexpr double exp2[] = {
-            1, 0x1.62e432p-1, 0x1.ebfbe6p-3, 0x1.c6ada8p-5, 0x1.3b21bap-7, 0x1.5fbcfp-10, 0x1.4bf5ap-13};
-        static constexpr double small[] = {-0x1.555524p-2, 0x1.1103fp-3, -0x1.b7cfb2p-5, 0x1.4f5d36p-6, -0x1.6968fap-8};
-        Expr low = min(y, 10.0);
-        double shift = f32.magic + f32.bias;
-        Expr t = fma(low, 2 * f32.log2_e, shift);
-        Expr f = fma(low, 2 * f32.log2_e, shift - t);
-        Expr quotient = 1.0 / fma(polynomial(f, exp2), bits_shift_left(t, f32.mantissa_bits), 1.0);
-        Expr square = low * low;
-        Expr near_zero = fma(low, square * polynomial(square, small), low);
-        Expr value = select(y < y.number(0.65), near_zero, fma(quotient, -2.0, 1.0));
-        return with_sign_of(x[0], value);
-      },
-      [](std::span<const Expr>, Expr y, int) { return 1.0 - y * y; },
-      [](const auto* x) { return std::tanh(x[0]); },
-      "all x; tanh(-0) is -0",
-      ErrorUnit::Ulp,
-      {1.5, 0},
-      {3, 0},
-      32,
-      33};
+      .name = "tanh",
+      .arity = 1,
+      .formula = "tanh x",
+      .expand =
+          [](Type compute, std::span<const Expr> x) {
+            Expr y = abs(x[0]);
+            if (compute == Type::F64) {
+              Expr m = one_minus_exp_of_minus(compute, min(y, 20.0) * 2.0);
+              return with_sign_of(x[0], m / (2.0 - m));
+            }
+            static constexpr double exp2[] = {
+                1, 0x1.62e432p-1, 0x1.ebfbe6p-3, 0x1.c6ada8p-5, 0x1.3b21bap-7, 0x1.5fbcfp-10, 0x1.4bf5ap-13};
+            static constexpr double small[] = {-0x1.555524p-2, 0x1.1103fp-3, -0x1.b7cfb2p-5, 0x1.4f5d36p-6,
+                                               -0x1.6968fap-8};
+            Expr low = min(y, 10.0);
+            double shift = f32.magic + f32.bias;
+            Expr t = fma(low, 2 * f32.log2_e, shift);
+            Expr f = fma(low, 2 * f32.log2_e, shift - t);
+            Expr quotient = 1.0 / fma(polynomial(f, exp2), bits_shift_left(t, f32.mantissa_bits), 1.0);
+            Expr square = low * low;
+            Expr near_zero = fma(low, square * polynomial(square, small), low);
+            Expr value = select(y < y.number(0x1.4cccccp-1), near_zero, fma(quotient, -2.0, 1.0));
+            return with_sign_of(x[0], value);
+          },
+      .derivative = [](std::span<const Expr>, Expr y, int) { return 1.0 - y * y; },
+      .oracle = [](const auto* x) { return std::tanh(x[0]); },
+      .domain = "all x; tanh(-0) is -0",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {1.5, 1.427},
+      .f64 = {3, 2.62},
+      .cost_f32 = 32,
+      .cost_f64 = 33,
+  };
 }
 
 }  // namespace trireme::records

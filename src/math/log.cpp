@@ -56,9 +56,11 @@ using namespace parts;
 // x = 2^k m with m in [3/4, 3/2): adding half of the exponent's lowest bit carries into it where the mantissa is 1.5 or
 // more. Subnormals are scaled to normal numbers first (4 of the instructions), limits are 6.
 Function log() {
-  return {"log",
-          1,
-          "ln x",
+  return {
+      .name = "log",
+      .arity = 1,
+      .formula = "ln x",
+      .expand =
           [](Type compute, std::span<const Expr> args) {
             const Format& type = format(compute);
             Expr x = args[0];
@@ -71,37 +73,42 @@ Function log() {
             Expr m = bits_add(bits_and(raised, x.number(type.mantissa_mask)), x.number(0.75));
             return with_limits_of_log(x, log_of_parts(compute, k, m - 1.0));
           },
-          [](std::span<const Expr> x, Expr, int) { return 1.0 / x[0]; },
-          [](const auto* x) { return std::log(x[0]); },
-          "x >= 0; log(0) is -inf, below NaN",
-          ErrorUnit::Ulp,
-          {1.1, 0},
-          {1.5, 0},
-          28,
-          39};
+      .derivative = [](std::span<const Expr> x, Expr, int) { return 1.0 / x[0]; },
+      .oracle = [](const auto* x) { return std::log(x[0]); },
+      .domain = "x >= 0; log(0) is -inf, below NaN",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {1.1, 0.948},
+      .f64 = {1.5, 1.29},
+      .cost_f32 = 28,
+      .cost_f64 = 39,
+  };
 }
 
 Function log1p() {
-  return {"log1p",
-          1,
-          "ln(1 + x)",
-          [](Type compute, std::span<const Expr> x) { return log1p_any(compute, x[0]); },
-          [](std::span<const Expr> x, Expr, int) { return 1.0 / (1.0 + x[0]); },
-          [](const auto* x) { return std::log1p(x[0]); },
-          "x >= -1; log1p(-1) is -inf, below NaN; log1p(-0) is -0",
-          ErrorUnit::Ulp,
-          {1.5, 0},
-          {3, 0},
-          29,
-          40};
+  return {
+      .name = "log1p",
+      .arity = 1,
+      .formula = "ln(1 + x)",
+      .expand = [](Type compute, std::span<const Expr> x) { return log1p_any(compute, x[0]); },
+      .derivative = [](std::span<const Expr> x, Expr, int) { return 1.0 / (1.0 + x[0]); },
+      .oracle = [](const auto* x) { return std::log1p(x[0]); },
+      .domain = "x >= -1; log1p(-1) is -inf, below NaN; log1p(-0) is -0",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {1.5, 1.269},
+      .f64 = {3, 1.29},
+      .cost_f32 = 29,
+      .cost_f64 = 40,
+  };
 }
 
 // max(x, 0) + log1p(e) with e = exp(-|x|) in [0, 1]; in f32 log1p(e) = e p(e), which needs no range of its own.
 // The maximum is with -0: that is one instruction on every target, and what is added to it is never below +0.
 Function softplus() {
-  return {"softplus",
-          1,
-          "ln(1 + e^x)",
+  return {
+      .name = "softplus",
+      .arity = 1,
+      .formula = "ln(1 + e^x)",
+      .expand =
           [](Type compute, std::span<const Expr> x) {
             static constexpr double f32[] = {1,
                                              -0x1.ffff14p-2,
@@ -117,16 +124,18 @@ Function softplus() {
             if (compute == Type::F64) return above + log1p_any(compute, e);
             return fma(e, polynomial(e, f32), above);
           },
-          [](std::span<const Expr> x, Expr, int) { return call("sigmoid", {x[0]}); },
+      .derivative = [](std::span<const Expr> x, Expr, int) { return call("sigmoid", {x[0]}); },
+      .oracle =
           [](const auto* x) {
             return std::fmax(x[0], 0) + std::log1p(std::exp(-std::fabs(x[0]))) + (x[0] != x[0] ? x[0] : 0);
           },
-          "all x; +0 where the value is below 2^-125.5 (f64: 2^-1021.5)",
-          ErrorUnit::Ulp,
-          {3, 0},
-          {3, 0},
-          24,
-          61};
+      .domain = "all x; +0 where the value is below 2^-125.5 (f64: 2^-1021.5)",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {2.5, 2.442},
+      .f64 = {3, 1.99},
+      .cost_f32 = 24,
+      .cost_f64 = 61,
+  };
 }
 
 }  // namespace records

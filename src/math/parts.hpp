@@ -50,15 +50,18 @@ inline Expr with_sign_of(Expr x, Expr value) { return bits_or(value, bits_and(x,
 // -|x| in one operation.
 inline Expr minus_abs(Expr x) { return bits_or(x, x.number(-0.0)); }
 
-// exp(x) for x that exp's clamps have passed; exp.cpp.
+// In exp.cpp: exp(x) for x between exp_lowest, from where down it is +0, and 89 (f64: 710).
 Expr exp_clamped(Type compute, Expr x);
-double exp_lowest(Type compute);  // exp is +0 from here down
-// 1 - exp(-u) for 0 <= u <= 40, with a small relative error also near 0; u is `main`, or main + rest unrounded;
-// exp.cpp.
+double exp_lowest(Type compute);
+
+// In exp.cpp: 1 - exp(-u) for 0 <= u <= 40, with a small relative error also near 0; u is main, or main + rest
+// where that sum must not round.
 Expr one_minus_exp_of_minus(Type compute, Expr main, std::optional<Expr> rest = {});
-// The coefficients of 1 + r + r^2 h(r), near exp(r) for |r| <= ln(2) / 2; exp.cpp.
+
+// In exp.cpp: the coefficients of 1 + r + r^2 h(r), which is exp(r) for |r| <= ln(2) / 2.
 std::span<const double> exp_coefficients(Type compute);
-// log(1 + x) of x >= 0 or x > -1, see log.cpp.
+
+// In log.cpp: log(1 + x) for all x.
 Expr log1p_any(Type compute, Expr x);
 
 }  // namespace trireme::parts

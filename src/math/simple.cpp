@@ -16,92 +16,105 @@ T number_like(const T*, int value) {
 }  // namespace
 
 Function rsqrt() {
-  return {"rsqrt",
-          1,
-          "1 / sqrt(x)",
-          [](Type, std::span<const Expr> x) { return 1.0 / sqrt(x[0]); },
-          [](std::span<const Expr>, Expr y, int) { return -0.5 * (y * y * y); },
-          [](const auto* x) { return 1 / std::sqrt(x[0]); },
-          "x >= 0; rsqrt(0) is inf, below NaN",
-          ErrorUnit::Ulp,
-          {1.5, 0},
-          {1.5, 0},
-          15,
-          15};
+  return {
+      .name = "rsqrt",
+      .arity = 1,
+      .formula = "1 / sqrt(x)",
+      .expand = [](Type, std::span<const Expr> x) { return 1.0 / sqrt(x[0]); },
+      .derivative = [](std::span<const Expr>, Expr y, int) { return -0.5 * (y * y * y); },
+      .oracle = [](const auto* x) { return 1 / std::sqrt(x[0]); },
+      .domain = "x >= 0; rsqrt(0) is inf, below NaN",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {1.5, 1.491},
+      .f64 = {1.5, 1.491},
+      .cost_f32 = 15,
+      .cost_f64 = 15,
+  };
 }
 
 Function square() {
-  return {"square",
-          1,
-          "x * x",
-          [](Type, std::span<const Expr> x) { return x[0] * x[0]; },
-          [](std::span<const Expr> x, Expr, int) { return 2.0 * x[0]; },
-          [](const auto* x) { return x[0] * x[0]; },
-          "all x",
-          ErrorUnit::Ulp,
-          {0.5, 0},
-          {0.5, 0},
-          1,
-          1};
+  return {
+      .name = "square",
+      .arity = 1,
+      .formula = "x * x",
+      .expand = [](Type, std::span<const Expr> x) { return x[0] * x[0]; },
+      .derivative = [](std::span<const Expr> x, Expr, int) { return 2.0 * x[0]; },
+      .oracle = [](const auto* x) { return x[0] * x[0]; },
+      .domain = "all x",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {0.5, 0.5},
+      .f64 = {0.5, 0.5},
+      .cost_f32 = 1,
+      .cost_f64 = 1,
+  };
 }
 
 // Two products make every number but 0 at least 1 in magnitude; NaN and the sign of zero stay.
 Function sign() {
-  return {"sign",
-          1,
-          "-1, 0 or 1",
+  return {
+      .name = "sign",
+      .arity = 1,
+      .formula = "-1, 0 or 1",
+      .expand =
           [](Type compute, std::span<const Expr> x) {
             double large = compute == Type::F64 ? 0x1p1023 : 0x1p127;
             return min(max(x[0] * large * large, -1.0), 1.0);
           },
+      .derivative =
           [](std::span<const Expr> x, Expr, int) {
             return Expr{x[0].program, no_node};
           },
-          [](const auto* x) { return x[0] < 0   ? number_like(x, -1)
-                                     : x[0] > 0 ? number_like(x, 1)
-                                                : x[0]; },
-          "all x; sign(-0) is -0",
-          ErrorUnit::Ulp,
-          {0, 0},
-          {0, 0},
-          4,
-          4};
+      .oracle = [](const auto* x) { return x[0] < 0   ? number_like(x, -1)
+                                           : x[0] > 0 ? number_like(x, 1)
+                                                      : x[0]; },
+      .domain = "all x; sign(-0) is -0",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {0, 0},
+      .f64 = {0, 0},
+      .cost_f32 = 4,
+      .cost_f64 = 4,
+  };
 }
 
 Function relu() {
   return {
-      "relu",
-      1,
-      "max(x, 0)",
-      [](Type, std::span<const Expr> x) { return max(x[0], 0.0); },
-      [](std::span<const Expr> x, Expr, int) { return select(x[0].number(0) < x[0], x[0].number(1), x[0].number(0)); },
-      [](const auto* x) { return x[0] <= 0 ? number_like(x, 0) : x[0]; },
-      "all x; its derivative at 0 is 0",
-      ErrorUnit::Ulp,
-      {0, 0},
-      {0, 0},
-      1,
-      1};
+      .name = "relu",
+      .arity = 1,
+      .formula = "max(x, 0)",
+      .expand = [](Type, std::span<const Expr> x) { return max(x[0], 0.0); },
+      .derivative = [](std::span<const Expr> x, Expr,
+                       int) { return select(x[0].number(0) < x[0], x[0].number(1), x[0].number(0)); },
+      .oracle = [](const auto* x) { return x[0] <= 0 ? number_like(x, 0) : x[0]; },
+      .domain = "all x; its derivative at 0 is 0",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {0, 0},
+      .f64 = {0, 0},
+      .cost_f32 = 1,
+      .cost_f64 = 1,
+  };
 }
 
 Function clamp() {
-  return {"clamp",
-          3,
-          "min(max(x, low), high)",
-          [](Type, std::span<const Expr> x) { return min(max(x[0], x[1]), x[2]); },
+  return {
+      .name = "clamp",
+      .arity = 3,
+      .formula = "min(max(x, low), high)",
+      .expand = [](Type, std::span<const Expr> x) { return min(max(x[0], x[1]), x[2]); },
+      .derivative =
           [](std::span<const Expr> args, Expr, int k) {
             Expr x = args[0], low = args[1], high = args[2], one = x.number(1), zero = x.number(0);
             if (k == 0) return select(low <= x, select(x <= high, one, zero), zero);
             if (k == 1) return select(x < low, select(low <= high, one, zero), zero);
             return select(high < max(x, low), one, zero);
           },
-          [](const auto* x) { return x[0] != x[0] ? x[0] : std::min(std::max(x[0], x[1]), x[2]); },
-          "all x; where low > high it is high",
-          ErrorUnit::Ulp,
-          {0, 0},
-          {0, 0},
-          2,
-          2};
+      .oracle = [](const auto* x) { return x[0] != x[0] ? x[0] : std::min(std::max(x[0], x[1]), x[2]); },
+      .domain = "all x; where low > high it is high",
+      .unit = ErrorUnit::Ulp,
+      .f32 = {0, 0},
+      .f64 = {0, 0},
+      .cost_f32 = 2,
+      .cost_f64 = 2,
+  };
 }
 
 }  // namespace trireme::records

@@ -1,6 +1,6 @@
-// Reads the nodes of a graph as products and sums, so that a gradient can be worked on as mathematics: row factors leave
-// sums, sum(x - mean(x)) is 0, a mask times itself is itself. It says what values are equal, not how to compute them;
-// writer.hpp decides that.
+// Reads the nodes of a graph as products and sums, so that a gradient can be worked on as mathematics: row factors
+// leave sums, sum(x - mean(x)) is 0, a mask times itself is itself. It says what values are equal, not how to compute
+// them; writer.hpp decides that.
 #pragma once
 #include <map>
 #include <vector>
@@ -19,10 +19,10 @@ class Algebra {
   bool in_forward(NodeId id) const { return id < forward_end_; }
   NodeId forward_end() const { return forward_end_; }
 
-  Term term_of(NodeId id);               // as a product
-  Term inverse_of(NodeId id);            // of 1 / id
-  Terms linear_of(NodeId id);            // as a sum of products
-  void keep_whole(NodeId id);            // from now on this node is a factor of its own
+  Term term_of(NodeId id);                // as a product
+  Term inverse_of(NodeId id);             // of 1 / id
+  Terms linear_of(NodeId id);             // as a sum of products
+  void keep_whole(NodeId id);             // from now on this node is a factor of its own
   Terms product(Terms a, const Term& b);  // masks considered
 
   // 1 where the condition holds and 0 elsewhere, or the other way round. Written as a select, never multiplied.
@@ -52,7 +52,7 @@ class Algebra {
 
   Program& program_;
   NodeId forward_end_ = 0;
-  std::vector<Term> terms_;      // of each node, once read
+  std::vector<Term> terms_;  // of each node, once read
   std::vector<bool> read_;
   std::map<NodeId, Term> bodies_;
 };

@@ -1,7 +1,7 @@
-#include <cmath>
 #include <vector>
 
 #include "language/diagnostic.hpp"
+#include "passes/index_value.hpp"
 #include "passes/passes.hpp"
 
 namespace trireme {
@@ -24,7 +24,7 @@ class Binder {
     TRIREME_CHECK(find_needed_operands());
     TRIREME_CHECK(make_signature());
     TRIREME_CHECK(build());
-    TRIREME_CHECK(divisors_are_whole());
+    TRIREME_CHECK(check_divisors(out_));
     return std::move(out_);
   }
 
@@ -273,58 +273,18 @@ class Binder {
       if (id != no_node && out_[id].arity > 0) out_.give_name(id, name);
     };
     for (const auto& [id, name] : in_.names()) give_name(moved_[id], name);
+    for (const Output& result : in_.results)
+      if (!is_wanted(result)) give_name(moved_[result.value], result.name);
     for (std::size_t k = 0; k < in_.operands.size(); ++k)  // a recomputed value keeps its operand's name
       if (place_[k] < 0 && in_.operands[k].fallback != no_node)
         give_name(moved_[in_.operands[k].fallback], in_.operands[k].name);
     return Done{};
   }
 
-  // Index arithmetic is exact, whatever the compute type: it is done here, in f64, as far as n allows.
+  // Index arithmetic is exact, whatever the compute type: it is done here, as far as n allows.
   NodeId folded_index(NodeId id) {
-    std::optional<double> value = index_value(id);
+    std::optional<double> value = index_value(out_, id);
     return value ? out_.number(*value) : id;
-  }
-
-  std::optional<double> index_value(NodeId id) const {
-    const Node& node = out_[id];
-    if (node.op == Op::Number) return node.number();
-    std::optional<double> a, b;
-    if (node.arity > 0) a = index_value(node.args[0]);
-    if (node.arity > 1) b = index_value(node.args[1]);
-    if (!a || (node.arity > 1 && !b)) return std::nullopt;
-    switch (node.op) {
-      case Op::Add: return *a + *b;
-      case Op::Sub: return *a - *b;
-      case Op::Mul: return *a * *b;
-      case Op::Div: return *a / *b;
-      case Op::Neg: return -*a;
-      default: return std::nullopt;
-    }
-  }
-
-  // Every number in a divisor is whole by now; n, whose value the plan knows, may be left.
-  Status divisors_are_whole() const {
-    auto check = [&](const std::string& name, const Spread& spread) -> Status {
-      std::optional<double> wrong;
-      each_divisor(spread, [&](NodeId id) {
-        while (out_[id].op == Op::Div) {  // n / 2 / 4
-          note_fraction(out_[id].args[1], wrong);
-          id = out_[id].args[0];
-        }
-        note_fraction(id, wrong);
-      });
-      if (!wrong) return Done{};
-      return invalid(in_.name + ": an index of " + quoted(name) + " is divided or wrapped by " +
-                     std::to_string(*wrong) + "; a positive integer is needed");
-    };
-    for (const Operand& operand : out_.operands) TRIREME_CHECK(check(operand.name, operand.spread));
-    for (const Output& result : out_.results) TRIREME_CHECK(check(result.name, result.spread));
-    return Done{};
-  }
-
-  void note_fraction(NodeId id, std::optional<double>& wrong) const {
-    std::optional<double> value = as_number(out_, id);
-    if (value && !(*value >= 1 && *value == std::floor(*value) && *value < 0x1p53)) wrong = value;
   }
 
   const Program& in_;

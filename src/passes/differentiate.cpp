@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "math/functions.hpp"
@@ -9,9 +11,16 @@
 namespace trireme {
 namespace {
 
-// Adjoints with more terms are written down and go on as one; more than one reaches every cancellation that norms and
-// softmaxes need, and without a limit nested sums would grow like their paths.
+// Longer adjoints are written down and go on as one value. What cancels in norms and softmaxes is much shorter; without
+// a limit nested sums would grow like the paths through them.
 constexpr std::size_t most_terms = 8;
+constexpr std::size_t most_factors = 16;
+
+bool is_long(const Terms& terms) {
+  return terms.size() > most_terms || std::any_of(terms.begin(), terms.end(), [](const Term& term) {
+           return term.factors.size() > most_factors || !(std::fabs(term.coefficient) < 0x1p60);
+         });
+}
 
 bool is_element(const Spread& spread) { return spread.row.present && spread.column.present && spread.plain(); }
 
@@ -20,7 +29,10 @@ bool is_element(const Spread& spread) { return spread.row.present && spread.colu
 class Differentiator {
  public:
   explicit Differentiator(const Program& forward)
-      : in_(forward), algebra_(out_.program), value_(forward.size(), no_node), adjoint_(forward.size()),
+      : in_(forward),
+        algebra_(out_.program),
+        value_(forward.size(), no_node),
+        adjoint_(forward.size()),
         reached_(forward.size()) {}
 
   Result<Program> run() {
@@ -144,7 +156,7 @@ class Differentiator {
   void pass_on(NodeId id) {
     const Node& node = in_[id];
     if (node.arity == 0 || node.op == Op::ColumnSum) return;
-    if (adjoint_[id].size() > most_terms) write_down(id);
+    if (is_long(adjoint_[id])) write_down(id);
     const Terms adjoint = adjoint_[id];
     const NodeId a = node.args[0], b = node.args[1];
     auto give = [&](NodeId arg, const Term& factor) {
@@ -262,14 +274,16 @@ class Differentiator {
         value = writer_->write(gradient);
       } else {
         Terms spread_out;
-        for (const Term& each : gradient) add(spread_out, spread.column.present ? each : algebra_.spread_along_row(each));
+        for (const Term& each : gradient)
+          add(spread_out, spread.column.present ? each : algebra_.spread_along_row(each));
         value = out.add(Op::ColumnSum, {writer_->write(spread_out)});
       }
       out.results.push_back({"d" + in_.operands[k].name, spread, value});
     }
     if (!out.results.empty()) return Done{};
-    return Error{Code::InvalidProgram, in_.name + ": no result depends on an operand in memory in a way that has a "
-                                       "gradient"};
+    return Error{Code::InvalidProgram, in_.name +
+                                           ": no result depends on an operand in memory in a way that has a "
+                                           "gradient"};
   }
 
   const Program& in_;

@@ -16,10 +16,10 @@ Result<Program> differentiate(const Program& program);
 
 // What a plan knows and a program does not.
 struct Binding {
-  std::map<std::string, Type> types;                   // of every present operand in memory and every wanted result
-  std::map<std::string, double> constants;             // those not given take their defaults
-  std::set<std::string> absent;                        // operands in memory that are not given: defaults take their place
-  std::optional<std::set<std::string>> wanted = {};    // the results that are stored; all if not given
+  std::map<std::string, Type> types;                 // of every present operand in memory and every wanted result
+  std::map<std::string, double> constants;           // those not given take their defaults
+  std::set<std::string> absent;                      // operands in memory that are not given: defaults take their place
+  std::optional<std::set<std::string>> wanted = {};  // the results that are stored; all if not given
 };
 
 // Fixes types, constants, absent operands and wanted results. A constant that is 0, 1, -1 or stands in an index folds

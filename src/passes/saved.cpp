@@ -21,6 +21,10 @@ class Finisher {
     make_signature();
     TRIREME_CHECK(names_are_free());
     copy();
+    if (!untyped_.empty())
+      return Error{Code::InvalidProgram, forward_.name + ": largest(" + untyped_ +
+                                             ") has no meaning in its backward, which knows neither '" + untyped_ +
+                                             "' nor its gradient"};
     return std::move(out_);
   }
 
@@ -77,9 +81,8 @@ class Finisher {
       if (cost < best) best = cost, saved_ = trial;
     }
     // A value stands after those it is computed from, so a default reads only operands before it.
-    std::sort(saved_.begin(), saved_.end(), [&](std::size_t a, std::size_t b) {
-      return backward_.saved_values[a] < backward_.saved_values[b];
-    });
+    std::sort(saved_.begin(), saved_.end(),
+              [&](std::size_t a, std::size_t b) { return backward_.saved_values[a] < backward_.saved_values[b]; });
   }
 
   // ---- the signature ----
@@ -103,21 +106,26 @@ class Finisher {
     };
     for (const Output& result : in_.results) mark(result.value), each_divisor(result.spread, mark);
     for (std::size_t k : saved_) each_divisor(in_.operands[backward_.first_saved + k].spread, mark);
+    used_.resize(in_.operands.size());
+    auto use = [&](std::size_t k) {
+      used_[k] = true;
+      each_divisor(in_.operands[k].spread, mark);
+      if (!in_.operands[k].constant && in_.operands[k].fallback != no_node) mark_default(in_.operands[k].fallback);
+    };
     while (!open.empty()) {
       NodeId id = open.back();
       open.pop_back();
-      for (NodeId arg : in_[id]) in_default_[id] ? mark_default(arg) : mark(arg);
-      if (in_[id].op != Op::Operand) continue;
-      const Operand& operand = in_.operands[in_[id].payload];
-      each_divisor(operand.spread, mark);
-      if (operand.fallback != no_node) mark_default(operand.fallback);
+      const Node& node = in_[id];
+      for (NodeId arg : node) in_default_[id] ? mark_default(arg) : mark(arg);
+      if (node.op == Op::Operand || node.op == Op::Constant) use(static_cast<std::size_t>(node.payload));
+      // cast and largest need the type of what they name: the operand's own, or that of a result's gradient.
+      if (node.op == Op::Cast || node.op == Op::Largest)
+        for (std::size_t k = 0; k < backward_.first_saved; ++k)
+          if (in_.operands[k].name == (k < backward_.first_operand ? "d" : "") + in_.symbols[node.payload]) use(k);
     }
   }
 
   void make_signature() {
-    std::vector<bool> used(in_.operands.size());
-    for (NodeId id = 0; id < in_.size(); ++id)
-      if (needed_[id] && (in_[id].op == Op::Operand || in_[id].op == Op::Constant)) used[in_[id].payload] = true;
     place_.assign(in_.operands.size(), -1);
     auto keep = [&](std::size_t k) {
       place_[k] = static_cast<std::int64_t>(out_.operands.size());
@@ -126,10 +134,10 @@ class Finisher {
     out_.name = in_.name;
     out_.results = in_.results;
     for (std::size_t k = 0; k < backward_.first_saved; ++k)
-      if (used[k] && !in_.operands[k].constant) keep(k);
+      if (used_[k] && !in_.operands[k].constant) keep(k);
     for (std::size_t k : saved_) keep(backward_.first_saved + k);
     for (std::size_t k = 0; k < backward_.first_saved; ++k)
-      if (used[k] && in_.operands[k].constant) keep(k);
+      if (used_[k] && in_.operands[k].constant) keep(k);
   }
 
   Status names_are_free() {
@@ -152,7 +160,9 @@ class Finisher {
     const std::string& symbol = in_.symbols[node.payload];
     for (const std::string& name : {symbol, "d" + symbol})
       if (taken_.contains(name)) return out_.symbol(node.op, name, args);
-    return node.op == Op::Cast ? args[0] : no_node;
+    if (node.op == Op::Cast) return args[0];
+    untyped_ = symbol;
+    return out_.number(1);
   }
 
   NodeId copied(const Node& node, std::span<const NodeId> args) {
@@ -161,7 +171,8 @@ class Finisher {
     return out_.add(node.op, args, operand ? place_[node.payload] : node.payload);
   }
 
-  // Saved results stand in for their values, but not in the defaults of the forward's operands, which stand before them.
+  // Saved results stand in for their values, but not in the defaults of the forward's operands, which stand before
+  // them.
   void copy() {
     std::vector<NodeId> moved(in_.size(), no_node), in_default(in_.size(), no_node);
     auto copy_to = [&](NodeId id, const std::vector<NodeId>& map) {
@@ -196,6 +207,37 @@ class Finisher {
     for (const auto& [id, name] : in_.names())
       if (moved[id] != no_node && out_[moved[id]].arity > 0 && taken_.insert(name).second)
         out_.give_name(moved[id], name);
+    name_shared_values();
+  }
+
+  // Textbook names for what a backward computes and uses twice: `x_hat` for x scaled by a value of its row, `x_centred`
+  // for x less one, `g` for a gradient on its way.
+  void name_shared_values() {
+    std::size_t gradients = 0;
+    for (std::size_t k = 0; k < backward_.first_operand; ++k) gradients += place_[k] >= 0;
+    std::vector<int> uses(out_.size());
+    std::vector<std::set<std::int64_t>> reads(out_.size());  // element arrays, not through reductions
+    std::vector<bool> wanted = reachable(out_);
+    for (NodeId id = 0; id < out_.size(); ++id) {
+      if (!wanted[id] || !out_[id].by_column) continue;
+      const Node& node = out_[id];
+      if (node.op == Op::Operand && node.by_row) reads[id].insert(node.payload);
+      for (NodeId arg : node) {
+        ++uses[arg];
+        if (reads[id].size() < 2) reads[id].insert(reads[arg].begin(), reads[arg].end());
+      }
+    }
+    for (NodeId id = 0; id < out_.size(); ++id) {
+      const Node& node = out_[id];
+      if (uses[id] < 2 || node.arity < 2 || reads[id].size() != 1) continue;
+      auto read = static_cast<std::size_t>(*reads[id].begin());
+      bool by_row_value = !out_[node.args[1]].by_column && out_[node.args[1]].by_row;
+      std::string name;
+      if (read < gradients) name = "g";
+      else if (by_row_value && (node.op == Op::Mul || node.op == Op::Div)) name = out_.operands[read].name + "_hat";
+      else if (by_row_value && node.op == Op::Sub) name = out_.operands[read].name + "_centred";
+      if (!name.empty() && !out_.name_of(id) && taken_.insert(name).second) out_.give_name(id, name);
+    }
   }
 
   NodeId number_of(NodeId id) { return id == no_node ? no_node : out_.number(*as_number(in_, id)); }
@@ -204,16 +246,16 @@ class Finisher {
   const Backward& backward_;
   const Program& in_;
   Program out_;
-  std::vector<std::size_t> saved_;   // results, in order of their values
-  std::vector<bool> needed_, in_default_;
-  std::vector<std::int64_t> place_;  // of each operand in the new signature; -1: gone
+  std::vector<std::size_t> saved_;         // results, in order of their values
+  std::vector<bool> needed_, in_default_;  // nodes: for the results, for defaults of the forward's operands
+  std::vector<bool> used_;                 // operands
+  std::vector<std::int64_t> place_;        // of each operand in the new signature; -1: gone
   std::set<std::string> taken_;
+  std::string untyped_;  // what a largest() names that is not there
 };
 
 }  // namespace
 
-Result<Program> finish_backward(const Program& forward, Backward backward) {
-  return Finisher(forward, backward).run();
-}
+Result<Program> finish_backward(const Program& forward, Backward backward) { return Finisher(forward, backward).run(); }
 
 }  // namespace trireme

@@ -45,8 +45,8 @@ bool Writer::scales(NodeId row, NodeId element) const {
   return !factor.by_column && factor.by_row && factor.arity > 0 && program_[element].by_column;
 }
 
-// Quotients; products of elements and a value computed for their row (x * rstd is of moderate size where x and rstd * rstd
-// need not be); reductions that the algebra took apart.
+// Quotients; products of elements and a value computed for their row (x * rstd is of moderate size where x and rstd *
+// rstd need not be); reductions that the algebra took apart.
 void Writer::find_wholes(const std::vector<bool>& forward) {
   for (NodeId id = 0; id < forward.size(); ++id) {
     if (!forward[id]) continue;

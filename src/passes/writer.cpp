@@ -42,8 +42,7 @@ NodeId Writer::write(const Terms& terms) {
   if (top.op == Op::Number) return program_.number(-top.number());
   if (top.op == Op::Mul && top.by_column)  // the sign goes to the factor that is not per element
     for (int k : {0, 1})
-      if (!program_[top.args[k]].by_column)
-        return node(Op::Mul, program_.add(Op::Neg, {top.args[k]}), top.args[1 - k]);
+      if (!program_[top.args[k]].by_column) return node(Op::Mul, program_.add(Op::Neg, {top.args[k]}), top.args[1 - k]);
   return program_.add(Op::Neg, {value.node});
 }
 
@@ -88,9 +87,13 @@ Terms Writer::merged(Terms rows) {
 std::vector<Writer::Group> Writer::grouped(const Terms& terms, bool rows) {
   std::vector<Group> groups;
   for (const Term& term : terms) {
-    Term inner = rows ? Term{1, term.factors} : algebra_.element_part(term);
-    Term outer = rows ? only_coefficient(term.coefficient) : algebra_.row_part(term);
-    auto it = std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return same_factors(each.inner, inner); });
+    Term inner, outer = only_coefficient(term.coefficient);
+    for (const Factor& factor : term.factors) {
+      bool inside = rows || algebra_.by_column(factor.node) || algebra_.is_mask(factor.node);
+      (inside ? inner : outer).factors.push_back(factor);
+    }
+    auto it =
+        std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return same_factors(each.inner, inner); });
     if (it == groups.end()) groups.push_back({inner, {outer}});
     else add(it->outer, outer);
   }
@@ -100,7 +103,7 @@ std::vector<Writer::Group> Writer::grouped(const Terms& terms, bool rows) {
   return groups;
 }
 
-// `rows`: all factors are inner ones; otherwise those that differ along the row.
+// `rows`: all factors are inner ones; otherwise those that differ along the row, and the masks that guard them.
 Writer::Signed Writer::sum_of(Terms terms, bool rows) {
   if (rows) terms = merged(std::move(terms));
   std::vector<Group> groups = grouped(terms, rows);
@@ -218,7 +221,8 @@ bool Writer::reads_gradient(NodeId wanted) {
 
 // The gradient comes first, then what it is multiplied by: products of both kinds then begin alike, and are shared.
 NodeId Writer::factored(NodeId inside, const Term& factors) {
-  bool single = factors.factors.size() == 1 && factors.factors[0].power == 1 && !algebra_.is_mask(factors.factors[0].node);
+  bool single =
+      factors.factors.size() == 1 && factors.factors[0].power == 1 && !algebra_.is_mask(factors.factors[0].node);
   if (single) return node(Op::Mul, factors.factors[0].node, inside);
   Term plain, masks;
   bool gradient = false;

@@ -75,7 +75,7 @@ class Writer {
   Program& program_;
   std::vector<bool> forward_;
   std::size_t gradients_;
-  std::vector<bool> reads_gradient_;  // of the nodes looked at so far
+  std::vector<bool> reads_gradient_;             // of the nodes looked at so far
   std::map<NodeId, std::vector<Whole>> wholes_;  // by the last of their parts
   std::vector<WholeSum> whole_sums_;
   std::map<NodeId, NodeId> logarithms_;  // of sums and the like: s -> log(s)

@@ -73,6 +73,8 @@ Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_t
     prepared.source = backward;
   }
   Binding binding = binding_of(problem, forward, prepared.source);
+  TRIREME_TRY(bound, bind(prepared.source, binding));
+  prepared.bound = std::move(bound);
   TRIREME_TRY(program, prepare(prepared.source, binding));
   prepared.program = program;
   TRIREME_TRY(buffers, make_buffers(program, problem.rows(), problem.columns(), problem.placements));

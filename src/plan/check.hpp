@@ -11,6 +11,7 @@ namespace trireme {
 struct Prepared {
   Problem problem;
   Program source;   // the program itself, or its derived backward
+  Program bound;    // types, constants and absent operands fixed: what the oracle runs
   Program program;  // bound, simplified, expanded: what runs
   std::vector<double> constants;
   Buffers buffers;

@@ -7,18 +7,14 @@
 #include <xxhash.h>
 
 namespace trireme {
-namespace {
 
-// The pattern of the type's NaN, or the bits as they are.
-std::uint64_t canonical(Type type, std::uint64_t bits) {
+std::uint64_t canonical_bits(Type type, std::uint64_t bits) {
   if (is_integer(type)) return bits;
   FloatFormat format = float_format(type);
   std::uint64_t magnitude = bits & format.magnitude_mask();
   bool is_nan = format.infinities ? magnitude > format.infinity() : magnitude == format.nan();
   return is_nan ? format.nan() : bits;
 }
-
-}  // namespace
 
 std::string digest(std::span<const DigestPart> results) {
   XXH3_state_t state;
@@ -31,7 +27,7 @@ std::string digest(std::span<const DigestPart> results) {
       row.resize(static_cast<std::size_t>(part.column_extent) * bytes(type));
       for (std::int64_t c = 0; c < part.column_extent; ++c)
         store_bits(type, row.data() + static_cast<std::size_t>(c) * bytes(type),
-                   canonical(type, load_bits(type, part.array.entry(r, c))));
+                   canonical_bits(type, load_bits(type, part.array.entry(r, c))));
       XXH3_128bits_update(&state, row.data(), row.size());
     }
   XXH128_canonical_t hash;

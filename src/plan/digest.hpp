@@ -15,6 +15,9 @@ struct DigestPart {
   std::int64_t row_extent = 0, column_extent = 0;
 };
 
+// The pattern of the type's NaN, or the bits as they are.
+std::uint64_t canonical_bits(Type type, std::uint64_t bits);
+
 std::string digest(std::span<const DigestPart> results);  // 32 hex digits, high first
 std::string digest(std::span<const Buffer> results);
 

@@ -59,6 +59,7 @@ enum class Do : std::uint8_t {
   IndexShiftRight, // dst = a >> imm, a >= 0
   IndexDivide,     // dst = a / b, a >= 0, b > 0
   IndexRemainder,  // dst = a % b, a >= 0, b > 0
+  IndexLoad,       // dst = the i32 at a + b * 4 + imm in global memory (a Pointer, b optional), where the mask c lets it
   // Pointer registers
   PointerSlot,     // dst = args[imm]
   PointerAdd,      // dst = a + b * imm (b: Index; imm: bytes)
@@ -113,8 +114,10 @@ struct Slot {
     Columns,          // n
     OperandPointer,   // index: the operand
     OperandStride,    // elements from row to row
+    OperandColumnStride,  // elements from column to column, where that is not 1
     ResultPointer,    // index: the result
     ResultStride,
+    ResultColumnStride,
     Constant,         // index: the operand; bits of the compute type
     RowBlock,         // rows a team takes one after the other; the contract's row_block where there are column sums
     Blocks,           // row blocks in all

@@ -7,18 +7,30 @@
 #include <fmt/format.h>
 
 #include "ir/contract.hpp"
+#include "ir/integers.hpp"
 #include "schedule/lower_columns.hpp"
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
 
-RowLowering::RowLowering(const Program& program, const Stages& stages, const Config& config, Kernel& kernel)
-    : program_(program), stages_(stages), config_(config), b_(kernel) {}
+RowLowering::RowLowering(const Program& program, const Stages& stages, const Config& config, const Layout& layout,
+                         Kernel& kernel)
+    : program_(program), stages_(stages), config_(config), layout_(layout), b_(kernel) {}
 
 int RowLowering::chunks() const {
   std::int64_t covered = config_.lanes * config_.vector;
   std::int64_t wanted = config_.columns ? std::min(config_.columns, contract::stripe) : contract::stripe;
   return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>((wanted + covered - 1) / covered)));
+}
+
+// Do simd machines need scratch for going lane by lane?
+bool RowLowering::accesses_lanes() const {
+  if (layout_.strided()) return true;
+  for (const Operand& operand : program_.operands)
+    if (!operand.constant && !operand.spread.column.plain()) return true;
+  for (NodeId id = 0; id < program_.size(); ++id)
+    if (used_[id] && (program_[id].op == Op::Rotate || compares_integers(program_, program_[id]))) return true;
+  return false;
 }
 
 bool RowLowering::in_ring(std::size_t operand) const { return ring_operands_.contains(operand); }
@@ -30,7 +42,9 @@ Reg RowLowering::row_pointer(std::size_t index, bool result) {
   Type type = result ? *program_.results[index].type : *program_.operands[index].type;
   Reg base = b_.pointer({result ? Slot::Kind::ResultPointer : Slot::Kind::OperandPointer, k});
   Reg stride = b_.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, k});
-  Reg pointer = b_.pointer(base, b_.index(Do::IndexMul, row_, stride), static_cast<std::int64_t>(bytes(type)));
+  const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
+  Reg row = mapped_row(spread.row);
+  Reg pointer = b_.pointer(base, b_.index(Do::IndexMul, row, stride), static_cast<std::int64_t>(bytes(type)));
   return known[index] = pointer;
 }
 
@@ -97,6 +111,7 @@ void RowLowering::lay_out_scratch() {
       for (std::size_t k = 0; k < program_.operands.size(); ++k) {
         const Operand& operand = program_.operands[k];
         if (operand.constant || !operand.spread.row.present || !operand.spread.column.present) continue;
+        if (!operand.spread.plain() || (k < layout_.strided_operands.size() && layout_.strided_operands[k])) continue;
         std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
         std::int64_t piece = size * config_.vector;
         if (piece != 4 && piece != 8 && piece != 16) continue;
@@ -118,6 +133,10 @@ void RowLowering::lay_out_scratch() {
       at += count * 2 * contract::stripes(config_.columns) * value_bytes();
     }
   }
+  if (config_.simd && accesses_lanes()) {
+    lanes_at_ = at;
+    at += config_.lanes * value_bytes();
+  }
   b_.kernel().scratch_bytes = at;
   if (config_.simd && at > 0) b_.slot_number({Slot::Kind::Scratch});
 }
@@ -134,6 +153,7 @@ void RowLowering::run() {
     if (!operand.constant && !operand.spread.row.present && operand.spread.column.present)
       column_pointers_[k] = b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(k)});
   }
+  evaluate_amounts();
   b_.note("values of the whole kernel");
   evaluate_whole();
   if (config_.stripes) {
@@ -262,13 +282,12 @@ void RowLowering::one_row() {
   row_values_.clear();
   operand_rows_.clear();
   result_rows_.clear();
+  mapped_rows_.clear();
   for (auto& leaf : row_leaves_) leaf.clear();
   // Pointers are wanted before any loop, whose body may not run.
-  for (const Work& work : work_)
-    for (NodeId id : work.chunk)
-      if (program_[id].op == Op::Operand && program_.operands[program_[id].payload].spread.row.present &&
-          !in_ring(program_[id].payload))
-        row_pointer(program_[id].payload, false);
+  for (NodeId id = 0; id < program_.size(); ++id)
+    if (used_[id] && program_[id].op == Op::Operand && program_.operands[program_[id].payload].spread.row.present)
+      row_pointer(program_[id].payload, false);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
     if (program_.results[r].spread.row.present) row_pointer(r, true);
   for (std::size_t k = 0; k < stages_.sweeps.size(); ++k) sweep(k);
@@ -291,9 +310,6 @@ namespace {
 
 Status lowerable(const Program& program, const Config& config) {
   auto refuse = [&](std::string what) { return Error{trireme::Code::Unsupported, program.name + ": " + what}; };
-  for (const Operand& operand : program.operands)
-    if (!operand.constant && !operand.spread.plain())
-      return refuse("divided and wrapped indices are not lowered yet (" + operand.name + ")");
   for (const Output& result : program.results) {
     bool sum = program[result.value].op == Op::ColumnSum;
     if (!result.spread.plain() || (sum && !(result.spread.column.present && !result.spread.row.present)))
@@ -302,7 +318,7 @@ Status lowerable(const Program& program, const Config& config) {
   }
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id)
-    if (used[id] && (program[id].op == Op::Rotate || program[id].op >= Op::Mean))
+    if (used[id] && program[id].op >= Op::Mean && program[id].op != Op::Rotate)
       return refuse(fmt::format("{} is not lowered yet", facts(program[id].op).name));
   if (!config.simd && !config.columns) return refuse("thread machines fix the number of columns");
   if (config.stripes && !config.columns) return refuse("unrolled stripes fix the number of columns");
@@ -311,7 +327,7 @@ Status lowerable(const Program& program, const Config& config) {
 
 }  // namespace
 
-Result<Kernels> lower(const Program& program, const Config& config) {
+Result<Kernels> lower(const Program& program, const Config& config, const Layout& layout) {
   TRIREME_CHECK(lowerable(program, config));
   Stages stages = split_into_stages(program);
   Kernels kernels;
@@ -320,7 +336,7 @@ Result<Kernels> lower(const Program& program, const Config& config) {
   rows.simd = config.simd;
   rows.compute = *program.compute;
   rows.launch = {.lanes = config.lanes, .groups = config.groups, .teams = config.teams};
-  RowLowering(program, stages, config, rows).run();
+  RowLowering(program, stages, config, layout, rows).run();
   for (std::size_t r : stages.column_results) kernels.column_results.push_back(static_cast<int>(r));
   if (!stages.column_results.empty()) {
     kernels.columns.push_back(lower_columns(program, stages, config, rows.slots));

@@ -143,6 +143,7 @@ std::string print(const Instr& instr, const Kernel& kernel) {
     case Do::IndexShiftRight: return infix(">>");
     case Do::IndexDivide: return infix("/");
     case Do::IndexRemainder: return infix("%");
+    case Do::IndexLoad: return is(fmt::format("load one {}{}", access(instr), condition(instr)));
     case Do::PointerAdd: return is(fmt::format("{} + {}*{}", text(instr.a), text(instr.b), instr.imm));
     case Do::Load: return fmt::format("{} = load {}{}", text(instr.values), access(instr), condition(instr));
     case Do::LoadOne: return is(fmt::format("load one {}{}", access(instr), condition(instr)));

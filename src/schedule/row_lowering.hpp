@@ -1,12 +1,14 @@
 // The state of lowering one program's `rows` kernel. values.cpp evaluates nodes, reduce.cpp sums along a row,
 // lower.cpp walks rows and sweeps.
 #pragma once
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "schedule/config.hpp"
 #include "schedule/kernel_builder.hpp"
+#include "schedule/lower.hpp"
 #include "schedule/stages.hpp"
 
 namespace trireme {
@@ -24,7 +26,7 @@ using Values = std::vector<Reg>;
 
 class RowLowering {
  public:
-  RowLowering(const Program& program, const Stages& stages, const Config& config, Kernel& kernel);
+  RowLowering(const Program& program, const Stages& stages, const Config& config, const Layout& layout, Kernel& kernel);
   void run();
 
  private:
@@ -45,6 +47,30 @@ class RowLowering {
   Reg primitive(const Node& node, Reg a, Reg b, Reg c);
   Reg evaluate_one(NodeId id);
   Values load_chunk(std::size_t operand, const Leaf& leaf);
+  Values fresh_values();
+
+  // access.cpp: divided, wrapped, rotated and strided indices, and comparisons of integers
+  struct ColumnMap {
+    Axis axis;
+    NodeId rotate = no_node;  // columns further on
+    Reg stride;               // none: 1
+    bool plain() const { return axis.plain() && rotate == no_node && !stride; }
+  };
+  void evaluate_amounts();
+  std::optional<std::int64_t> fixed_amount(NodeId id) const;
+  Reg amount(NodeId id) const { return amounts_.at(id); }
+  Reg mapped_row(const Axis& axis);
+  Reg mapped_column(const ColumnMap& map, Reg column);
+  ColumnMap map_of_operand(std::size_t operand, NodeId rotate);
+  Values load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf);
+  Values rotated_index(NodeId rotate, const Leaf& leaf);
+  void store_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf, const Values& values);
+  template <typename Each>
+  void lane_by_lane(const Leaf& leaf, Each&& each);
+  Reg integer_of_row(NodeId id);
+  Values integer_condition(const Node& node, const Leaf& leaf);
+  Reg integer_condition_of_row(const Node& node);
+  Values mask_less(Reg a, Reg b);
   std::unordered_map<NodeId, Values>& memory_of(NodeId id, const Leaf& leaf);
   bool varies_by_row(NodeId id) const { return varies_by_row_[id]; }
 
@@ -88,10 +114,12 @@ class RowLowering {
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
   bool in_ring(std::size_t operand) const;
+  bool accesses_lanes() const;
 
   const Program& program_;
   const Stages& stages_;
   const Config& config_;
+  const Layout& layout_;
   KernelBuilder b_;
 
   std::vector<Work> work_;
@@ -108,6 +136,10 @@ class RowLowering {
   bool limit_varies_ = false;
   Reg row_exists_;                // Mask; none: it does
   std::unordered_map<std::size_t, Reg> column_pointers_, operand_rows_, result_rows_;
+  std::unordered_map<std::size_t, Reg> operand_column_strides_, result_column_strides_;
+  std::unordered_map<NodeId, Reg> amounts_;                    // divisors and rotations, Index registers
+  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;       // of this row, by divisor and wrap
+  std::int64_t lanes_at_ = 0;                                  // scratch: one vector, filled or read lane by lane
 
   // Column sums: registers per unrolled leaf, or pointers to the block's partial row
   std::vector<Reg> partial_rows_;

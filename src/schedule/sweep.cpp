@@ -208,6 +208,11 @@ void RowLowering::visit(std::size_t k, const Leaf& leaf) {
   const Stage& stage = stages_.sweeps[k];
   for (std::size_t r : stage.stores) {
     const Output& result = program_.results[r];
+    if (auto it = result_column_strides_.find(r); it != result_column_strides_.end()) {
+      store_mapped(*result.type, row_pointer(r, true), {.axis = result.spread.column, .stride = it->second}, leaf,
+                   chunk(result.value, leaf));
+      continue;
+    }
     b_.emit({.code = Do::Store, .type = *result.type, .hint = config_.streaming ? Hint::Streaming : Hint::None,
              .a = row_pointer(r, true), .b = leaf.column, .c = leaf.mask,
              .imm = leaf.offset * static_cast<std::int64_t>(bytes(*result.type)), .values = chunk(result.value, leaf)});

@@ -1,4 +1,5 @@
 // Evaluates nodes: values of the whole kernel in its prologue, of a row before a sweep, of a chunk during it.
+#include "ir/integers.hpp"
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
@@ -28,7 +29,9 @@ void RowLowering::plan_work() {
       open.pop_back();
       if (wanted[id]) continue;
       wanted[id] = true;
-      if (is_row_reduction(program_[id].op)) continue;  // an earlier sweep's result
+      // An earlier sweep's result; or something that looks at its arguments in its own way.
+      if (is_row_reduction(program_[id].op) || program_[id].op == Op::Rotate || compares_integers(program_, program_[id]))
+        continue;
       for (NodeId arg : program_[id]) open.push_back(arg);
     }
     Work work;
@@ -82,13 +85,18 @@ Reg RowLowering::evaluate_one(NodeId id) {
       }
       return b_.into(Bank::Lane, std::move(load));
     }
-    case Op::RowIndex: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = row_});
-    case Op::ColumnCount: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = columns_});
+    case Op::Less:
+    case Op::LessEqual:
+    case Op::Equal:
+      if (compares_integers(program_, node)) return integer_condition_of_row(node);
+      [[fallthrough]];
     default: {
       Reg args[3];
       for (int k = 0; k < node.arity; ++k) args[k] = one(node.args[k]);
       return primitive(node, args[0], args[1], args[2]);
     }
+    case Op::RowIndex: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = row_});
+    case Op::ColumnCount: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = columns_});
   }
 }
 
@@ -105,6 +113,10 @@ Values RowLowering::chunk(NodeId id, const Leaf& leaf) {
 
 Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
   const Operand& operand = program_.operands[index];
+  ColumnMap map = map_of_operand(index, no_node);
+  if (!map.plain())
+    return load_mapped(*operand.type, operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index),
+                       map, leaf);
   Instr load{.code = Do::Load, .type = *operand.type, .b = leaf.column, .c = leaf.mask};
   load.imm = leaf.offset * static_cast<std::int64_t>(bytes(*operand.type));
   if (in_ring(index)) {
@@ -115,9 +127,14 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
     load.a = operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index);
     if (operand.spread.row.present && config_.streaming) load.hint = Hint::Streaming;
   }
-  for (int e = 0; e < config_.vector; ++e) load.values.push_back(b_.fresh(Bank::Lane));
-  Values values = load.values;
+  Values values = load.values = fresh_values();
   b_.emit(std::move(load));
+  return values;
+}
+
+Values RowLowering::fresh_values() {
+  Values values;
+  for (int e = 0; e < config_.vector; ++e) values.push_back(b_.fresh(Bank::Lane));
   return values;
 }
 
@@ -129,6 +146,17 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
     Values values;
     if (node.op == Op::Operand) {
       values = load_chunk(node.payload, leaf);
+    } else if (node.op == Op::Rotate) {
+      const Node& inner = program_[node.args[0]];
+      if (inner.op == Op::Operand) {
+        const Operand& operand = program_.operands[inner.payload];
+        Reg pointer = operand.spread.row.present ? row_pointer(inner.payload, false) : column_pointers_.at(inner.payload);
+        values = load_mapped(*operand.type, pointer, map_of_operand(inner.payload, node.args[1]), leaf);
+      } else {
+        values = rotated_index(node.args[1], leaf);
+      }
+    } else if (compares_integers(program_, node)) {
+      values = integer_condition(node, leaf);
     } else if (node.op == Op::ColumnIndex) {
       for (int e = 0; e < config_.vector; ++e)
         values.push_back(b_.into(Bank::Lane, {.code = Do::LaneColumn, .a = leaf.column, .imm = leaf.offset + e}));

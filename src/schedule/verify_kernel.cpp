@@ -15,7 +15,7 @@ struct Form {
   bool threads_only = false;
 };
 
-constexpr std::array<Form, 38> forms = {{
+constexpr std::array<Form, 39> forms = {{
     {Do::IndexConstant, "x", "", "", "", ""},
     {Do::IndexSlot, "x", "", "", "", ""},
     {Do::IndexArgument, "x", "", "", "", ""},
@@ -32,6 +32,7 @@ constexpr std::array<Form, 38> forms = {{
     {Do::IndexShiftRight, "x", "x", "", "", ""},
     {Do::IndexDivide, "x", "x", "x?", "", ""},
     {Do::IndexRemainder, "x", "x", "x?", "", ""},
+    {Do::IndexLoad, "x", "p", "x?", "m?", ""},
     {Do::PointerSlot, "p", "", "", "", ""},
     {Do::PointerAdd, "p", "p", "x", "", ""},
     {Do::Load, "", "p", "x?", "m?", ""},  // scratch: a is "x?"

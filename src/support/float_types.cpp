@@ -98,19 +98,34 @@ std::uint64_t round_to_bits(Type type, double value) {
   return 0;
 }
 
+// Sizes are written out, so that each is one instruction and not a call.
 std::uint64_t load_bits(Type type, const void* element) {
-  std::uint64_t bits = 0;  // little-endian, as every machine we know
-  std::memcpy(&bits, element, bytes(type));
-  return bits;
+  auto load = [&]<typename Bits>(Bits bits) -> std::uint64_t { return std::memcpy(&bits, element, sizeof bits), bits; };
+  switch (bytes(type)) {
+    case 1: return load(std::uint8_t{});
+    case 2: return load(std::uint16_t{});
+    case 4: return load(std::uint32_t{});
+    default: return load(std::uint64_t{});
+  }
 }
 
-void store_bits(Type type, void* element, std::uint64_t bits) { std::memcpy(element, &bits, bytes(type)); }
+void store_bits(Type type, void* element, std::uint64_t bits) {
+  auto store = [&]<typename Bits>(Bits part) { std::memcpy(element, &part, sizeof part); };
+  switch (bytes(type)) {
+    case 1: return store(static_cast<std::uint8_t>(bits));
+    case 2: return store(static_cast<std::uint16_t>(bits));
+    case 4: return store(static_cast<std::uint32_t>(bits));
+    default: return store(bits);
+  }
+}
 
 double load_f64(Type type, const void* element) { return widen(type, load_bits(type, element)); }
 void store_f64(Type type, void* element, double value) { store_bits(type, element, round_to_bits(type, value)); }
 
 float load_f32(Type type, const void* element) {
+  // The commonest types, by moving bits: bf16 is the upper half of an f32.
   if (type == Type::F32) return std::bit_cast<float>(static_cast<std::uint32_t>(load_bits(type, element)));
+  if (type == Type::BF16) return std::bit_cast<float>(static_cast<std::uint32_t>(load_bits(type, element)) << 16);
   return static_cast<float>(load_f64(type, element));
 }
 

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <vector>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -35,10 +34,13 @@ class NearestBySearch {
     values_.push_back(2 * values_.back() - values_[values_.size() - 2]);
   }
 
-  std::uint64_t operator()(double value) const {
+  // Goes from where the last search ended: callers ask in order.
+  std::uint64_t operator()(double value) {
     double magnitude = std::fabs(value);
     std::uint64_t sign = std::signbit(value) ? patterns(type_) / 2 : 0, last = values_.size() - 1;
-    std::uint64_t above = std::lower_bound(values_.begin(), values_.end(), magnitude) - values_.begin();
+    std::uint64_t& above = above_;  // the first that is not below
+    while (above <= last && values_[above] < magnitude) ++above;
+    while (above > 0 && values_[above - 1] >= magnitude) --above;
     std::uint64_t nearest;
     if (above > last) {
       nearest = last;
@@ -56,6 +58,7 @@ class NearestBySearch {
  private:
   Type type_;
   std::vector<double> values_;
+  std::uint64_t above_ = 0;
 };
 
 TEST(FloatTypes, every_small_value_survives_the_round_trip) {

@@ -97,6 +97,7 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
     case Do::PointerSlot:
     case Do::PointerAdd: return index(instr, active);
 
+    case Do::IndexLoad: return load_index(instr, active);
     case Do::Load:
     case Do::LoadOne: return kernel_.simd ? load_vector(instr) : load(instr, active);
     case Do::Store:

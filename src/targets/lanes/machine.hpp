@@ -50,6 +50,7 @@ class Machine {
   void shuffle(const Instr& instr, const Active& active);
 
   bool load(const Instr& instr, const Active& active);
+  bool load_index(const Instr& instr, const Active& active);
   bool load_vector(const Instr& instr);
   bool store(const Instr& instr, const Active& active);
   bool store_vector(const Instr& instr);

@@ -115,6 +115,23 @@ bool Machine<T>::load(const Instr& instr, const Active& active) {
 }
 
 template <typename T>
+bool Machine<T>::load_index(const Instr& instr, const Active& active) {
+  std::int64_t* dst = indices(instr.dst);
+  const std::uint8_t* on = instr.c ? mask(instr.c) : nullptr;
+  bool read_all = true;
+  each_index(active, [&](int t) {
+    dst[t] = 0;
+    if (!read_all || (on && !on[t])) return;
+    std::int32_t value;
+    const std::byte* data = read(instr, t, address(instr, t), sizeof value);
+    if (!data) return void(read_all = false);
+    std::memcpy(&value, data, sizeof value);
+    dst[t] = value;
+  });
+  return read_all;
+}
+
+template <typename T>
 bool Machine<T>::store(const Instr& instr, const Active& active) {
   const int size = static_cast<int>(bytes(instr.type));
   const std::uint8_t* on = instr.c ? mask(instr.c) : nullptr;

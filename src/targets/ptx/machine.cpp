@@ -81,6 +81,13 @@ void Machine<R>::instruction(const Instr& instr) {
     case Do::IndexShiftRight:
     case Do::IndexDivide:
     case Do::IndexRemainder: index(instr); break;
+    case Do::IndexLoad: {
+      U32 whole = k_.constant<U32>(0);
+      Global from = global(instr);
+      guarded(instr.c, [&] { k_.load(std::span<const U32>(&whole, 1), from); });
+      k_.cvt_s<U64>(whole, into(index(instr.dst)));
+      break;
+    }
     case Do::PointerSlot:
       k_.load<U64>(args_, static_cast<std::uint32_t>(8 * instr.imm), into(pointer(instr.dst)));
       break;

@@ -95,6 +95,7 @@ Status Machine::step(const Instr& instr) {
     case Do::IndexShiftRight:
     case Do::IndexDivide:
     case Do::IndexRemainder: index(instr); break;
+    case Do::IndexLoad: index_load(instr); break;
     case Do::PointerSlot:
       f().get(args_), f().memory("i32.load", {.offset = slot_offset}), f().set(pointer(instr.dst));
       break;
@@ -134,16 +135,11 @@ Status Machine::step(const Instr& instr) {
     case Do::LaneMove: f().get(lane(instr.a)), f().set(lane(instr.dst)); break;
     case Do::Primitive: return primitive(instr);
     case Do::ShuffleXor: shuffle_xor(instr); break;
-    case Do::LaneBit: {
-      std::array<std::uint32_t, 4> mask;
-      for (int k = 0; k < 4; ++k) mask[k] = ((wide_ ? k / 2 : k) & instr.imm) != 0 ? ~0u : 0;
-      f().v128_const(mask), f().set(lane(instr.dst));
-      break;
-    }
     case Do::MaskBelow: mask_below(instr); break;
     case Do::While:
     case Do::If: return control(instr);
     case Do::Note: break;
+    case Do::LaneBit:
     case Do::ThreadLane:
     case Do::ThreadGroup:
     case Do::ThreadTeam:

@@ -50,6 +50,7 @@ class Machine {
   Address address(const Instr& instr);
   MemArg at(const Address& address, const Instr& instr, int element = 0) const;
   Value<I32x4> load_vector(const Address& address, const Instr& instr);
+  void index_load(const Instr& instr);
   void load(const Instr& instr);
   void load_one(const Instr& instr);
   void store_vector(const Address& address, const Instr& instr, Value<I32x4> bits);

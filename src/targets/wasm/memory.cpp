@@ -93,6 +93,20 @@ Value<I32x4> Machine::narrowed(const Instr& instr, Reg value) {
                : narrow(writer_->value<F32x4>(lane(value)), instr.type);
 }
 
+void Machine::index_load(const Instr& instr) {
+  std::optional<Label> present;
+  if (instr.c) {
+    f().i64_const(0), f().set(integer(instr.dst));
+    f().get(lane(instr.c)), f().op("v128.any_true");
+    present = f().if_();
+  }
+  const Address from = address(instr);
+  writer_->push(from.base);
+  f().memory("i64.load32_s", at(from, instr));
+  f().set(integer(instr.dst));
+  if (present) f().end(*present);
+}
+
 void Machine::load(const Instr& instr) {
   const Address from = address(instr);
   if (!instr.c) return set_widened(instr, instr.values[0], load_vector(from, instr));

@@ -271,6 +271,11 @@ auto more_unsigned(Value<S> a, RightOf<S> b) {
   return binary<Condition<S>>(instruction(Shape<S>::name, "gt_u"), a, b);
 }
 
+template <typename S>
+auto less_unsigned(Value<S> a, RightOf<S> b) {
+  return binary<Condition<S>>(instruction(Shape<S>::name, "lt_u"), a, b);
+}
+
 // The same bits under another shape.
 template <typename To, typename S>
 Value<To> as(Value<S> value) {

@@ -16,7 +16,7 @@ void Machine::widen(const Vec& dst, const asmjit::Operand& raw, Type type) {
   if (type == compute_) return cc_.emit(Inst::kIdVmovups, dst, raw), void();
   if (type == Type::I32) return op(Inst::kIdVcvtdq2ps, Inst::kIdVcvtdq2pd, dst, raw);
   if (type == Type::F32) return void(cc_.emit(Inst::kIdVcvtps2pd, dst, raw));
-  Vec single = wide() ? new_raw32() : dst;
+  Vec single = wide() ? temporary_raw32() : dst;
   switch (type) {
     case Type::I8:
       cc_.emit(Inst::kIdVpmovsxbd, single, raw);
@@ -38,7 +38,7 @@ void Machine::widen(const Vec& dst, const asmjit::Operand& raw, Type type) {
 // Through f16, which has f8e5m2's exponent and whose conversion does not mind subnormals: f8e4m3 as an f16 of the same
 // fields is 2^-8 of its value. Its NaN comes out as 480, which is no other code's value.
 void Machine::widen_f8(const Vec& dst, const Vec& raw, Type type) {
-  Vec words = new_vec(lanes() * 2);
+  Vec words = temporary_vec(lanes() * 2);
   cc_.vpmovzxbw(words, raw);
   cc_.vpsllw(words, words, 8);
   if (type == Type::F8E5M2) return void(cc_.vcvtph2ps(dst, words));
@@ -46,10 +46,10 @@ void Machine::widen_f8(const Vec& dst, const Vec& raw, Type type) {
   cc_.vandps(words, words, all32(0xBFFFBFFFu, words));
   cc_.vcvtph2ps(dst, words);
   cc_.vmulps(dst, dst, all32(256.0f, dst));
-  Vec magnitude = new_raw32();
+  Vec magnitude = temporary_raw32();
   cc_.vandps(magnitude, dst, all32(~sign32, dst));
   if (avx512()) {
-    KReg nan = cc_.newKq();
+    KReg nan = temporary_k();
     cc_.vcmpps(nan, magnitude, all32(480.0f, dst), equal_ordered);
     cc_.k(nan).vorps(dst, dst, all32(~0u, dst));
   } else {
@@ -62,14 +62,14 @@ Vec Machine::narrow(const Vec& value, Type type) {
   if (type == compute_) return value;
   if (is_integer(type)) return narrow_integer(value, type);
   if (type == Type::F32) {
-    Vec raw = new_raw32();
+    Vec raw = temporary_raw32();
     cc_.vcvtpd2ps(raw, value);
     return raw;
   }
   Vec single = wide() ? round_to_odd(value) : value;
   if (type == Type::BF16) return narrow_bf16(single);
   if (type == Type::F8E4M3 || type == Type::F8E5M2) return narrow_f8(single, type);
-  Vec raw = new_raw(Type::F16);
+  Vec raw = temporary_raw(Type::F16);
   cc_.vcvtps2ph(raw, single, 0);
   return raw;
 }
@@ -77,13 +77,14 @@ Vec Machine::narrow(const Vec& value, Type type) {
 // Truncated toward zero, then the last bit set where something was cut off: no later rounding can then go wrong.
 // The conversion rounds to nearest, so where it went away from zero it is taken back by one.
 Vec Machine::round_to_odd(const Vec& x) {
-  Vec single = new_raw32(), back = new_lane(), magnitude = new_lane(), back_magnitude = new_lane();
+  Vec single = temporary_raw32(), back = temporary_lane(), magnitude = temporary_lane(),
+      back_magnitude = temporary_lane();
   cc_.vcvtpd2ps(single, x);
   cc_.vcvtps2pd(back, single);
   cc_.vandpd(magnitude, x, all64(~sign64, x));
   cc_.vandpd(back_magnitude, back, all64(~sign64, x));
   if (avx512()) {
-    KReg away = cc_.newKq(), inexact = cc_.newKq();
+    KReg away = temporary_k(), inexact = temporary_k();
     cc_.vcmppd(away, back_magnitude, magnitude, greater_ordered);
     cc_.vcmppd(inexact, back, x, not_equal);
     cc_.k(away).vpsubd(single, single, all32(1u, single));
@@ -99,26 +100,25 @@ Vec Machine::round_to_odd(const Vec& x) {
   return single;
 }
 
-// Adds just under half of the last place kept, or half where that place is odd, and drops the rest; NaNs are quieted
-// instead, because adding to their bits could carry into the sign.
+// Adds just under half of the last place kept, or half where that place is odd, and drops the rest; NaNs become
+// quiet ones instead, because adding to their bits could carry into the sign.
 Vec Machine::narrow_bf16(const Vec& x) {
-  Vec bits = new_raw32();
+  Vec bits = temporary_raw32();
   if (avx512()) {
-    KReg odd = cc_.newKq(), nan = cc_.newKq();
+    KReg odd = temporary_k(), nan = temporary_k();
     cc_.vptestmd(odd, x, all32(0x10000u, x));
     cc_.vcmpps(nan, x, x, unordered);
     cc_.vpaddd(bits, x, all32(0x7FFFu, x));
     cc_.k(odd).vpaddd(bits, x, all32(0x8000u, x));
     cc_.k(nan).vorps(bits, x, all32(0x400000u, x));
   } else {
-    Vec quiet = new_raw32(), nan = new_raw32();
+    Vec nan = temporary_raw32();  // all ones: a NaN as it is
     cc_.vpsrld(bits, x, 16);
     cc_.vandps(bits, bits, all32(1u, x));
     cc_.vpaddd(bits, bits, x);
     cc_.vpaddd(bits, bits, all32(0x7FFFu, x));
-    cc_.vorps(quiet, x, all32(0x400000u, x));
     cc_.vcmpps(nan, x, x, unordered);
-    cc_.vblendvps(bits, bits, quiet, nan);
+    cc_.vorps(bits, bits, nan);
   }
   cc_.vpsrld(bits, bits, 16);
   return pack(bits, 2);
@@ -130,7 +130,7 @@ Vec Machine::narrow_f8(const Vec& x, Type type) {
   const int mantissa = type == Type::F8E4M3 ? 3 : 2;
   const int least = type == Type::F8E4M3 ? -6 : -14;
   const std::uint32_t least_bits = static_cast<std::uint32_t>(least + 127) << 23;
-  Vec magnitude = new_raw32(), exponent = new_raw32(), magic = new_raw32(), sign = new_raw32();
+  Vec magnitude = temporary_raw32(), exponent = temporary_raw32(), magic = temporary_raw32(), sign = temporary_raw32();
   cc_.vandps(magnitude, x, all32(~sign32, x));
   cc_.vminps(magnitude, magnitude, all32(static_cast<float>(facts(type).largest), x));  // a NaN becomes the largest
   cc_.vandps(exponent, magnitude, all32(0x7F800000u, x));
@@ -145,7 +145,7 @@ Vec Machine::narrow_f8(const Vec& x, Type type) {
   cc_.vandps(sign, sign, all32(0x80u, x));
   cc_.vorps(magnitude, magnitude, sign);
   if (avx512()) {
-    KReg nan = cc_.newKq();
+    KReg nan = temporary_k();
     cc_.vcmpps(nan, x, x, unordered);
     cc_.k(nan).vorps(magnitude, magnitude, all32(0x7Fu, x));
   } else {
@@ -157,9 +157,9 @@ Vec Machine::narrow_f8(const Vec& x, Type type) {
 }
 
 Vec Machine::narrow_integer(const Vec& x, Type type) {
-  Vec number = new_lane(), raw = new_raw32();
+  Vec number = temporary_lane(), raw = temporary_raw32();
   if (avx512()) {  // NaN becomes 0
-    KReg number_mask = cc_.newKq();
+    KReg number_mask = temporary_k();
     op(Inst::kIdVcmpps, Inst::kIdVcmppd, number_mask, x, x, asmjit::Imm(ordered));
     cc_.k(number_mask).z();
     op(Inst::kIdVmovaps, Inst::kIdVmovapd, number, x);
@@ -171,7 +171,7 @@ Vec Machine::narrow_integer(const Vec& x, Type type) {
     // Out of range the conversion gives 0x80000000; above, its complement is wanted.
     cc_.vcvtps2dq(raw, number);
     if (avx512()) {
-      KReg above = cc_.newKq();
+      KReg above = temporary_k();
       cc_.vcmpps(above, number, all32(0x1p31f, x), greater_equal_ordered);
       cc_.k(above).vxorps(raw, raw, all32(~0u, raw));
     } else {
@@ -197,7 +197,7 @@ Vec Machine::narrow_integer(const Vec& x, Type type) {
 
 // The low bytes of dwords that fit in them.
 Vec Machine::pack(const Vec& dwords, int element_bytes) {
-  Vec raw = new_vec(lanes() * element_bytes);
+  Vec raw = temporary_vec(lanes() * element_bytes);
   if (avx512()) {
     cc_.emit(element_bytes == 2 ? Inst::kIdVpmovdw : Inst::kIdVpmovdb, raw, dwords);
     return raw;

@@ -1,38 +1,27 @@
 // Registers, constants, masks and lane movement.
 #include "targets/x86/machine.hpp"
 
+#include <cstring>
+
 namespace trireme::x86 {
 
 using asmjit::ConstPoolScope;
 
-Vec Machine::new_vec(int bytes) {
-  if (bytes > 32) return cc_.newZmm();
-  if (bytes > 16) return cc_.newYmm();
-  return cc_.newXmm();
+Vec Machine::temporary_vec(int bytes) {
+  if (bytes > 32) return temporary(zmms_, [&] { return cc_.newZmm(); });
+  if (bytes > 16) return temporary(ymms_, [&] { return cc_.newYmm(); });
+  return temporary(xmms_, [&] { return cc_.newXmm(); });
 }
 
-Mask Machine::new_mask() {
-  if (avx512()) return cc_.newKq();
-  return new_lane();
-}
+void Machine::forget_temporaries() { xmms_.used = ymms_.used = zmms_.used = ks_.used = gps_.used = 0; }
 
-Mem Machine::all32(std::uint32_t bits, const Vec& like) {
+Mem Machine::all(const void* element, int element_bytes, const Vec& like) {
   if (avx512()) {
-    Mem at = cc_.newConst(ConstPoolScope::kLocal, &bits, 4);
-    return like.isZmm() ? at._1to16() : like.isYmm() ? at._1to8() : at._1to4();
+    const auto times = static_cast<Mem::Broadcast>(std::countr_zero(like.size() / element_bytes));
+    return cc_.newConst(ConstPoolScope::kLocal, element, element_bytes).cloneBroadcasted(times);
   }
-  std::uint32_t copies[8] = {bits, bits, bits, bits, bits, bits, bits, bits};
-  Mem at = cc_.newConst(ConstPoolScope::kLocal, copies, 32);
-  at.setSize(0);
-  return at;
-}
-
-Mem Machine::all64(std::uint64_t bits, const Vec& like) {
-  if (avx512()) {
-    Mem at = cc_.newConst(ConstPoolScope::kLocal, &bits, 8);
-    return like.isZmm() ? at._1to8() : like.isYmm() ? at._1to4() : at._1to2();
-  }
-  std::uint64_t copies[4] = {bits, bits, bits, bits};
+  std::uint8_t copies[32];
+  for (int at = 0; at < 32; at += element_bytes) std::memcpy(copies + at, element, element_bytes);
   Mem at = cc_.newConst(ConstPoolScope::kLocal, copies, 32);
   at.setSize(0);
   return at;
@@ -61,15 +50,15 @@ void Machine::constant(const Vec& dst, double value) {
 void Machine::slot(const Vec& dst, const Mem& at) { op(Inst::kIdVbroadcastss, Inst::kIdVbroadcastsd, dst, at); }
 
 void Machine::from_index(const Vec& dst, const Gp& index) {
-  Vec one = cc_.newXmm();
+  Vec one = temporary_vec(16);
   cc_.vxorps(one, one, one);
   op(Inst::kIdVcvtsi2ss, Inst::kIdVcvtsi2sd, one, one, index.r64());
   op(Inst::kIdVbroadcastss, Inst::kIdVbroadcastsd, dst, one);
 }
 
 void Machine::column(const Vec& dst, const Gp& index, std::int32_t more) {
-  Vec integers = wide() ? new_raw32() : dst;
-  Gp first = cc_.newInt32();
+  Vec integers = wide() ? temporary_raw32() : dst;
+  Gp first = temporary_gp().r32();
   cc_.lea(first, asmjit::x86::ptr(index, more));
   if (avx512()) {
     cc_.vpbroadcastd(integers, first);
@@ -107,43 +96,36 @@ void Machine::shuffle_xor(const Vec& dst, const Vec& a, int distance) {
 }
 
 void Machine::mask_below(const Mask& dst, const Gp& index, std::int32_t more, const Gp& end) {
-  // How many lanes are below, cut to 0 .. lanes: bzhi looks at 8 bits only, a dword comparison at 32.
-  Gp count = new_gp(), bound = new_gp();
+  // How many lanes are below: compared in 64 bits, or cut to 32 without a change of order.
+  Gp count = temporary_gp();
+  Vec one = temporary_vec(16), below = avx512() ? temporary_lane() : v(dst);
   cc_.mov(count, end);
   cc_.sub(count, index);
   if (more) cc_.sub(count, more);
-  cc_.mov(bound.r32(), lanes());
-  cc_.cmp(count, bound);
-  cc_.cmovg(count, bound);
-  cc_.xor_(bound.r32(), bound.r32());
-  cc_.test(count, count);
-  cc_.cmovs(count, bound);
-  if (avx512()) {
-    cc_.mov(bound.r32(), static_cast<std::int32_t>(all_lanes()));
-    cc_.bzhi(bound.r32(), bound.r32(), count.r32());
-    cc_.kmovd(k(dst), bound.r32());
-  } else {
-    Vec below = cc_.newXmm();
-    cc_.vmovq(below.xmm(), count);
-    if (wide()) {
-      cc_.vpbroadcastq(v(dst), below);
-      cc_.vpcmpgtq(v(dst), v(dst), iota(8, lanes()));
-    } else {
-      cc_.vpbroadcastd(v(dst), below);
-      cc_.vpcmpgtd(v(dst), v(dst), iota(4, lanes()));
-    }
+  if (!wide() && !avx512()) {
+    Gp bound = temporary_gp();
+    cc_.mov(bound.r32(), lanes());
+    cc_.cmp(count, bound);
+    cc_.cmovg(count, bound);
+    cc_.xor_(bound.r32(), bound.r32());
+    cc_.test(count, count);
+    cc_.cmovs(count, bound);
   }
+  cc_.vmovq(one.xmm(), count);
+  if (!wide() && avx512()) cc_.vpmovsqd(one, one);
+  op(Inst::kIdVpbroadcastd, Inst::kIdVpbroadcastq, below, one);
+  op(Inst::kIdVpcmpgtd, Inst::kIdVpcmpgtq, dst, below, iota(wide() ? 8 : 4, lanes()));
 }
 
 Gp Machine::mask_bits(const Mask& mask) {
-  Gp bits = cc_.newInt32();
+  Gp bits = temporary_gp().r32();
   if (avx512()) cc_.kmovd(bits, k(mask));
   else op(Inst::kIdVmovmskps, Inst::kIdVmovmskpd, bits, v(mask));
   return bits;
 }
 
 Vec Machine::mask_of_dwords(const Vec& mask) {
-  Vec high = cc_.newXmm(), out = cc_.newXmm();
+  Vec high = temporary_vec(16), out = temporary_vec(16);
   cc_.vextractf128(high, mask, 1);
   cc_.vshufps(out, mask.xmm(), high, 0x88);
   return out;

@@ -24,11 +24,22 @@ class Machine {
  public:
   Machine(Compiler& compiler, Isa isa, Type compute) : cc_(compiler), isa_(isa), compute_(compute) {}
 
-  Isa isa() const { return isa_; }
   int lanes() const { return x86::lanes(isa_, compute_); }
-  Vec new_lane() { return new_vec(avx512() ? 64 : 32); }
-  Mask new_mask();
+  Vec new_lane() { return avx512() ? Vec(cc_.newZmm()) : Vec(cc_.newYmm()); }
+  Mask new_mask() { return avx512() ? Mask(cc_.newKq()) : Mask(cc_.newYmm()); }
   Gp new_gp() { return cc_.newInt64(); }
+  // A register until forget_temporaries(). All instructions share them: asmjit's time grows with the square of the
+  // number of registers.
+  Gp temporary_gp() {
+    return temporary(gps_, [&] { return new_gp(); });
+  }
+  void forget_temporaries();
+
+  // Index registers; `b` not valid: imm takes its place.
+  void index(Do code, const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
+  void pointer_add(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
+  Gp in_register(std::int64_t value);
+  asmjit::Operand index_operand(const Gp& b, std::int64_t imm);  // `b`, or an immediate where it fits one
 
   // Lane and mask values
   void constant(const Vec& dst, double value);
@@ -41,8 +52,7 @@ class Machine {
   void mask_below(const Mask& dst, const Gp& index, std::int32_t more, const Gp& end);
 
   // Primitives. `dst` may be any of the arguments.
-  void unary(Op op, const Vec& dst, const Vec& a);
-  void binary(Op op, const Vec& dst, const Vec& a, const Vec& b);
+  void arithmetic(Op op, const Vec& dst, const Vec& a, const Vec& b);  // `b` is ignored by those of one argument
   void fma(const Vec& dst, const Vec& a, const Vec& b, const Vec& c);
   void shift(Op op, const Vec& dst, const Vec& a, int by);
   void compare(Op op, const Mask& dst, const Vec& a, const Vec& b);
@@ -50,12 +60,13 @@ class Machine {
   void select(const Vec& dst, const Mask& condition, const Vec& a, const Vec& b);
   // NaN if either is, −0 below +0.
   void min_max(Op op, const Vec& dst, const Vec& a, const Vec& b);
-  // The same where `c` is neither zero nor NaN: one instruction, which returns its second operand for a NaN.
-  void min_max_constant(Op op, const Vec& dst, const Vec& c, const Vec& x);
+  // The machine's own instruction, which returns `b` for a NaN and for two zeros: the same where `a` is neither.
+  void min_max_raw(Op op, const Vec& dst, const Vec& a, const Vec& b);
   void round_to(Type type, const Vec& dst, const Vec& a);
 
   // Memory. A mask that is not valid stands for all lanes.
   void load(const Vec& dst, const Mem& at, Type type, const Mask& mask);
+  void index_load(const Gp& dst, const Mem& at, const Mask& mask);  // an i32; nothing where lane 0 is masked off
   void load_one(const Vec& dst, const Mem& at, Type type, const Mask& mask);
   void store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint);
   void store_one(const Mem& at, const Vec& value, Type type, const Mask& mask);
@@ -66,15 +77,35 @@ class Machine {
   bool wide() const { return compute_ == Type::F64; }
   std::uint64_t all_lanes() const { return (std::uint64_t{1} << lanes()) - 1; }
   int raw_bytes(Type type) const { return lanes() * static_cast<int>(bytes(type)); }
-  Vec new_vec(int bytes);  // 16 at least
-  Vec new_raw(Type type) { return new_vec(raw_bytes(type)); }
-  Vec new_raw32() { return new_vec(lanes() * 4); }
+  Vec temporary_vec(int bytes);  // 16 at least
+  Vec temporary_lane() { return temporary_vec(avx512() ? 64 : 32); }
+  Vec temporary_raw(Type type) { return temporary_vec(raw_bytes(type)); }
+  Vec temporary_raw32() { return temporary_vec(lanes() * 4); }
+  KReg temporary_k() {
+    return temporary(ks_, [&] { return cc_.newKq(); });
+  }
+  template <typename R>
+  struct Pool {
+    std::vector<R> registers;
+    std::size_t used = 0;
+  };
+  template <typename R, typename Make>
+  R temporary(Pool<R>& pool, Make make) {
+    if (pool.used == pool.registers.size()) pool.registers.push_back(make());
+    return pool.registers[pool.used++];
+  }
+
+  void two_operand(asmjit::InstId id, const Gp& dst, const Gp& a, const asmjit::Operand& b);
+  void multiply(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
+  void least(const Gp& dst, const Gp& a, const Gp& b);
+  void divide(bool quotient, const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
 
   // A constant in memory as an operand: broadcast by the instruction itself (AVX-512) or written out (AVX2).
-  Mem all32(std::uint32_t bits, const Vec& like);
-  Mem all32(float value, const Vec& like) { return all32(std::bit_cast<std::uint32_t>(value), like); }
-  Mem all64(std::uint64_t bits, const Vec& like);
-  Mem all64(double value, const Vec& like) { return all64(std::bit_cast<std::uint64_t>(value), like); }
+  Mem all(const void* element, int element_bytes, const Vec& like);
+  Mem all32(std::uint32_t bits, const Vec& like) { return all(&bits, 4, like); }
+  Mem all32(float value, const Vec& like) { return all(&value, 4, like); }
+  Mem all64(std::uint64_t bits, const Vec& like) { return all(&bits, 8, like); }
+  Mem all64(double value, const Vec& like) { return all(&value, 8, like); }
   Mem iota(int element_bytes, int count);
 
   // The instruction of the compute type.
@@ -97,10 +128,9 @@ class Machine {
   Vec round_to_odd(const Vec& x);  // f64 to f32
   Vec pack(const Vec& dwords, int element_bytes);
 
-  void load_raw(const Vec& dst, const Mem& at, int size);
-  void store_raw(const Mem& at, const Vec& raw, int size);
-  void load_masked(const Vec& raw, const Mem& at, Type type, const Mask& mask);
-  void store_masked(const Mem& at, const Vec& raw, Type type, const Mask& mask);
+  // Between a raw register and memory, either way.
+  void move_raw(const asmjit::Operand& to, const asmjit::Operand& from, int size);
+  void move_masked(const asmjit::Operand& to, const asmjit::Operand& from, Type type, const Mask& mask);
   void store_streaming(const Mem& at, const Vec& raw, int size);
   // AVX2: copies the elements of 1 or 2 bytes that `bits` names, one by one; `bits` is used up.
   void copy_elements(const Mem& to, const Mem& from, const Gp& bits, int element_bytes);
@@ -110,6 +140,9 @@ class Machine {
   Isa isa_;
   Type compute_;
   bool streamed_ = false;
+  Pool<Vec> xmms_, ymms_, zmms_;
+  Pool<KReg> ks_;
+  Pool<Gp> gps_;
   Mem partial_buffer_;
 };
 

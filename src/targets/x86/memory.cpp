@@ -5,17 +5,11 @@
 namespace trireme::x86 {
 
 using asmjit::Label;
+using asmjit::Operand;
 
-void Machine::load_raw(const Vec& dst, const Mem& at, int size) {
-  if (size == 4) cc_.vmovd(dst.xmm(), at);
-  else if (size == 8) cc_.vmovq(dst.xmm(), at);
-  else cc_.vmovups(part(dst, size), at);
-}
-
-void Machine::store_raw(const Mem& at, const Vec& raw, int size) {
-  if (size == 4) cc_.vmovd(at, raw.xmm());
-  else if (size == 8) cc_.vmovq(at, raw.xmm());
-  else cc_.vmovups(at, part(raw, size));
+void Machine::move_raw(const Operand& to, const Operand& from, int size) {
+  auto sized = [&](const Operand& o) -> Operand { return o.isMem() ? o : Operand(part(o.as<Vec>(), size)); };
+  cc_.emit(size == 4 ? Inst::kIdVmovd : size == 8 ? Inst::kIdVmovq : Inst::kIdVmovups, sized(to), sized(from));
 }
 
 Mem Machine::partial_buffer() {
@@ -24,7 +18,8 @@ Mem Machine::partial_buffer() {
 }
 
 void Machine::copy_elements(const Mem& to, const Mem& from, const Gp& bits, int element_bytes) {
-  Gp target = new_gp(), source = new_gp(), t = new_gp(), element = cc_.newInt32(), rest = cc_.newInt32();
+  Gp target = temporary_gp(), source = temporary_gp(), t = temporary_gp(), element = temporary_gp().r32(),
+     rest = temporary_gp().r32();
   Label next = cc_.newLabel(), done = cc_.newLabel();
   cc_.lea(target, to);
   cc_.lea(source, from);
@@ -33,55 +28,73 @@ void Machine::copy_elements(const Mem& to, const Mem& from, const Gp& bits, int 
   cc_.bind(next);
   cc_.bsf(t.r32(), bits);
   const unsigned shift = element_bytes == 2 ? 1 : 0;
-  if (element_bytes == 2) {
-    cc_.movzx(element, asmjit::x86::word_ptr(source, t, shift));
-    cc_.mov(asmjit::x86::word_ptr(target, t, shift), element.r16());
-  } else {
-    cc_.movzx(element, asmjit::x86::byte_ptr(source, t, shift));
-    cc_.mov(asmjit::x86::byte_ptr(target, t, shift), element.r8());
-  }
-  cc_.lea(rest, asmjit::x86::ptr(bits, -1));
+  Mem read = asmjit::x86::ptr(source, t, shift), write = asmjit::x86::ptr(target, t, shift);
+  read.setSize(element_bytes);
+  cc_.movzx(element, read);
+  cc_.mov(write, element_bytes == 2 ? element.r16() : Gp(element.r8()));
+  cc_.lea(rest, asmjit::x86::ptr(bits.r64(), -1));
   cc_.and_(bits, rest);  // without its lowest bit
   cc_.jnz(next);
   cc_.bind(done);
 }
 
-void Machine::load_masked(const Vec& raw, const Mem& at, Type type, const Mask& mask) {
+void Machine::move_masked(const Operand& to, const Operand& from, Type type, const Mask& mask) {
+  const bool load = to.isReg();
   const int element = static_cast<int>(bytes(type));
   if (avx512()) {
     constexpr asmjit::InstId move[] = {Inst::kIdVmovdqu8, Inst::kIdVmovdqu16, Inst::kIdVmovdqu32, Inst::kIdVmovdqu64};
-    cc_.k(k(mask)).z().emit(move[std::countr_zero(bytes(type))], raw, at);
+    cc_.k(k(mask));
+    if (load) cc_.z();
+    cc_.emit(move[std::countr_zero(bytes(type))], to, from);
     return;
   }
-  if (element == 8) return void(cc_.vmaskmovpd(raw, v(mask), at));
-  if (element == 4) return void(cc_.vmaskmovps(raw, wide() ? mask_of_dwords(v(mask)) : v(mask), at));
+  if (element == 8) return void(cc_.emit(Inst::kIdVmaskmovpd, to, v(mask), from));
+  if (element == 4) return void(cc_.emit(Inst::kIdVmaskmovps, to, wide() ? mask_of_dwords(v(mask)) : v(mask), from));
+  // One by one, through a buffer; whole vectors and none at all come by here too, and are quick.
   Gp which = mask_bits(mask);
   Label full = cc_.newLabel(), done = cc_.newLabel();
   cc_.cmp(which, static_cast<std::int32_t>(all_lanes()));
   cc_.je(full);
-  cc_.vxorps(raw, raw, raw);
-  cc_.vmovups(partial_buffer(), raw);
-  copy_elements(partial_buffer(), at, which, element);
-  cc_.vmovups(raw, partial_buffer());
+  if (load) {
+    cc_.emit(Inst::kIdVxorps, to, to, to);
+    cc_.emit(Inst::kIdVmovups, partial_buffer(), to);
+    copy_elements(partial_buffer(), from.as<Mem>(), which, element);
+    cc_.emit(Inst::kIdVmovups, to, partial_buffer());
+  } else {
+    cc_.emit(Inst::kIdVmovups, partial_buffer(), from);
+    copy_elements(to.as<Mem>(), partial_buffer(), which, element);
+  }
   cc_.jmp(done);
   cc_.bind(full);
-  load_raw(raw, at, raw_bytes(type));
+  move_raw(to, from, raw_bytes(type));
   cc_.bind(done);
 }
 
 void Machine::load(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
   const bool f8 = type == Type::F8E4M3 || type == Type::F8E5M2;
   if (!mask.isValid() && !f8) return widen(dst, at, type);
-  Vec raw = type == compute_ ? dst : new_raw(type);
-  if (mask.isValid()) load_masked(raw, at, type, mask);
-  else load_raw(raw, at, raw_bytes(type));
+  Vec raw = type == compute_ ? dst : temporary_raw(type);
+  if (mask.isValid()) move_masked(raw, at, type, mask);
+  else move_raw(raw, at, raw_bytes(type));
   if (type != compute_) widen(dst, raw, type);
+}
+
+void Machine::index_load(const Gp& dst, const Mem& at, const Mask& mask) {
+  if (!mask.isValid()) return void(cc_.movsxd(dst, at));
+  Label none = cc_.newLabel();
+  Gp which = mask_bits(mask), value = temporary_gp();  // dst may be part of the address
+  cc_.xor_(value.r32(), value.r32());
+  cc_.test(which, 1);
+  cc_.jz(none);
+  cc_.movsxd(value, at);
+  cc_.bind(none);
+  cc_.mov(dst, value);
 }
 
 void Machine::load_one(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
   constexpr asmjit::InstId broadcast[] = {Inst::kIdVpbroadcastb, Inst::kIdVpbroadcastw, Inst::kIdVbroadcastss,
                                           Inst::kIdVbroadcastsd};
-  Vec raw = type == compute_ ? dst : new_raw(type);
+  Vec raw = type == compute_ ? dst : temporary_raw(type);
   Label none = cc_.newLabel();
   if (mask.isValid()) {
     cc_.vxorps(dst, dst, dst);
@@ -101,30 +114,9 @@ void Machine::load_one(const Vec& dst, const Mem& at, Type type, const Mask& mas
   cc_.bind(none);
 }
 
-void Machine::store_masked(const Mem& at, const Vec& raw, Type type, const Mask& mask) {
-  const int element = static_cast<int>(bytes(type));
-  if (avx512()) {
-    constexpr asmjit::InstId move[] = {Inst::kIdVmovdqu8, Inst::kIdVmovdqu16, Inst::kIdVmovdqu32, Inst::kIdVmovdqu64};
-    cc_.k(k(mask)).emit(move[std::countr_zero(bytes(type))], at, raw);
-    return;
-  }
-  if (element == 8) return void(cc_.vmaskmovpd(at, v(mask), raw));
-  if (element == 4) return void(cc_.vmaskmovps(at, wide() ? mask_of_dwords(v(mask)) : v(mask), raw));
-  Gp which = mask_bits(mask);
-  Label full = cc_.newLabel(), done = cc_.newLabel();
-  cc_.cmp(which, static_cast<std::int32_t>(all_lanes()));
-  cc_.je(full);
-  cc_.vmovups(partial_buffer(), raw);
-  copy_elements(at, partial_buffer(), which, element);
-  cc_.jmp(done);
-  cc_.bind(full);
-  store_raw(at, raw, raw_bytes(type));
-  cc_.bind(done);
-}
-
 void Machine::store_streaming(const Mem& at, const Vec& raw, int size) {
   streamed_ = true;
-  Gp address = new_gp();
+  Gp address = temporary_gp();
   Label ordinary = cc_.newLabel(), done = cc_.newLabel();
   cc_.lea(address, at);
   cc_.test(address.r8(), size - 1);
@@ -139,9 +131,9 @@ void Machine::store_streaming(const Mem& at, const Vec& raw, int size) {
 void Machine::store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {
   Vec raw = narrow(value, type);
   const int size = raw_bytes(type);
-  if (mask.isValid()) store_masked(at, raw, type, mask);
+  if (mask.isValid()) move_masked(at, raw, type, mask);
   else if (hint == Hint::Streaming && size >= 16) store_streaming(at, raw, size);
-  else store_raw(at, raw, size);
+  else move_raw(at, raw, size);
 }
 
 void Machine::store_one(const Mem& at, const Vec& value, Type type, const Mask& mask) {

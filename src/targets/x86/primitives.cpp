@@ -12,36 +12,28 @@ constexpr int to_even = 0x08, down = 0x09;
 
 }  // namespace
 
-void Machine::unary(Op operation, const Vec& dst, const Vec& a) {
+void Machine::arithmetic(Op operation, const Vec& dst, const Vec& a, const Vec& b) {
   const std::uint32_t sign32 = 0x80000000u;
   const std::uint64_t sign64 = std::uint64_t{1} << 63;
-  switch (operation) {
-    case Op::Neg: return op(Inst::kIdVxorps, Inst::kIdVxorpd, dst, a, wide() ? all64(sign64, a) : all32(sign32, a));
-    case Op::Abs: return op(Inst::kIdVandps, Inst::kIdVandpd, dst, a, wide() ? all64(~sign64, a) : all32(~sign32, a));
-    case Op::Sqrt: return op(Inst::kIdVsqrtps, Inst::kIdVsqrtpd, dst, a);
-    case Op::Floor:
-    case Op::Round: {
-      const asmjit::Imm way = operation == Op::Floor ? down : to_even;
-      if (avx512()) return op(Inst::kIdVrndscaleps, Inst::kIdVrndscalepd, dst, a, way);
-      return op(Inst::kIdVroundps, Inst::kIdVroundpd, dst, a, way);
-    }
-    default: break;
-  }
-  cc_.reportError(asmjit::kErrorInvalidArgument, "not a primitive of one argument");
-}
-
-void Machine::binary(Op operation, const Vec& dst, const Vec& a, const Vec& b) {
+  const asmjit::Imm way = operation == Op::Floor ? down : to_even;
   switch (operation) {
     case Op::Add: return op(Inst::kIdVaddps, Inst::kIdVaddpd, dst, a, b);
     case Op::Sub: return op(Inst::kIdVsubps, Inst::kIdVsubpd, dst, a, b);
     case Op::Mul: return op(Inst::kIdVmulps, Inst::kIdVmulpd, dst, a, b);
     case Op::Div: return op(Inst::kIdVdivps, Inst::kIdVdivpd, dst, a, b);
+    case Op::Sqrt: return op(Inst::kIdVsqrtps, Inst::kIdVsqrtpd, dst, a);
+    case Op::Neg: return op(Inst::kIdVxorps, Inst::kIdVxorpd, dst, a, wide() ? all64(sign64, a) : all32(sign32, a));
+    case Op::Abs: return op(Inst::kIdVandps, Inst::kIdVandpd, dst, a, wide() ? all64(~sign64, a) : all32(~sign32, a));
+    case Op::Floor:
+    case Op::Round:
+      if (avx512()) return op(Inst::kIdVrndscaleps, Inst::kIdVrndscalepd, dst, a, way);
+      return op(Inst::kIdVroundps, Inst::kIdVroundpd, dst, a, way);
     case Op::BitsAdd: return op(Inst::kIdVpaddd, Inst::kIdVpaddq, dst, a, b);
     case Op::BitsAnd: return op(Inst::kIdVandps, Inst::kIdVandpd, dst, a, b);
     case Op::BitsOr: return op(Inst::kIdVorps, Inst::kIdVorpd, dst, a, b);
     default: break;
   }
-  cc_.reportError(asmjit::kErrorInvalidArgument, "not a primitive of two arguments");
+  cc_.reportError(asmjit::kErrorInvalidArgument, "not an arithmetic primitive");
 }
 
 void Machine::fma(const Vec& dst, const Vec& a, const Vec& b, const Vec& c) {
@@ -84,8 +76,8 @@ void Machine::min_max(Op operation, const Vec& dst, const Vec& a, const Vec& b) 
   const bool max = operation == Op::Max;
   if (avx512()) {
     // vrange orders zeros and drops NaNs; the sum of what is unordered brings them back.
-    const Vec out = dst == a || dst == b ? new_lane() : dst;
-    KReg nan = cc_.newKq();
+    const Vec out = dst == a || dst == b ? temporary_lane() : dst;
+    KReg nan = temporary_k();
     op(Inst::kIdVrangeps, Inst::kIdVrangepd, out, a, b, asmjit::Imm(max ? 0x5 : 0x4));
     op(Inst::kIdVcmpps, Inst::kIdVcmppd, nan, a, b, asmjit::Imm(unordered));
     cc_.k(nan);
@@ -94,23 +86,18 @@ void Machine::min_max(Op operation, const Vec& dst, const Vec& a, const Vec& b) 
     return;
   }
   // Of two zeros vmax returns the second: either order, then `and` for +0 (vmin: `or` for −0); all ones are a NaN.
-  Vec one = new_lane(), other = new_lane(), nan = new_lane();
-  if (max) {
-    op(Inst::kIdVmaxps, Inst::kIdVmaxpd, one, a, b);
-    op(Inst::kIdVmaxps, Inst::kIdVmaxpd, other, b, a);
-    op(Inst::kIdVandps, Inst::kIdVandpd, one, one, other);
-  } else {
-    op(Inst::kIdVminps, Inst::kIdVminpd, one, a, b);
-    op(Inst::kIdVminps, Inst::kIdVminpd, other, b, a);
-    op(Inst::kIdVorps, Inst::kIdVorpd, one, one, other);
-  }
+  Vec one = temporary_lane(), other = temporary_lane(), nan = temporary_lane();
+  min_max_raw(operation, one, a, b);
+  min_max_raw(operation, other, b, a);
+  if (max) op(Inst::kIdVandps, Inst::kIdVandpd, one, one, other);
+  else op(Inst::kIdVorps, Inst::kIdVorpd, one, one, other);
   op(Inst::kIdVcmpps, Inst::kIdVcmppd, nan, a, b, asmjit::Imm(unordered));
   op(Inst::kIdVorps, Inst::kIdVorpd, dst, one, nan);
 }
 
-void Machine::min_max_constant(Op operation, const Vec& dst, const Vec& c, const Vec& x) {
-  if (operation == Op::Max) op(Inst::kIdVmaxps, Inst::kIdVmaxpd, dst, c, x);
-  else op(Inst::kIdVminps, Inst::kIdVminpd, dst, c, x);
+void Machine::min_max_raw(Op operation, const Vec& dst, const Vec& a, const Vec& b) {
+  if (operation == Op::Max) op(Inst::kIdVmaxps, Inst::kIdVmaxpd, dst, a, b);
+  else op(Inst::kIdVminps, Inst::kIdVminpd, dst, a, b);
 }
 
 }  // namespace trireme::x86

@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+
+#include "ir/verify.hpp"
+#include "language/parse.hpp"
+#include "language/print.hpp"
+#include "language/random_program.hpp"
+#include "passes/passes.hpp"
+
+namespace trireme {
+namespace {
+
+Program parsed(std::string_view text) {
+  Result<Program> program = parse(text);
+  EXPECT_TRUE(program) << program.error().message;
+  return std::move(*program);
+}
+
+const char* rms_norm = R"(
+rms_norm(x[i,j], gamma[j] = 1, eps = 1e-6, offset = 0) -> (y[i,j], rstd[i])
+    rstd = rsqrt(mean(x * x) + eps)
+    y    = x * rstd * (gamma + offset)
+)";
+
+std::string bound(std::string_view text, const Binding& binding) {
+  Result<Program> made = bind(parsed(text), binding);
+  if (!made) return std::string(name(made.error().code)) + ": " + made.error().message;
+  Status status = verify(*made);
+  EXPECT_TRUE(status) << status.error().message;
+  return print(simplify(*made));
+}
+
+using Types = std::map<std::string, Type>;
+const Types all_f32 = {{"x", Type::F32}, {"gamma", Type::F32}, {"y", Type::F32}, {"rstd", Type::F32}};
+
+Types without(Types types, std::initializer_list<const char*> names) {
+  for (const char* name : names) types.erase(name);
+  return types;
+}
+
+TEST(Bind, FixesTypesAndConstants) {
+  Types types = {{"x", Type::BF16}, {"gamma", Type::F32}, {"y", Type::BF16}, {"rstd", Type::F32}};
+  EXPECT_EQ(bound(rms_norm, {.types = types}),
+            "rms_norm(x[i,j]: bf16, gamma[j]: f32, eps = 1e-6) -> (y[i,j]: bf16, rstd[i]: f32) in f32\n"
+            "    rstd = rsqrt(mean(x * x) + eps)\n"
+            "    y    = x * rstd * gamma\n");
+  // A new eps compiles nothing; 0, 1 and -1 fold; another offset stays.
+  EXPECT_EQ(bound(rms_norm, {.types = all_f32, .constants = {{"eps", 1e-5}}}), bound(rms_norm, {.types = all_f32}));
+  EXPECT_EQ(bound(rms_norm, {.types = all_f32, .constants = {{"eps", 0}, {"offset", 0.5}}}),
+            "rms_norm(x[i,j]: f32, gamma[j]: f32, offset = 0) -> (y[i,j]: f32, rstd[i]: f32) in f32\n"
+            "    rstd = rsqrt(mean(x * x))\n"
+            "    y    = x * rstd * (gamma + offset)\n");
+}
+
+TEST(Bind, ComputesInTheWidestNeeded) {
+  auto compute = [](Types types, std::set<std::string> absent, std::optional<std::set<std::string>> wanted) {
+    return *bind(parsed(rms_norm), {.types = types, .absent = absent, .wanted = wanted}).value().compute;
+  };
+  Types types = all_f32;
+  EXPECT_EQ(compute(types, {}, {}), Type::F32);
+  types["gamma"] = Type::F64;
+  EXPECT_EQ(compute(types, {}, {}), Type::F64);
+  EXPECT_EQ(compute(types, {"gamma"}, {}), Type::F32);
+  types = all_f32, types["rstd"] = Type::F64;
+  EXPECT_EQ(compute(types, {}, {}), Type::F64);
+  EXPECT_EQ(compute(types, {}, {{"y"}}), Type::F32);
+}
+
+TEST(Bind, AbsentOperandsAndUnwantedResults) {
+  EXPECT_EQ(bound(rms_norm, {.types = without(all_f32, {"gamma", "rstd"}), .absent = {"gamma"}, .wanted = {{"y"}}}),
+            "rms_norm(x[i,j]: f32, eps = 1e-6) -> (y[i,j]: f32) in f32\n"
+            "    rstd = rsqrt(mean(x * x) + eps)\n"
+            "    y    = x * rstd\n");
+  // An operand that is given but not needed keeps its place; one that is not given goes.
+  EXPECT_EQ(bound(rms_norm, {.types = without(all_f32, {"y"}), .wanted = {{"rstd"}}}),
+            "rms_norm(x[i,j]: f32, gamma[j]: f32, eps = 1e-6) -> (rstd[i]: f32) in f32\n"
+            "    rstd = rsqrt(mean(x * x) + eps)\n");
+  EXPECT_EQ(bound(rms_norm, {.types = without(all_f32, {"y", "gamma"}), .wanted = {{"rstd"}}}),
+            "rms_norm(x[i,j]: f32, eps = 1e-6) -> (rstd[i]: f32) in f32\n"
+            "    rstd = rsqrt(mean(x * x) + eps)\n");
+}
+
+// A backward's saved results are recomputed where they are absent, and what they are computed from is not needed where
+// they are given.
+TEST(Bind, SavedResults) {
+  Program backward = differentiate(parsed("softmax(x[i,j]) -> (y[i,j])\ne = exp(x - amax(x))\ny = e / sum(e)")).value();
+  std::string text = print(backward);
+  EXPECT_EQ(bound(text, {.types = {{"dy", Type::F32}, {"y", Type::F32}, {"dx", Type::F32}}, .absent = {"x"}}),
+            "softmax_backward(dy[i,j]: f32, y[i,j]: f32) -> (dx[i,j]: f32) in f32\n"
+            "    dx = y * (dy - sum(dy * y))\n");
+  EXPECT_EQ(bound(text, {.types = {{"dy", Type::F32}, {"x", Type::F32}, {"dx", Type::F32}}, .absent = {"y"}}),
+            "softmax_backward(dy[i,j]: f32, x[i,j]: f32) -> (dx[i,j]: f32) in f32\n"
+            "    t1 = exp(x - amax(x))\n"
+            "    y  = t1 / sum(t1)\n"
+            "    dx = y * (dy - sum(dy * y))\n");
+}
+
+TEST(Bind, IndicesFold) {
+  const char* text = "f(w[i % heads, j / (groups / 2)], x[i,j], heads = 4, groups = 6) -> (y[i,j])\ny = x * w * heads";
+  EXPECT_EQ(bound(text, {.types = {{"w", Type::F16}, {"x", Type::F32}, {"y", Type::I8}}}),
+            "f(w[i % 4, j / 3]: f16, x[i,j]: f32) -> (y[i,j]: i8) in f32\n"
+            "    y = x * w * 4\n");
+  EXPECT_NE(bound(text, {.types = {{"w", Type::F16}, {"x", Type::F32}, {"y", Type::I8}}, .constants = {{"heads", 1.5}}})
+                .find("a positive integer is needed"),
+            std::string::npos);
+}
+
+TEST(Bind, TypesInPrograms) {
+  const char* text =
+      "f(x[i,j]) -> (q[i,j], s[i])\ns = amax(abs(x)) / largest(q)\nq = stop_gradient(cast(x, x) / s) * cast(s, s)";
+  EXPECT_EQ(bound(text, {.types = {{"x", Type::BF16}, {"q", Type::I8}, {"s", Type::F16}}}),
+            "f(x[i,j]: bf16) -> (q[i,j]: i8, s[i]: f16) in f32\n"
+            "    s = amax(abs(x)) / 127\n"
+            "    q = x / s * round_to(s, f16)\n");
+}
+
+TEST(Bind, Refuses) {
+  auto refusal = [](const char* text, const Binding& binding) {
+    Result<Program> made = bind(parsed(text), binding);
+    return made ? "accepted" : made.error().message;
+  };
+  EXPECT_EQ(refusal(rms_norm, {.types = {{"gama", Type::F32}}}),
+            "rms_norm has no operand or result 'gama'; did you mean 'gamma'?");
+  EXPECT_EQ(refusal(rms_norm, {.types = all_f32, .constants = {{"epz", 1}}}),
+            "rms_norm has no constant 'epz'; did you mean 'eps'?");
+  EXPECT_EQ(refusal(rms_norm, {.types = all_f32, .absent = {"x"}}),
+            "rms_norm: the operand 'x' is absent and has no default; give it; only 'gamma' may be absent");
+  EXPECT_EQ(refusal(rms_norm, {.types = without(all_f32, {"gamma"})}),
+            "rms_norm: the operand 'gamma' has no type; give one, or list it as absent to use its default");
+  EXPECT_EQ(refusal(rms_norm, {.types = without(all_f32, {"y"})}), "rms_norm: the result 'y' has no type");
+  EXPECT_EQ(refusal(rms_norm, {.types = all_f32, .wanted = std::set<std::string>{}}),
+            "rms_norm: no result is wanted; at least one is needed");
+  EXPECT_EQ(refusal("f(x[i,j], c) -> (y[i,j])\ny = x * c", {.types = {{"x", Type::F32}, {"y", Type::F32}}}),
+            "f: the constant 'c' needs a value");
+}
+
+// What prepare() makes has primitives only, and rotations stand on loads.
+TEST(Pipeline, LeavesPrimitives) {
+  const char* text = R"(
+f(x[i,j], w[j], shift = 2) -> (y[i,j], m[i])
+    m = mean(x)
+    y = rotate(gelu(x) * w + rotate(x, 1), shift) * silu(m) + rotate(j, n / 2)
+)";
+  Types types = {{"x", Type::F16}, {"w", Type::F32}, {"y", Type::F16}, {"m", Type::F32}};
+  Result<Program> ready = prepare(parsed(text), {.types = types});
+  ASSERT_TRUE(ready) << ready.error().message;
+  std::vector<bool> wanted = reachable(*ready);
+  int rotations = 0;
+  for (NodeId id = 0; id < ready->size(); ++id) {
+    if (!wanted[id]) continue;
+    Op op = (*ready)[id].op;
+    EXPECT_TRUE(op < Op::Mean || op == Op::Rotate) << facts(op).name;
+    if (op != Op::Rotate) continue;
+    ++rotations;
+    Op below = (*ready)[(*ready)[id].args[0]].op;
+    EXPECT_TRUE(below == Op::Operand || below == Op::ColumnIndex) << facts(below).name;
+  }
+  EXPECT_EQ(rotations, 4);  // x by 2 and by 3, w by 2, j by n / 2
+}
+
+TEST(Pipeline, RandomProgramsPass) {
+  int count = std::getenv("LONG") ? 20000 : 500, passed = 0;
+  for (int seed = 0; seed < count; ++seed) {
+    Program program = random_program({.seed = static_cast<std::uint64_t>(seed), .half_columns = true});
+    if (seed % 2) {
+      Result<Program> backward = differentiate(program);
+      if (!backward) continue;
+      program = std::move(*backward);
+    }
+    Binding binding;
+    for (std::size_t k = 0; k < program.operands.size(); ++k) {
+      const Operand& operand = program.operands[k];
+      if (operand.constant) binding.constants[operand.name] = 2;
+      else if (operand.fallback != no_node && (seed + k) % 3 == 0) binding.absent.insert(operand.name);
+      else binding.types[operand.name] = type_facts[(seed + k) % type_facts.size()].type;
+    }
+    for (const Output& result : program.results) binding.types[result.name] = Type::F32;
+    Result<Program> ready = prepare(program, binding);
+    if (ready) ++passed;
+    else EXPECT_EQ(ready.error().code, Code::InvalidArgument) << "seed " << seed << ": " << ready.error().message;
+  }
+  EXPECT_GT(passed, count / 2);
+}
+
+}  // namespace
+}  // namespace trireme

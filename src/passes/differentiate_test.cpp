@@ -1,0 +1,420 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "ir/build.hpp"
+#include "ir/verify.hpp"
+#include "language/parse.hpp"
+#include "language/print.hpp"
+#include "language/random_program.hpp"
+#include "passes/evaluate_for_test.hpp"
+#include "passes/passes.hpp"
+
+namespace trireme {
+namespace {
+
+Program parsed(std::string_view text) {
+  Result<Program> program = parse(text);
+  EXPECT_TRUE(program) << program.error().message;
+  return std::move(*program);
+}
+
+Program backward_of(const Program& program) {
+  Result<Program> backward = differentiate(program);
+  EXPECT_TRUE(backward) << backward.error().message;
+  Status status = verify(*backward);
+  EXPECT_TRUE(status) << status.error().message << "\n" << print(*backward);
+  std::string text = print(*backward);
+  Result<Program> again = parse(text);
+  EXPECT_TRUE(again) << again.error().message << "\n" << text;
+  if (again) {
+    EXPECT_EQ(print(*again), text);
+  }
+  return std::move(*backward);
+}
+
+// ---- what it costs ----
+
+struct Counts {
+  int element_arrays = 0, row_arrays = 0, reductions = 0, sweeps = 0, element_operations = 0;
+};
+
+// Over results only: defaults are not run where saved results are given.
+Counts counts(const Program& program) {
+  std::vector<bool> wanted(program.size());
+  std::vector<int> depth(program.size());
+  for (const Output& result : program.results) wanted[result.value] = true;
+  for (NodeId id = static_cast<NodeId>(program.size()); id-- > 0;)
+    if (wanted[id])
+      for (NodeId arg : program[id]) wanted[arg] = true;
+  Counts made;
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (!wanted[id]) continue;
+    const Node& node = program[id];
+    for (NodeId arg : node) depth[id] = std::max(depth[id], depth[arg]);
+    if (node.op == Op::Operand) {
+      const Spread& spread = program.operands[node.payload].spread;
+      if (spread.row.present) ++(spread.column.present ? made.element_arrays : made.row_arrays);
+    } else if (is_row_reduction(node.op)) {
+      ++made.reductions;
+      made.sweeps = std::max(made.sweeps, ++depth[id]);
+    } else if (node.by_column && node.arity > 0 && node.op != Op::ColumnSum) {
+      ++made.element_operations;
+    }
+  }
+  return made;
+}
+
+// ---- whether it is right ----
+
+struct Check {
+  std::int64_t rows = 3, columns = 4;
+  std::map<std::string, double> constants = {};
+  std::set<std::string> absent = {};                                      // of the forward's operands
+  std::function<double(const std::string& operand, double)> sample = {};  // from a normal number
+};
+
+Result<Program> prepared(const Program& program, const Check& check, std::set<std::string> absent) {
+  Binding binding{.constants = check.constants, .absent = std::move(absent)};
+  std::erase_if(binding.constants, [&](const auto& each) { return !program.find_operand(each.first); });
+  std::erase_if(binding.absent, [&](const auto& each) { return !program.find_operand(each); });
+  for (const Operand& operand : program.operands)
+    if (!operand.constant && !binding.absent.contains(operand.name)) binding.types[operand.name] = Type::F64;
+  for (const Output& result : program.results) binding.types[result.name] = Type::F64;
+  return prepare(program, binding);
+}
+
+std::map<std::string, double> constants_of(const Program& program, const Check& check) {
+  std::map<std::string, double> values = check.constants;
+  for (const Operand& operand : program.operands)
+    if (operand.constant && operand.fallback != no_node)
+      values.try_emplace(operand.name, *as_number(program, operand.fallback));
+  return values;
+}
+
+// A program with operands and gradients filled at random.
+struct Trial {
+  const Program& forward;
+  const Check& check;
+  Program ready;  // the forward
+  std::map<std::string, double> constants;
+  Values given, inputs;  // of the forward; of the backward
+
+  Trial(const Program& forward, const Program& backward, const Check& check, unsigned seed)
+      : forward(forward),
+        check(check),
+        ready(prepared(forward, check, check.absent).value()),
+        constants(constants_of(forward, check)) {
+    Evaluation evaluation(ready, check.rows, check.columns);
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    for (const Operand& operand : ready.operands)
+      if (!operand.constant) {
+        given[operand.name].resize(evaluation.entries(operand.spread));
+        for (double& value : given[operand.name]) {
+          value = normal(random);
+          if (check.sample) value = check.sample(operand.name, value);
+        }
+      }
+    Values results = evaluation.run(given, constants);
+    inputs = given;
+    inputs.insert(results.begin(), results.end());  // saved ones
+    for (const Operand& operand : backward.operands) {
+      auto it = results.find(operand.name.substr(1));
+      if (operand.constant || it == results.end() || given.contains(operand.name)) continue;
+      for (std::size_t k = 0; k < it->second.size(); ++k) inputs[operand.name].push_back(normal(random));
+    }
+  }
+
+  // The sum of the results, weighted by their gradients, with one entry of an operand moved.
+  double total(const std::string& name, std::size_t entry, double by) const {
+    Values moved = given;
+    moved[name][entry] += by;
+    double total = 0;
+    for (const auto& [result, values] : Evaluation(ready, check.rows, check.columns).run(moved, constants))
+      if (auto it = inputs.find("d" + result); it != inputs.end())
+        for (std::size_t k = 0; k < values.size(); ++k) total += values[k] * it->second[k];
+    return total;
+  }
+  double difference(const std::string& name, std::size_t entry, double step) const {
+    return (total(name, entry, step) - total(name, entry, -step)) / (2 * step);
+  }
+};
+
+// Compares all gradients with central differences of the sum of results, weighted at random; once with saved results
+// given, once with them recomputed.
+void check_gradients(std::string_view text, const Check& check = {}) {
+  SCOPED_TRACE(text);
+  Program forward = parsed(text), backward = backward_of(forward);
+  Trial trial(forward, backward, check, 7);
+  std::set<std::string> recomputed = check.absent;
+  for (const Output& result : forward.results) recomputed.insert(result.name);
+  for (const std::set<std::string>& absent : {check.absent, recomputed}) {
+    Result<Program> gradient = prepared(backward, check, absent);
+    ASSERT_TRUE(gradient) << gradient.error().message;
+    Values gradients = Evaluation(*gradient, check.rows, check.columns).run(trial.inputs, trial.constants);
+    for (const auto& [name, values] : trial.given) {
+      auto it = gradients.find("d" + name);
+      if (it == gradients.end()) continue;
+      ASSERT_EQ(it->second.size(), values.size());
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        double want = trial.difference(name, k, 1e-5 * std::max(1.0, std::fabs(values[k])));
+        EXPECT_NEAR(it->second[k], want, 1e-6 * std::max(1.0, std::fabs(want))) << "d" << name << "[" << k << "]\n"
+                                                                                << print(backward);
+      }
+    }
+  }
+}
+
+const char* rms_norm = R"(
+rms_norm(x[i,j], gamma[j] = 1, eps = 1e-6, offset = 0) -> (y[i,j], rstd[i])
+    rstd = rsqrt(mean(x * x) + eps)
+    y    = x * rstd * (gamma + offset)
+)";
+
+const char* layer_norm = R"(
+layer_norm(x[i,j], gamma[j] = 1, beta[j] = 0, eps = 1e-5) -> (y[i,j], average[i], rstd[i])
+    average = mean(x)
+    rstd    = rsqrt(mean((x - average) * (x - average)) + eps)
+    y       = (x - average) * rstd * gamma + beta
+)";
+
+const char* softmax = R"(
+softmax(x[i,j]) -> (y[i,j])
+    e = exp(x - amax(x))
+    y = e * (1 / sum(e))
+)";
+
+const char* log_softmax = R"(
+log_softmax(x[i,j]) -> (y[i,j])
+    s = x - amax(x)
+    y = s - log(sum(exp(s)))
+)";
+
+const char* swiglu = R"(
+swiglu(gate[i,j], x[i,j]) -> (y[i,j])
+    y = silu(gate) * x
+)";
+
+const char* cross_entropy = R"(
+cross_entropy(x[i,j], target[i]) -> (loss[i], lse[i])
+    m    = amax(x)
+    lse  = m + log(sum(exp(x - m)))
+    loss = lse - sum(select(j == target, x, 0))
+)";
+
+TEST(Differentiate, RmsNormReads) {
+  Program backward = backward_of(parsed(rms_norm));
+  EXPECT_EQ(
+      print(backward),
+      R"(rms_norm_backward(dy[i,j] = 0, x[i,j], gamma[j] = 1, rstd[i] = rsqrt(mean(x * x) + eps), eps = 1e-6, offset = 0) -> (
+        dx[i,j], dgamma[j])
+    x_hat  = x * rstd
+    g      = dy * (gamma + offset)
+    dx     = rstd * (g - x_hat * mean(g * x_hat))
+    dgamma = colsum(dy * x_hat)
+)");
+  Counts cost = counts(backward);
+  EXPECT_EQ(cost.element_arrays, 2);
+  EXPECT_EQ(cost.row_arrays, 1);
+  EXPECT_EQ(cost.reductions, 1);
+  EXPECT_LE(cost.element_operations, 10);
+}
+
+TEST(Differentiate, LayerNormReads) {
+  Program backward = backward_of(parsed(layer_norm));
+  Counts cost = counts(backward);
+  EXPECT_EQ(cost.element_arrays, 2);
+  EXPECT_EQ(cost.reductions, 2);
+  EXPECT_EQ(cost.sweeps, 1);
+  EXPECT_LE(cost.element_operations, 13);
+}
+
+TEST(Differentiate, SoftmaxReads) {
+  for (const char* text : {softmax, log_softmax}) {
+    Program backward = backward_of(parsed(text));
+    Counts cost = counts(backward);
+    EXPECT_EQ(cost.element_arrays, 2) << print(backward);
+    EXPECT_EQ(cost.reductions, 1) << print(backward);
+    EXPECT_TRUE(backward.find_operand("y"));
+  }
+}
+
+TEST(Differentiate, OtherReads) {
+  Counts gate = counts(backward_of(parsed(swiglu)));
+  EXPECT_EQ(gate.element_arrays, 3);
+  EXPECT_EQ(gate.reductions, 0);
+  Counts loss = counts(backward_of(parsed(cross_entropy)));
+  EXPECT_EQ(loss.element_arrays, 1);
+  EXPECT_EQ(loss.reductions, 0);
+}
+
+TEST(Differentiate, Gradients) {
+  check_gradients(rms_norm, {.constants = {{"offset", 0.3}}});
+  check_gradients(rms_norm, {.absent = {"gamma"}});
+  check_gradients(layer_norm);
+  check_gradients(layer_norm, {.columns = 7, .absent = {"gamma", "beta"}});
+  check_gradients(softmax);
+  check_gradients(log_softmax);
+  check_gradients(swiglu);
+  check_gradients(cross_entropy, {.sample = [](const std::string& name, double x) {
+                    return name == "target" ? std::floor(std::fabs(x)) : x;
+                  }});
+}
+
+TEST(Differentiate, Fusions) {
+  check_gradients(R"(
+add_rms_norm(x[i,j], residual[i,j], gamma[j] = 1, eps = 1e-6) -> (y[i,j], h[i,j], rstd[i])
+    h    = x + residual
+    rstd = rsqrt(mean(h * h) + eps)
+    y    = h * rstd * gamma
+)");
+  check_gradients(R"(
+heads(x[i,j], w[i % heads, j], shift[i / 2, j], s[], b[i % heads], heads = 2, eps = 1e-6) -> (y[i,j], rstd[i])
+    rstd = rsqrt(mean(x * x) + eps)
+    y    = x * rstd * w * s + b + shift
+)",
+                  {.rows = 4});
+  check_gradients(R"(
+norm_rope(x[i,j], w[j], cosine[i, j % (n / 2)], sine[i, j % (n / 2)], eps = 1e-6) -> (y[i,j], rstd[i])
+    rstd = rsqrt(mean(x * x) + eps)
+    t    = x * rstd * w
+    y    = t * cosine + select(j < n / 2, -1, 1) * rotate(t, n / 2) * sine
+)",
+                  {.columns = 6});
+  check_gradients("f(x[i,j], w[j]) -> (y[i,j])\ny = rotate(x * w, 3) * x + rotate(w, 1)", {.columns = 5});
+  check_gradients(R"(
+group_norm(x[i,j], gamma[i % groups, j / pixels], groups = 2, pixels = 3, eps = 1e-5) -> (y[i,j])
+    c = x - mean(x)
+    y = c / sqrt(mean(square(c)) + eps) * gamma
+)",
+                  {.rows = 4, .columns = 6});
+  check_gradients("poly(x[i,j], w[j], k[]) -> (y[i,j], z[])\ny = x * w + k\nz = colsum(y * y * w)");
+  check_gradients("norm(w[j], x[i,j]) -> (y[i,j])\ny = x / sqrt(sum(w * w))");
+  check_gradients("offset(x[i,j], e[]) -> (y[i,j], r[i])\nr = rsqrt(mean(x * x) + e * e)\ny = x * r");
+  check_gradients("rows(x[i,j], s[], t[i / 2]) -> (z[i])\nz = sum(x) * s + t * s", {.rows = 5});
+}
+
+TEST(Differentiate, Pieces) {
+  check_gradients("f(a[i,j], b[i,j]) -> (y[i,j])\ny = min(a, b) * max(a, b * 2)");
+  check_gradients("f(a[i,j], b[i]) -> (y[i,j], m[i])\nm = amax(a * b) + amin(a)\ny = abs(a) * m");
+  check_gradients("f(a[i,j], b[i,j]) -> (y[i,j])\ny = a / (1 + b * b) + fma(a, b, a) + sqrt(1 + a * a)");
+  check_gradients("f(a[i,j], b[i,j]) -> (y[i,j])\ny = select(and(a < b, 0 < a), log(1 + a * a), b * tanh(a)) - a / 3");
+  check_gradients("f(a[i,j], b[i,j]) -> (y[i,j])\ny = gelu(a) + relu(b) * softplus(a) + clamp(a, -1, b) + erf(a * b)");
+  check_gradients("f(a[i,j], b[i,j]) -> (y[i,j])\ny = stop_gradient(3) * cast(a, y) * b - cast(b, a)");
+}
+
+double gradient_at(std::string_view text, const Values& inputs, const std::string& wanted, std::size_t entry,
+                   std::int64_t columns) {
+  Program backward = backward_of(parsed(text));
+  Result<Program> ready = prepared(backward, {}, {});
+  EXPECT_TRUE(ready) << ready.error().message;
+  return Evaluation(*ready, 1, columns).run(inputs, {}).at(wanted).at(entry);
+}
+
+TEST(Differentiate, Ties) {
+  EXPECT_EQ(
+      gradient_at("f(a[i,j], b[i,j]) -> (y[i,j])\ny = min(a, b)", {{"a", {1}}, {"b", {1}}, {"dy", {1}}}, "da", 0, 1),
+      1);
+  EXPECT_EQ(
+      gradient_at("f(a[i,j], b[i,j]) -> (y[i,j])\ny = min(a, b)", {{"a", {1}}, {"b", {1}}, {"dy", {1}}}, "db", 0, 1),
+      0);
+  EXPECT_EQ(
+      gradient_at("f(a[i,j], b[i,j]) -> (y[i,j])\ny = max(a, b)", {{"a", {1}}, {"b", {1}}, {"dy", {1}}}, "da", 0, 1),
+      1);
+  EXPECT_EQ(gradient_at("f(a[i,j]) -> (y[i,j])\ny = abs(a)", {{"a", {0}}, {"dy", {1}}}, "da", 0, 1), 0);
+  EXPECT_EQ(gradient_at("f(a[i,j]) -> (y[i,j])\ny = relu(a)", {{"a", {0}}, {"dy", {1}}}, "da", 0, 1), 0);
+  EXPECT_EQ(gradient_at("f(a[i,j]) -> (y[i,j])\ny = a + round(a) + floor(a)", {{"a", {2}}, {"dy", {1}}}, "da", 0, 1),
+            1);
+  EXPECT_EQ(gradient_at("f(a[i,j]) -> (m[i])\nm = amax(a)", {{"a", {2, 1, 2}}, {"m", {2}}, {"dm", {1}}}, "da", 0, 3),
+            0.5);
+  EXPECT_EQ(gradient_at("f(a[i,j]) -> (m[i])\nm = amax(a)", {{"a", {2, 1, 2}}, {"m", {2}}, {"dm", {1}}}, "da", 1, 3),
+            0);
+}
+
+// select(0 < a, log(a), 0) has no gradient at 0, whatever else the gradient shares with it.
+TEST(Differentiate, Guards) {
+  const char* text = "f(a[i,j]) -> (y[i,j])\ny = select(0 < a, log(a), 0) + select(1 < a, log(a) * 2, 0) + a";
+  EXPECT_EQ(gradient_at(text, {{"a", {0}}, {"dy", {1}}}, "da", 0, 1), 1);
+  EXPECT_EQ(gradient_at(text, {{"a", {2}}, {"dy", {1}}}, "da", 0, 1), 2.5);
+}
+
+TEST(Differentiate, SignatureOfGradients) {
+  Program backward =
+      backward_of(parsed("f(x[i,j], t[i], k[j], c = 2) -> (y[i,j])\ny = select(t < k, x * c, stop_gradient(x))"));
+  ASSERT_EQ(backward.results.size(), 1u);
+  EXPECT_EQ(backward.results[0].name, "dx");
+  EXPECT_FALSE(differentiate(parsed("f(x[i,j]) -> (y[i,j])\ny = select(x < 0, 1, 2)")));
+  Result<Program> clash = differentiate(parsed("f(x[i,j], dy[i,j]) -> (y[i,j])\ny = x * dy"));
+  ASSERT_FALSE(clash);
+  EXPECT_NE(clash.error().message.find("'dy'"), std::string::npos);
+}
+
+// Paths through a program grow like 2^depth; its backward grows like its depth, and no call stack does.
+TEST(Differentiate, DeepPrograms) {
+  Program program;
+  program.name = "deep";
+  Spread element{{true}, {true}};
+  program.operands = {{.name = "x", .spread = element}, {.name = "w", .spread = element}};
+  Expr x{&program, program.add(Op::Operand, {}, 0)}, w{&program, program.add(Op::Operand, {}, 1)}, y = x;
+  for (int k = 0; k < 4000; ++k) y = select(y < w, y * y, x * y) - sum(y * w);
+  program.results.push_back({.name = "y", .spread = element, .value = y.id});
+  Result<Program> backward = differentiate(program);
+  ASSERT_TRUE(backward) << backward.error().message;
+  EXPECT_TRUE(verify(*backward));
+  EXPECT_LT(backward->size(), 20 * program.size());
+}
+
+// Random programs: where differences of two step sizes agree, the function is smooth enough to compare.
+TEST(Differentiate, RandomPrograms) {
+  int compared = 0, singular = 0, programs = 0;
+  int count = std::getenv("LONG") ? 20000 : 400;
+  for (int seed = 0; seed < count; ++seed) {
+    Program forward = random_program({.seed = static_cast<std::uint64_t>(seed),
+                                      .size = 4 + seed % 24,
+                                      .casts = false,
+                                      .defaults = false,
+                                      .special_numbers = false});
+    bool stopped = false;  // differences go through these
+    for (NodeId id = 0; id < forward.size(); ++id)
+      for (Op op : {Op::StopGradient, Op::Floor, Op::Round}) stopped = stopped || forward[id].op == op;
+    if (stopped) continue;
+    Result<Program> derived = differentiate(forward);
+    if (!derived) {
+      EXPECT_EQ(derived.error().code, Code::InvalidProgram) << derived.error().message;
+      continue;
+    }
+    Program backward = backward_of(forward);
+    Check check{.rows = 3, .columns = 4};
+    for (const Operand& operand : forward.operands)
+      if (operand.constant && operand.fallback == no_node) check.constants[operand.name] = 0.7;
+    Trial trial(forward, backward, check, static_cast<unsigned>(seed));
+    Result<Program> gradient = prepared(backward, check, {});
+    ASSERT_TRUE(gradient) << gradient.error().message << "\n" << print(forward);
+    Values gradients = Evaluation(*gradient, check.rows, check.columns).run(trial.inputs, trial.constants);
+    ++programs;
+    for (const auto& [name, values] : trial.given) {
+      auto it = gradients.find("d" + name);
+      if (it == gradients.end()) continue;
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        double size = std::fabs(trial.total(name, k, 0));
+        double one = trial.difference(name, k, 1e-4), two = trial.difference(name, k, 1e-5);
+        double tolerance = 1e-5 * std::max(1.0, std::fabs(one)) + 1e-9 * size;
+        if (!(std::fabs(one - two) < tolerance) || !(size < 1e6)) continue;
+        if (!std::isfinite(it->second[k])) {  // sqrt(max(x, 0)) * 0 and the like: the chain rule has no answer
+          ++singular;
+          continue;
+        }
+        ++compared;
+        ASSERT_NEAR(it->second[k], two, 10 * tolerance) << "seed " << seed << ": d" << name << "[" << k << "]\n"
+                                                        << print(forward) << print(backward);
+      }
+    }
+  }
+  EXPECT_GT(compared, 10 * programs);
+  EXPECT_LT(singular, compared / 50);
+}
+
+}  // namespace
+}  // namespace trireme

@@ -1,0 +1,141 @@
+// Runs small programs in f64, so that tests can compare gradients with differences. Not the contract's order of
+// additions: that is the reference's business. Tests only.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/primitives.hpp"
+#include "passes/passes.hpp"
+#include "support/mxcsr.hpp"
+
+namespace trireme {
+
+using Values = std::map<std::string, std::vector<double>>;  // of operands and results, row by row
+
+class Evaluation {
+ public:
+  // `one_zero`: every -0 becomes +0 at once, as if there were no other.
+  Evaluation(const Program& program, std::int64_t rows, std::int64_t columns, bool one_zero = false)
+      : program_(program), rows_(rows), columns_(columns), one_zero_(one_zero) {}
+
+  // Extents of an operand or result: how many entries it has along each axis.
+  std::size_t entries(const Spread& spread) const {
+    return static_cast<std::size_t>(extent(spread.row, rows_) * extent(spread.column, columns_));
+  }
+
+  // `program` is one that prepare() has made; `constants` are the values of those it still has.
+  Values run(const Values& operands, const std::map<std::string, double>& constants) {
+    ContractArithmetic arithmetic;
+    operands_ = &operands, constants_ = &constants;
+    std::vector<bool> wanted = reachable(program_);
+    values_.assign(program_.size(), {});
+    for (NodeId id = 0; id < program_.size(); ++id)
+      if (wanted[id] && program_[id].op != Op::ColumnSum) values_[id] = evaluate(program_[id]);
+    Values results;
+    for (const Output& result : program_.results) results[result.name] = store(result);
+    return results;
+  }
+
+  double constant_of(NodeId id) const {
+    const Node& node = program_[id];
+    if (node.op == Op::Number) return node.number();
+    if (node.op == Op::ColumnCount) return static_cast<double>(columns_);
+    double a = constant_of(node.args[0]), b = node.arity > 1 ? constant_of(node.args[1]) : 0;
+    return apply_primitive<double>(node, a, b, 0);
+  }
+
+ private:
+  using Matrix = std::vector<double>;  // rows x columns, every value spread out
+
+  std::int64_t divisor(NodeId id, std::int64_t otherwise) const {
+    return id == no_node ? otherwise : static_cast<std::int64_t>(constant_of(id));
+  }
+  std::int64_t extent(const Axis& axis, std::int64_t size) const {
+    if (!axis.present) return 1;
+    std::int64_t by = divisor(axis.divide, 1);
+    return divisor(axis.wrap, (size + by - 1) / by);
+  }
+  std::int64_t at(const Axis& axis, std::int64_t index) const {
+    if (!axis.present) return 0;
+    index /= divisor(axis.divide, 1);
+    return axis.wrap == no_node ? index : index % divisor(axis.wrap, 1);
+  }
+  std::size_t entry(const Spread& spread, std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(at(spread.row, i) * extent(spread.column, columns_) + at(spread.column, j));
+  }
+
+  template <typename ValueAt>
+  Matrix each(ValueAt&& value_at) const {
+    Matrix made;
+    for (std::int64_t i = 0; i < rows_; ++i)
+      for (std::int64_t j = 0; j < columns_; ++j) made.push_back(value_at(i, j));
+    return made;
+  }
+  double value(NodeId id, std::int64_t i, std::int64_t j) const { return values_[id][i * columns_ + j]; }
+
+  Matrix evaluate(const Node& node) const {
+    switch (node.op) {
+      case Op::Number: return each([&](auto, auto) { return node.number(); });
+      case Op::Constant: {
+        double given = constants_->at(program_.operands[node.payload].name);
+        return each([&](auto, auto) { return given; });
+      }
+      case Op::Operand: {
+        const Operand& operand = program_.operands[node.payload];
+        const std::vector<double>& given = operands_->at(operand.name);
+        return each([&](auto i, auto j) { return given.at(entry(operand.spread, i, j)); });
+      }
+      case Op::RowIndex: return each([](auto i, auto) { return static_cast<double>(i); });
+      case Op::ColumnIndex: return each([](auto, auto j) { return static_cast<double>(j); });
+      case Op::ColumnCount: return each([&](auto, auto) { return static_cast<double>(columns_); });
+      case Op::Rotate: {
+        auto by = static_cast<std::int64_t>(constant_of(node.args[1])) % columns_;
+        return each([&](auto i, auto j) { return value(node.args[0], i, (j + by + columns_) % columns_); });
+      }
+      case Op::Sum:
+      case Op::Amax:
+      case Op::Amin: return each([&](auto i, auto) { return reduced(node, i); });
+      default:
+        return each([&](auto i, auto j) {
+          double args[3] = {};
+          bool bits = node.op >= Op::BitsAdd && node.op <= Op::BitsShiftRight;  // there -0 is a pattern like any other
+          auto zero = [&](double x) { return one_zero_ && !bits ? x + 0.0 : x; };
+          for (int k = 0; k < node.arity; ++k) args[k] = zero(value(node.args[k], i, j));
+          return zero(apply_primitive<double>(node, args[0], args[1], args[2]));
+        });
+    }
+  }
+
+  double reduced(const Node& node, std::int64_t i) const {
+    double total = value(node.args[0], i, 0);
+    for (std::int64_t j = 1; j < columns_; ++j) {
+      double next = value(node.args[0], i, j);
+      total = node.op == Op::Sum ? total + next : node.op == Op::Amax ? larger(total, next) : smaller(total, next);
+    }
+    return total;
+  }
+
+  std::vector<double> store(const Output& result) const {
+    std::vector<double> made(entries(result.spread));
+    bool sum = program_[result.value].op == Op::ColumnSum;
+    NodeId source = sum ? program_[result.value].args[0] : result.value;
+    for (std::int64_t i = 0; i < rows_; ++i)
+      for (std::int64_t j = 0; j < columns_; ++j) {
+        double& place = made[entry(result.spread, i, j)];
+        place = value(source, i, j) + (sum ? place : 0);
+      }
+    return made;
+  }
+
+  const Program& program_;
+  std::int64_t rows_, columns_;
+  bool one_zero_;
+  const Values* operands_ = nullptr;
+  const std::map<std::string, double>* constants_ = nullptr;
+  std::vector<Matrix> values_;
+};
+
+}  // namespace trireme

@@ -1,0 +1,140 @@
+#include "plan/resolve.hpp"
+
+#include "language/parse.hpp"
+#include "plan/samples.hpp"
+
+namespace trireme {
+namespace {
+
+bool is_element(const Spread& spread) { return spread.row.present && spread.column.present && spread.plain(); }
+
+template <typename Map>
+std::optional<typename Map::mapped_type> look_up(const Map& map, const std::string& name) {
+  auto it = map.find(name);
+  return it == map.end() ? std::nullopt : std::optional(it->second);
+}
+
+// The types that a line gives or leaves to their defaults.
+class Types {
+ public:
+  Types(const Problem& problem, const Program& forward) : problem_(problem), forward_(forward) {
+    for (const Operand& operand : forward.operands)
+      if (!operand.constant && is_element(operand.spread)) {
+        base_ = look_up(problem.types, operand.name).value_or(Type::F32);
+        break;
+      }
+    if (base_ == Type::F64) compute_ = Type::F64;
+    for (const auto& [name, type] : problem.types)
+      if (type == Type::F64) compute_ = Type::F64;
+  }
+
+  Type of_operand(const std::string& name) const {
+    if (std::optional<Type> given = look_up(problem_.types, name)) return *given;
+    if (std::optional<std::size_t> result = forward_.find_result(name)) return of_result(forward_.results[*result]);
+    if (forward_.find_operand(name) || !name.starts_with('d')) return base_;
+    std::optional<std::size_t> result = forward_.find_result(std::string_view(name).substr(1));
+    return result ? of_result(forward_.results[*result]) : base_;
+  }
+
+  Type of_result(const Output& result) const {
+    return look_up(problem_.types, result.name).value_or(is_element(result.spread) ? base_ : compute_);
+  }
+
+ private:
+  const Problem& problem_;
+  const Program& forward_;
+  Type base_ = Type::F32, compute_ = Type::F32;
+};
+
+enum class Kind : std::uint8_t { Unknown, Constant, Operand, Result };
+
+Kind kind_of(const Program& program, const std::string& name) {
+  if (std::optional<std::size_t> k = program.find_operand(name))
+    return program.operands[*k].constant ? Kind::Constant : Kind::Operand;
+  return program.find_result(name) ? Kind::Result : Kind::Unknown;
+}
+
+std::string names_of(const Program& program) {
+  std::string list;
+  for (const Operand& operand : program.operands) list += (list.empty() ? "" : " ") + operand.name;
+  for (const Output& result : program.results) list += " " + result.name;
+  return list;
+}
+
+}  // namespace
+
+Result<Binding> binding_of(const Problem& problem, const Program& forward, const Program& program) {
+  Types types(problem, forward);
+  Binding binding;
+  auto wrong = [&](const std::string& what) {
+    return Error{Code::InvalidArgument, what + "; problem line: " + print(problem)};
+  };
+  // The name's kind here; Unknown for a name that only the other direction has.
+  auto known = [&](const std::string& name, bool constant) -> Result<Kind> {
+    Kind here = kind_of(program, name), there = kind_of(forward, name);
+    if (here == Kind::Unknown && there == Kind::Unknown)
+      return wrong(program.name + " has no '" + name + "', only " + names_of(program));
+    bool is_constant = (here == Kind::Unknown ? there : here) == Kind::Constant;
+    if (is_constant && !constant) return wrong("'" + name + "' is a constant, and takes a number");
+    if (!is_constant && constant) return wrong("'" + name + "' is in memory, and takes a type or none");
+    return here;
+  };
+  for (const auto& [name, type] : problem.types) TRIREME_CHECK(known(name, false));
+  for (const auto& [name, value] : problem.constants) {
+    TRIREME_TRY(kind, known(name, true));
+    if (kind == Kind::Constant) binding.constants[name] = value;
+  }
+  std::set<std::string> wanted;
+  for (const Output& result : program.results)
+    if (!problem.absent.contains(result.name)) wanted.insert(result.name);
+  for (const std::string& name : problem.absent) {
+    TRIREME_TRY(kind, known(name, false));
+    if (kind == Kind::Operand) binding.absent.insert(name);
+  }
+  if (wanted.size() < program.results.size()) binding.wanted = wanted;
+  for (const Operand& operand : program.operands)
+    if (!operand.constant && !binding.absent.contains(operand.name))
+      binding.types[operand.name] = types.of_operand(operand.name);
+  for (const Output& result : program.results)
+    if (wanted.contains(result.name)) binding.types[result.name] = types.of_result(result);
+  return binding;
+}
+
+Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program_text) {
+  ResolvedProblem resolved;
+  resolved.problem = problem;
+  TRIREME_TRY(remarks, parse_remarks(program_text));
+  resolved.remarks = std::move(remarks);
+  TRIREME_TRY(forward, parse(program_text));
+  resolved.program = forward;
+  if (problem.backward) {
+    TRIREME_TRY(backward, differentiate(forward));
+    resolved.program = std::move(backward);
+  }
+  TRIREME_TRY(binding, binding_of(problem, forward, resolved.program));
+  TRIREME_TRY(bound, bind(resolved.program, binding));
+  TRIREME_TRY(expanded, prepare(resolved.program, binding));
+  for (const Operand& operand : bound.operands) {
+    std::optional<double> fallback;
+    if (operand.constant && operand.fallback != no_node) fallback = as_number(bound, operand.fallback);
+    resolved.constants.push_back(look_up(binding.constants, operand.name).value_or(fallback.value_or(0)));
+  }
+  resolved.bound = std::move(bound);
+  resolved.expanded = std::move(expanded);
+  return resolved;
+}
+
+Result<Buffers> sampled_buffers(const ResolvedProblem& resolved) {
+  const Problem& problem = resolved.problem;
+  TRIREME_TRY(buffers, make_buffers(resolved.bound, problem.rows(), problem.columns(), problem.placements));
+  for (std::size_t k = 0; k < buffers.operands.size(); ++k) {
+    const Buffer& buffer = buffers.operands[k];
+    const std::string& name = resolved.bound.operands[k].name;
+    std::optional<RangeRemark> range = look_up(resolved.remarks.ranges, name);
+    fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, problem.seed, name,
+                 range ? range->at(problem.columns()) : default_range(buffer.array.type));
+  }
+  return std::move(buffers);
+}
+
+}  // namespace trireme

@@ -1,0 +1,36 @@
+// From a problem line to something that runs: the program bound as the line says, and sampled memory.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "ir/program.hpp"
+#include "layout/buffers.hpp"
+#include "passes/passes.hpp"
+#include "plan/problem.hpp"
+#include "plan/remarks.hpp"
+#include "reference/reference.hpp"
+
+namespace trireme {
+
+// What the line says of `program`, which is `forward` itself or its backward. What the line leaves open:
+//   operands             are present, in the type of the forward's first element operand (f32 if the line has none);
+//   results              [i,j] have that type too, others the compute type; all are stored;
+//   in a backward        a result of the forward has its forward's type, and so has its gradient.
+// Names of the forward that a backward does not have are let pass: one line serves both directions.
+Result<Binding> binding_of(const Problem& problem, const Program& forward, const Program& program);
+
+struct ResolvedProblem {
+  Problem problem;
+  Remarks remarks;
+  Program program;                // the forward or its backward, as the line says
+  Program bound;                  // what the oracle runs
+  Program expanded;               // what the reference and all targets run; same operands and results
+  std::vector<double> constants;  // one per operand of the bound program
+};
+
+Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program_text);
+
+// Memory placed as the line says, operands filled with its samples.
+Result<Buffers> sampled_buffers(const ResolvedProblem& resolved);
+
+}  // namespace trireme

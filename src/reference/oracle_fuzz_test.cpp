@@ -1,0 +1,68 @@
+// Random programs: what the expanded program gives must lie within what the oracle allows the bound one.
+// Fixed seeds always; LONG=1 goes on for minutes. A failure shows the seed, the shape and the text.
+#include <cstdlib>
+
+#include "language/print.hpp"
+#include "language/random_program.hpp"
+#include "passes/passes.hpp"
+#include "reference/draft_for_test.hpp"
+#include "reference/oracle.hpp"
+
+namespace trireme {
+namespace {
+
+void check(const RandomProgram& options, std::int64_t rows, std::int64_t columns, Type element, Type other) {
+  Program program = random_program(options);
+  Binding binding;
+  for (const Operand& operand : program.operands)
+    if (operand.constant && operand.fallback == no_node) binding.constants[operand.name] = 0.75;
+  for (const Operand& operand : program.operands)
+    if (!operand.constant) binding.types[operand.name] = operand.spread.column.present ? element : other;
+  for (const Output& result : program.results) binding.types[result.name] = result.spread.row.present ? element : other;
+  Result<Program> bound = bind(program, binding);
+  if (!bound) {
+    FAIL() << bound.error().message << '\n' << print(program);
+  }
+  // Simplifying may change the sign of a zero, and a division would tell; it has a fuzzer of its own.
+  *bound = simplify(*bound);
+  Program expanded = prepare(program, binding).value();
+  Buffers buffers = make_buffers(*bound, rows, columns).value();
+  std::vector<double> constants(bound->operands.size());
+  for (std::size_t k = 0; k < buffers.operands.size(); ++k) {
+    const Buffer& buffer = buffers.operands[k];
+    const Operand& operand = bound->operands[k];
+    if (operand.constant)
+      constants[k] = operand.fallback == no_node ? 0.75 : as_number(*bound, operand.fallback).value();
+    for (std::int64_t r = 0; r < buffer.row_extent; ++r)
+      for (std::int64_t c = 0; c < buffer.column_extent; ++c)
+        store_f64(buffer.array.type, buffer.array.entry(r, c),
+                  std::remainder(rough(static_cast<std::int64_t>(options.seed) + r, c + 31 * static_cast<int>(k)), 9));
+  }
+  std::vector<Array> operands = buffers.operand_arrays(), results = buffers.result_arrays();
+  Problem2d problem{rows, columns, constants, operands, results};
+  Status ran = run_reference(expanded, problem);
+  ASSERT_TRUE(ran) << ran.error().message << '\n' << print(program);
+  std::vector<OracleResult> oracle = run_oracle(*bound, problem).value();
+  for (const LargestError& error : largest_errors(*bound, oracle, results))
+    ASSERT_TRUE(error.fine()) << "seed " << options.seed << ' ' << rows << 'x' << columns << ' ' << error.result << '['
+                              << error.row << ',' << error.column << "] got " << error.got << " want " << error.want
+                              << " tolerance " << error.tolerance << '\n'
+                              << print(*bound) << '\n'
+                              << print(expanded);
+}
+
+TEST(OracleFuzz, random_programs_lie_within_their_bounds) {
+  int count = std::getenv("LONG") ? 100000 : 500;
+  const std::int64_t sizes[][2] = {{1, 1}, {3, 7}, {2, 257}, {5, 33}, {20, 4}, {2, 600}};
+  for (int seed = 0; seed < count && !::testing::Test::HasFatalFailure(); ++seed) {
+    RandomProgram options{.seed = static_cast<std::uint64_t>(seed), .size = 5 + seed % 23};
+    options.special_numbers = seed % 4 == 0;
+    auto [rows, columns] = sizes[seed % std::size(sizes)];
+    Type types[] = {Type::F32, Type::BF16, Type::F64, Type::F16, Type::F8E4M3, Type::F8E5M2};
+    Type element = types[seed % 7 % 6];
+    check(options, rows, columns, element, element == Type::F64 ? Type::F64 : Type::F32);
+  }
+}
+
+}  // namespace
+}  // namespace trireme

@@ -1,0 +1,224 @@
+// Walks a bound program a row at a time: what the reference and the oracle share. A node's value is a vector, one entry
+// or one per column; values that do not differ from row to row are made once.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/integers.hpp"
+#include "ir/primitives.hpp"
+#include "reference/column_sum.hpp"
+#include "reference/reference.hpp"
+#include "reference/row_sum.hpp"
+#include "support/float_types.hpp"
+
+namespace trireme {
+
+// One array and constant per operand, one array per result, of the types that the bound program says.
+Status check_problem(const Program& program, const Problem2d& problem);
+
+// An argument of an op on a row of numbers: one number for all columns, or one a column.
+template <typename Value>
+struct RowArgument {
+  const Value* first = nullptr;
+  bool by_column = false;
+  const Value& operator[](std::size_t j) const { return first[by_column ? j : 0]; }
+};
+
+// What a number is, and what is done with numbers, is the Arithmetic's affair:
+//   Value                            copyable; Value(0.0), Value(-0.0), +, and smaller() and larger()
+//   takes(op)                        whether it can evaluate the op at all
+//   number(double), integer(int64)   rounded once to the compute type
+//   load(array, r, c), store(result, r, c, value)
+//   apply(node, args, out)           an op of single numbers, on a row of them; conditions are numbers too
+//   condition(bool)
+template <typename Arithmetic>
+class RowWalk {
+ public:
+  RowWalk(const Program& program, const Problem2d& problem, Arithmetic& arithmetic)
+      : program_(program), problem_(problem), arithmetic_(arithmetic), n_(problem.columns) {}
+
+  Status run() {
+    TRIREME_CHECK(prepare());
+    if (problem_.rows > 0)
+      for (NodeId id : once_) TRIREME_CHECK(evaluate(id, 0));
+    for (std::int64_t i = 0; i < problem_.rows; ++i) {
+      for (NodeId id : per_row_) {
+        TRIREME_CHECK(evaluate(id, i));
+        for (NodeId arg : program_[id])
+          if (last_use_[arg] == id && !values_[arg].empty()) free_.push_back(std::move(values_[arg]));
+      }
+      for (std::size_t k = 0; k < program_.results.size(); ++k) finish_row(k, i);
+      for (NodeId id : per_row_)
+        if (!values_[id].empty()) free_.push_back(std::move(values_[id]));
+    }
+    for (std::size_t k = 0; k < program_.results.size(); ++k)
+      if (column_sums_[k]) store_column_result(k);
+    return Done{};
+  }
+
+ private:
+  using Value = typename Arithmetic::Value;
+  using Values = std::vector<Value>;
+
+  // Sorts the nodes that results need by how often they are evaluated, and turns divisors into integers.
+  Status prepare() {
+    std::vector<bool> wanted(program_.size());
+    values_.resize(program_.size());
+    last_use_.assign(program_.size(), no_node);
+    for (const Output& result : program_.results) {
+      bool sums = program_[result.value].op == Op::ColumnSum;
+      if (!sums && !(result.spread.row.present && result.spread.plain()))
+        return wrong(Code::InvalidProgram, "result '" + result.name + "' must be a colsum");
+      wanted[sums ? program_[result.value].args[0] : result.value] = true;
+      TRIREME_TRY(of_result, indexing(program_, result.spread, n_));
+      column_sums_.emplace_back();
+      if (sums) column_sums_.back().emplace(of_result, problem_.rows, n_);
+      result_indexing_.push_back(of_result);
+    }
+    std::vector<bool> kept = wanted;  // read after the row's last node: no value to give away in between
+    for (NodeId id = static_cast<NodeId>(program_.size()); id-- > 0;)
+      if (wanted[id])
+        for (NodeId arg : program_[id]) {
+          wanted[arg] = true;
+          if (last_use_[arg] == no_node && program_[arg].by_row && !kept[arg]) last_use_[arg] = id;
+        }
+    operand_indexing_.resize(program_.operands.size());
+    for (NodeId id = 0; id < program_.size(); ++id) {
+      if (!wanted[id]) continue;
+      (program_[id].by_row ? per_row_ : once_).push_back(id);
+      if (!arithmetic_.takes(program_[id].op))
+        return wrong(Code::Internal, "'" + std::string(facts(program_[id].op).name) + "' has no place here");
+      if (program_[id].op != Op::Operand) continue;
+      const Operand& operand = program_.operands[program_[id].payload];
+      if (!operand.type) return wrong(Code::Internal, "operand '" + operand.name + "' is read but not bound");
+      TRIREME_TRY(of_operand, indexing(program_, operand.spread, n_));
+      operand_indexing_[program_[id].payload] = of_operand;
+    }
+    return Done{};
+  }
+
+  Values& make(NodeId id, std::size_t count) {
+    if (!free_.empty()) {
+      values_[id] = std::move(free_.back());
+      free_.pop_back();
+    }
+    values_[id].resize(count);
+    return values_[id];
+  }
+
+  Value at(NodeId id, std::size_t j) const { return values_[id].size() == 1 ? values_[id][0] : values_[id][j]; }
+
+  // A value with one entry per column, whatever its spread.
+  Values spread_up(NodeId id) const {
+    Values row(n_);
+    for (std::int64_t j = 0; j < n_; ++j) row[j] = at(id, j);
+    return row;
+  }
+
+  Status evaluate(NodeId id, std::int64_t i) {
+    const Node& node = program_[id];
+    std::int64_t count = node.by_column ? n_ : 1;
+    switch (node.op) {
+      case Op::Number: make(id, 1)[0] = arithmetic_.number(node.number()); return Done{};
+      case Op::Constant: make(id, 1)[0] = arithmetic_.number(problem_.constants[node.payload]); return Done{};
+      case Op::RowIndex: make(id, 1)[0] = arithmetic_.integer(i); return Done{};
+      case Op::ColumnCount: make(id, 1)[0] = arithmetic_.integer(n_); return Done{};
+      case Op::ColumnIndex: {
+        Values& out = make(id, count);
+        for (std::int64_t j = 0; j < count; ++j) out[j] = arithmetic_.integer(j);
+        return Done{};
+      }
+      case Op::Operand: {
+        const Indexing& index = operand_indexing_[node.payload];
+        Values& out = make(id, count);
+        for (std::int64_t j = 0; j < count; ++j)
+          out[j] = arithmetic_.load(problem_.operands[node.payload], index.row.entry(i), index.column.entry(j));
+        return Done{};
+      }
+      case Op::Sum: {
+        Values row = spread_up(node.args[0]);
+        make(id, 1)[0] = row_sum<Value>(row);
+        return Done{};
+      }
+      case Op::Amax:
+      case Op::Amin: {
+        Value best = at(node.args[0], 0);
+        for (std::int64_t j = 1; j < n_; ++j)
+          best = node.op == Op::Amax ? larger(best, at(node.args[0], j)) : smaller(best, at(node.args[0], j));
+        make(id, 1)[0] = best;
+        return Done{};
+      }
+      case Op::Rotate: {
+        TRIREME_TRY(by, index_constant(program_, node.args[1], n_));
+        Values& out = make(id, count);
+        for (std::int64_t j = 0; j < count; ++j) out[j] = at(node.args[0], ((j + by) % n_ + n_) % n_);
+        return Done{};
+      }
+      default: break;  // an op of single numbers
+    }
+    Values& out = make(id, count);
+    if (compares_integers(program_, node)) {
+      for (std::int64_t j = 0; j < count; ++j)
+        out[j] = arithmetic_.condition(compare(node.op, integer(node.args[0], i, j), integer(node.args[1], i, j)));
+      return Done{};
+    }
+    std::array<RowArgument<Value>, 3> args;
+    for (int k = 0; k < 3; ++k) {
+      const Values& arg = values_[node.args[std::min(k, node.arity - 1)]];  // unused ones repeat the last
+      args[k] = {arg.data(), arg.size() > 1};
+    }
+    arithmetic_.apply(node, args, std::span(out));
+    return Done{};
+  }
+
+  std::int64_t integer(NodeId id, std::int64_t i, std::int64_t j) const {
+    const Node& node = program_[id];
+    if (node.op == Op::RowIndex) return i;
+    if (node.op == Op::ColumnIndex) return j;
+    if (node.op == Op::ColumnCount) return n_;
+    if (node.op == Op::Number) return static_cast<std::int64_t>(node.number());
+    const Indexing& index = operand_indexing_[node.payload];
+    const Array& array = problem_.operands[node.payload];
+    return static_cast<std::int64_t>(load_f64(array.type, array.entry(index.row.entry(i), index.column.entry(j))));
+  }
+
+  static Error wrong(Code code, std::string message) { return {code, "reference: " + std::move(message)}; }
+
+  static bool compare(Op op, std::int64_t a, std::int64_t b) {
+    return op == Op::Less ? a < b : op == Op::LessEqual ? a <= b : a == b;
+  }
+
+  void finish_row(std::size_t k, std::int64_t i) {
+    const Output& result = program_.results[k];
+    if (column_sums_[k]) {
+      column_sums_[k]->add_row(i, spread_up(program_[result.value].args[0]));
+      return;
+    }
+    std::int64_t count = result.spread.column.present ? n_ : 1;
+    for (std::int64_t j = 0; j < count; ++j) arithmetic_.store(k, i, j, at(result.value, j));
+  }
+
+  void store_column_result(std::size_t k) {
+    Values entries = column_sums_[k]->entries();
+    std::int64_t columns = result_indexing_[k].column.extent(n_), at = 0;
+    for (const Value& value : entries) {
+      arithmetic_.store(k, at / columns, at % columns, value);
+      ++at;
+    }
+  }
+
+  const Program& program_;
+  const Problem2d& problem_;
+  Arithmetic& arithmetic_;
+  std::int64_t n_;
+  std::vector<Indexing> operand_indexing_, result_indexing_;
+  std::vector<NodeId> once_, per_row_, last_use_;
+  std::vector<Values> values_, free_;  // free_: buffers of values that nothing reads any more
+  std::vector<std::optional<ColumnSum<Value>>> column_sums_;
+};
+
+}  // namespace trireme

@@ -1,0 +1,291 @@
+// Accesses that are not plain: divided, wrapped and rotated indices, columns that do not lie side by side, and
+// comparisons that are made in integers. Thread machines compute each element's place; simd machines go lane by lane
+// through a vector of scratch, unless the whole vector lies together.
+#include "ir/integers.hpp"
+#include "layout/indexing.hpp"
+#include "schedule/row_lowering.hpp"
+
+namespace trireme {
+
+// Divisors and rotations are constant expressions: numbers, or something of n.
+std::optional<std::int64_t> RowLowering::fixed_amount(NodeId id) const {
+  if (!config_.columns && program_[id].op != Op::Number) return std::nullopt;
+  Result<std::int64_t> value = index_constant(program_, id, config_.columns);
+  if (!value) return std::nullopt;
+  return *value;
+}
+
+void RowLowering::evaluate_amounts() {
+  auto evaluate = [&](auto&& self, NodeId id) -> Reg {
+    if (auto it = amounts_.find(id); it != amounts_.end()) return it->second;
+    const Node& node = program_[id];
+    Reg value;
+    if (std::optional<std::int64_t> fixed = fixed_amount(id)) {
+      value = b_.index(*fixed);
+    } else if (node.op == Op::ColumnCount) {
+      value = columns_;
+    } else if (node.op == Op::Neg) {
+      value = b_.index(Do::IndexSub, zero_, self(self, node.args[0]));
+    } else {
+      Reg a = self(self, node.args[0]), b = self(self, node.args[1]);
+      value = b_.index(node.op == Op::Div   ? Do::IndexDivide
+                       : node.op == Op::Mul ? Do::IndexMul
+                       : node.op == Op::Add ? Do::IndexAdd
+                                            : Do::IndexSub,
+                       a, b);
+    }
+    return amounts_[id] = value;
+  };
+  auto evaluate_axis = [&](const Axis& axis) {
+    for (NodeId id : {axis.divide, axis.wrap})
+      if (id != no_node) evaluate(evaluate, id);
+  };
+  for (const Operand& operand : program_.operands) evaluate_axis(operand.spread.row), evaluate_axis(operand.spread.column);
+  for (NodeId id = 0; id < program_.size(); ++id) {
+    if (!used_[id] || program_[id].op != Op::Rotate || amounts_.contains(program_[id].args[1])) continue;
+    // Any number of columns on, forwards or back, is one of 0 .. n-1.
+    Reg on = evaluate(evaluate, program_[id].args[1]);
+    Reg turns = b_.add(b_.index(Do::IndexDivide, b_.index(Do::IndexMul, on, on), columns_), 1);  // enough of them
+    amounts_[program_[id].args[1]] =
+        b_.index(Do::IndexRemainder, b_.add(on, b_.index(Do::IndexMul, turns, columns_)), columns_);
+  }
+  auto strides = [&](const std::vector<bool>& strided, auto& registers, Slot::Kind kind) {
+    for (std::size_t k = 0; k < strided.size(); ++k)
+      if (strided[k]) registers[k] = b_.slot({kind, static_cast<int>(k)});
+  };
+  strides(layout_.strided_operands, operand_column_strides_, Slot::Kind::OperandColumnStride);
+  strides(layout_.strided_results, result_column_strides_, Slot::Kind::ResultColumnStride);
+}
+
+Reg RowLowering::mapped_row(const Axis& axis) {
+  if (axis.plain()) return row_;
+  auto [it, is_new] = mapped_rows_.try_emplace({axis.divide, axis.wrap});
+  if (!is_new) return it->second;
+  Reg row = row_;
+  if (axis.divide != no_node) row = b_.index(Do::IndexDivide, row, amount(axis.divide));
+  if (axis.wrap != no_node) row = b_.index(Do::IndexRemainder, row, amount(axis.wrap));
+  return it->second = row;
+}
+
+RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, NodeId rotate) {
+  ColumnMap map{.axis = program_.operands[operand].spread.column, .rotate = rotate};
+  if (auto it = operand_column_strides_.find(operand); it != operand_column_strides_.end()) map.stride = it->second;
+  return map;
+}
+
+Reg RowLowering::mapped_column(const ColumnMap& map, Reg column) {
+  if (map.rotate != no_node)
+    column = b_.index(Do::IndexRemainder, b_.add(column, amount(map.rotate)), columns_);
+  if (map.axis.divide != no_node) column = b_.index(Do::IndexDivide, column, amount(map.axis.divide));
+  if (map.axis.wrap != no_node) column = b_.index(Do::IndexRemainder, column, amount(map.axis.wrap));
+  return map.stride ? b_.index(Do::IndexMul, column, map.stride) : column;
+}
+
+// Simd machines: each(column, place) for the leaf's existing columns; `place` is the lane, as an Index.
+template <typename Each>
+void RowLowering::lane_by_lane(const Leaf& leaf, Each&& each) {
+  Reg first = b_.add(leaf.column, leaf.offset);
+  Reg count = b_.index(Do::IndexMin, b_.index(Do::IndexSub, columns_, first), config_.lanes);
+  Reg place = b_.copy(zero_);
+  b_.repeat_while_less(place, count, [&] {
+    each(b_.add(first, place), place);
+    b_.increase(place, 1);
+  });
+}
+
+Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf) {
+  Reg first = b_.add(leaf.column, leaf.offset);
+  auto load_one = [&](Reg column, Reg dst, Reg mask) {
+    b_.emit({.code = Do::LoadOne, .type = type, .dst = dst, .a = pointer, .b = column, .c = mask});
+  };
+  if (!config_.simd) {
+    // Known at compile time: do the elements of a thread stay together?
+    auto divides = [&](NodeId id) {
+      if (id == no_node) return true;
+      std::optional<std::int64_t> fixed = fixed_amount(id);
+      return fixed && *fixed % config_.vector == 0;
+    };
+    bool together = !map.stride && map.axis.divide == no_node && divides(map.axis.wrap) && divides(map.rotate);
+    if (together) {
+      Values values = fresh_values();
+      b_.emit({.code = Do::Load, .type = type, .a = pointer, .b = mapped_column(map, first), .c = leaf.mask,
+               .values = values});
+      return values;
+    }
+    if (map.rotate == no_node && map.axis.divide != no_node && divides(map.axis.divide)) {
+      Reg value = b_.fresh(Bank::Lane);
+      load_one(mapped_column(map, first), value, leaf.mask);
+      return Values(config_.vector, value);
+    }
+    Values values = fresh_values();
+    for (int e = 0; e < config_.vector; ++e) load_one(mapped_column(map, b_.add(first, e)), values[e], leaf.mask);
+    return values;
+  }
+
+  Reg value = b_.fresh(Bank::Lane);
+  auto gather = [&] {
+    lane_by_lane(leaf, [&](Reg column, Reg place) {
+      Reg one_value = b_.fresh(Bank::Lane);
+      load_one(mapped_column(map, column), one_value, {});
+      b_.emit({.code = Do::StoreOne, .type = *program_.compute, .space = Space::Scratch, .b = place, .imm = lanes_at_,
+               .values = {one_value}});
+    });
+    b_.emit({.code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .c = leaf.mask, .imm = lanes_at_,
+             .values = {value}});
+  };
+  if (map.stride) {
+    gather();
+  } else if (map.axis.divide != no_node) {
+    Reg last = b_.index(Do::IndexMin, b_.add(first, config_.lanes - 1), b_.index(Do::IndexSub, columns_, one_index_));
+    Reg from = mapped_column(map, first), to = mapped_column(map, last);
+    Reg same = b_.index(Do::IndexSub, to, from);
+    // One entry for all lanes (to == from; `same` is not negative unless the index wrapped in between).
+    b_.when_less(b_.index(Do::IndexMul, same, same), one_index_, [&] { load_one(from, value, {}); }, gather);
+  } else {
+    Reg from = mapped_column(map, first);
+    Reg end = map.axis.wrap != no_node ? amount(map.axis.wrap) : columns_;
+    b_.when_less(
+        b_.add(from, config_.lanes - 1), end,
+        [&] {
+          b_.emit({.code = Do::Load, .type = type, .a = pointer, .b = from, .c = leaf.mask, .values = {value}});
+        },
+        gather);
+  }
+  return {value};
+}
+
+Values RowLowering::rotated_index(NodeId rotate, const Leaf& leaf) {
+  ColumnMap map{.axis = {.present = true}, .rotate = rotate};
+  if (!config_.simd) {
+    Values values;
+    Reg first = b_.add(leaf.column, leaf.offset);
+    for (int e = 0; e < config_.vector; ++e)
+      values.push_back(b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = mapped_column(map, b_.add(first, e))}));
+    return values;
+  }
+  lane_by_lane(leaf, [&](Reg column, Reg place) {
+    Reg number = b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = mapped_column(map, column)});
+    b_.emit({.code = Do::StoreOne, .type = *program_.compute, .space = Space::Scratch, .b = place, .imm = lanes_at_,
+             .values = {number}});
+  });
+  Reg value = b_.fresh(Bank::Lane);
+  b_.emit({.code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .c = leaf.mask, .imm = lanes_at_,
+           .values = {value}});
+  return {value};
+}
+
+void RowLowering::store_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf, const Values& values) {
+  if (!config_.simd) {
+    Reg first = b_.add(leaf.column, leaf.offset);
+    for (int e = 0; e < config_.vector; ++e)
+      b_.emit({.code = Do::StoreOne, .type = type, .a = pointer, .b = mapped_column(map, b_.add(first, e)),
+               .c = leaf.mask, .values = {values[e]}});
+    return;
+  }
+  b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .imm = lanes_at_, .values = values});
+  lane_by_lane(leaf, [&](Reg column, Reg place) {
+    Reg value = b_.fresh(Bank::Lane);
+    b_.emit({.code = Do::LoadOne, .type = *program_.compute, .space = Space::Scratch, .dst = value, .b = place,
+             .imm = lanes_at_});
+    b_.emit({.code = Do::StoreOne, .type = type, .a = pointer, .b = mapped_column(map, column), .values = {value}});
+  });
+}
+
+// An integer that is the same for the whole row, as an Index.
+Reg RowLowering::integer_of_row(NodeId id) {
+  const Node& node = program_[id];
+  switch (node.op) {
+    case Op::RowIndex: return row_;
+    case Op::ColumnCount: return columns_;
+    case Op::Number: return b_.index(static_cast<std::int64_t>(node.number()));
+    default: {
+      const Operand& operand = program_.operands[node.payload];
+      bool by_row = operand.spread.row.present;
+      Reg pointer = by_row ? row_pointer(node.payload, false)
+                           : b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(node.payload)});
+      return b_.into(Bank::Index, {.code = Do::IndexLoad, .type = Type::I32, .a = pointer,
+                                   .c = by_row ? row_exists_ : Reg{}});
+    }
+  }
+}
+
+// Masks of a < b; simd machines have one Index for all lanes, so the answer travels as a number.
+Values RowLowering::mask_less(Reg a, Reg b) {
+  if (!config_.simd) return {b_.below(a, 0, b)};
+  Reg answer = b_.number(0);
+  b_.when_less(a, b, [&] {
+    b_.emit({.code = Do::LaneConstant, .dst = answer, .imm = std::bit_cast<std::int64_t>(1.0)});
+  });
+  return {b_.primitive(Op::Less, {b_.number(0), answer})};
+}
+
+Reg RowLowering::integer_condition_of_row(const Node& node) {
+  Reg a = integer_of_row(node.args[0]), b = integer_of_row(node.args[1]);
+  if (node.op == Op::Less) return mask_less(a, b)[0];
+  Reg not_above = mask_less(a, b_.add(b, 1))[0];
+  if (node.op == Op::LessEqual) return not_above;
+  return b_.primitive(Op::And, {not_above, mask_less(b, b_.add(a, 1))[0]});
+}
+
+Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
+  bool a_column = program_[node.args[0]].op == Op::ColumnIndex, b_column = program_[node.args[1]].op == Op::ColumnIndex;
+  auto varies = [&](NodeId id) { return program_[id].by_column && program_[id].op != Op::ColumnIndex; };
+  Values masks;
+  if (varies(node.args[0]) || varies(node.args[1]) || (a_column && b_column)) {
+    // Elements of memory: each by itself.
+    auto side = [&](NodeId id, Reg column, Reg mask) -> Reg {
+      const Node& leaf_node = program_[id];
+      if (leaf_node.op == Op::ColumnIndex) return column;
+      if (!leaf_node.by_column) return integer_of_row(id);
+      const Operand& operand = program_.operands[leaf_node.payload];
+      Reg pointer = operand.spread.row.present ? row_pointer(leaf_node.payload, false)
+                                               : column_pointers_.at(leaf_node.payload);
+      Reg at = mapped_column(map_of_operand(leaf_node.payload, no_node), column);
+      return b_.into(Bank::Index, {.code = Do::IndexLoad, .type = Type::I32, .a = pointer, .b = at, .c = mask});
+    };
+    // `a < b`, `a <= b` as `a < b + 1`, `a == b` as both.
+    auto compare = [&](Reg a, Reg b, auto&& yes) {
+      if (node.op == Op::Less) b_.when_less(a, b, yes);
+      else if (node.op == Op::LessEqual) b_.when_less(a, b_.add(b, 1), yes);
+      else b_.when_less(a, b_.add(b, 1), [&] { b_.when_less(b, b_.add(a, 1), yes); });
+    };
+    if (!config_.simd) {
+      Reg first = b_.add(leaf.column, leaf.offset);
+      for (int e = 0; e < config_.vector; ++e) {
+        Reg column = b_.add(first, e);
+        Reg a = side(node.args[0], column, leaf.mask), b = side(node.args[1], column, leaf.mask);
+        Reg mask = b_.below(a, 0, node.op == Op::Less ? b : b_.add(b, 1));
+        if (node.op == Op::Equal) mask = b_.primitive(Op::And, {mask, b_.below(b, 0, b_.add(a, 1))});
+        masks.push_back(mask);
+      }
+      return masks;
+    }
+    Reg yes = b_.number(1), no = b_.number(0);
+    lane_by_lane(leaf, [&](Reg column, Reg place) {
+      Reg answer = b_.fresh(Bank::Lane);
+      b_.assign(answer, no);
+      compare(side(node.args[0], column, {}), side(node.args[1], column, {}), [&] { b_.assign(answer, yes); });
+      b_.emit({.code = Do::StoreOne, .type = *program_.compute, .space = Space::Scratch, .b = place, .imm = lanes_at_,
+               .values = {answer}});
+    });
+    Reg answers = b_.fresh(Bank::Lane);
+    b_.emit({.code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .c = leaf.mask, .imm = lanes_at_,
+             .values = {answers}});
+    return {b_.primitive(Op::Less, {no, answers})};
+  }
+  // j against something of the row: j < u is a mask of columns already.
+  Reg u = integer_of_row(node.args[a_column ? 1 : 0]);
+  Reg next = b_.add(u, 1);
+  for (int e = 0; e < config_.vector; ++e) {
+    auto column_below = [&](Reg limit) { return b_.below(leaf.column, leaf.offset + e, limit); };
+    auto not_ = [&](Reg mask) { return b_.primitive(Op::Not, {mask}); };
+    Reg mask;
+    if (node.op == Op::Equal) mask = b_.primitive(Op::And, {column_below(next), not_(column_below(u))});
+    else if (node.op == Op::Less) mask = a_column ? column_below(u) : not_(column_below(next));
+    else mask = a_column ? column_below(next) : not_(column_below(u));
+    masks.push_back(mask);
+  }
+  return masks;
+}
+
+}  // namespace trireme

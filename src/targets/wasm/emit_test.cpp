@@ -1,0 +1,513 @@
+// Kernels of every instruction, run in node and compared bit for bit with what C++ computes. Conversions and fma have
+// tests of their own.
+#include "targets/wasm/emit.hpp"
+
+#include <numeric>
+
+#include "devices/wasm/test_cases.hpp"
+
+namespace trireme::wasm {
+namespace {
+
+int count(std::string_view text, std::string_view what) {
+  int result = 0;
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++result;
+  return result;
+}
+
+// ---- Primitives -----------------------------------------------------------------------------------------------------
+
+template <typename T>
+T least(T a, T b) {  // the contract's: NaN goes through, -0 is below +0
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+  return a < b || (a == b && std::signbit(a)) ? a : b;
+}
+template <typename T>
+T on_bits(T a, T b, auto&& f) {
+  return std::bit_cast<T>(static_cast<Word<T>>(f(std::bit_cast<Word<T>>(a), std::bit_cast<Word<T>>(b))));
+}
+// A condition as a value: select(condition, a, b).
+Evaluate pick(const Evaluate& condition) {
+  return [=](KernelBuilder& b, const std::vector<Reg>& x) {
+    return b.primitive(Primitive::Select, {condition(b, x), x[0], x[1]});
+  };
+}
+Evaluate test(Primitive op) {
+  return [=](KernelBuilder& b, const std::vector<Reg>& x) { return b.primitive(op, {x[0], x[1]}); };
+}
+Evaluate both(Primitive op) {  // of a < b and a == b; for Not, the first alone
+  return [=](KernelBuilder& b, const std::vector<Reg>& x) {
+    const Reg less = b.primitive(Primitive::Less, {x[0], x[1]}), same = b.primitive(Primitive::Equal, {x[0], x[1]});
+    return op == Primitive::Not ? b.primitive(op, {less}) : b.primitive(op, {less, same});
+  };
+}
+Evaluate first_only(Primitive op, int shift = 0) {
+  return [=](KernelBuilder& b, const std::vector<Reg>& x) { return apply(op, shift)(b, {x[0]}); };
+}
+Evaluate with_constant(Primitive op, double constant, bool constant_first) {
+  return [=](KernelBuilder& b, const std::vector<Reg>& x) {
+    const Reg c = b.number(constant);
+    return constant_first ? b.primitive(op, {c, x[0]}) : b.primitive(op, {x[0], c});
+  };
+}
+
+template <typename T>
+struct PrimitiveRow {
+  std::string name;
+  Evaluate evaluate;
+  T (*want)(T, T);
+};
+
+template <typename T>
+std::vector<PrimitiveRow<T>> primitive_rows() {
+  using P = Primitive;
+  return {
+      {"add", apply(P::Add), [](T a, T b) { return a + b; }},
+      {"sub", apply(P::Sub), [](T a, T b) { return a - b; }},
+      {"mul", apply(P::Mul), [](T a, T b) { return a * b; }},
+      {"div", apply(P::Div), [](T a, T b) { return a / b; }},
+      {"min", apply(P::Min), [](T a, T b) { return least(a, b); }},
+      {"max", apply(P::Max), [](T a, T b) { return -least(-a, -b); }},
+      {"neg", first_only(P::Neg), [](T a, T) { return -a; }},
+      {"abs", first_only(P::Abs), [](T a, T) { return std::fabs(a); }},
+      {"sqrt", first_only(P::Sqrt), [](T a, T) { return std::sqrt(a); }},
+      {"floor", first_only(P::Floor), [](T a, T) { return std::floor(a); }},
+      {"round", first_only(P::Round), [](T a, T) { return std::nearbyint(a); }},
+      {"less", pick(test(P::Less)), [](T a, T b) { return a < b ? a : b; }},
+      {"less or equal", pick(test(P::LessEqual)), [](T a, T b) { return a <= b ? a : b; }},
+      {"equal", pick(test(P::Equal)), [](T a, T b) { return a == b ? a : b; }},
+      {"and", pick(both(P::And)), [](T a, T b) { return a < b && a == b ? a : b; }},
+      {"or", pick(both(P::Or)), [](T a, T b) { return a < b || a == b ? a : b; }},
+      {"not", pick(both(P::Not)), [](T a, T b) { return !(a < b) ? a : b; }},
+      {"bits add", apply(P::BitsAdd), [](T a, T b) { return on_bits(a, b, [](auto x, auto y) { return x + y; }); }},
+      {"bits and", apply(P::BitsAnd), [](T a, T b) { return on_bits(a, b, [](auto x, auto y) { return x & y; }); }},
+      {"bits or", apply(P::BitsOr), [](T a, T b) { return on_bits(a, b, [](auto x, auto y) { return x | y; }); }},
+      {"bits left", first_only(P::BitsShiftLeft, 23),
+       [](T a, T b) { return on_bits(a, b, [](auto x, auto) { return x << 23; }); }},
+      {"bits right", first_only(P::BitsShiftRight, 20),
+       [](T a, T b) { return on_bits(a, b, [](auto x, auto) { return x >> 20; }); }},
+      {"min with 1", with_constant(P::Min, 1, false), [](T a, T) { return least(a, T(1)); }},
+      {"min of 1 and", with_constant(P::Min, 1, true), [](T a, T) { return least(T(1), a); }},
+      {"max with -2", with_constant(P::Max, -2, false), [](T a, T) { return -least(-a, T(2)); }},
+      {"max of -2 and", with_constant(P::Max, -2, true), [](T a, T) { return -least(-a, T(2)); }},
+      {"max with 0", with_constant(P::Max, 0, false), [](T a, T) { return -least(-a, -T(0)); }},
+      {"min with -0", with_constant(P::Min, -0.0, false), [](T a, T) { return least(a, -T(0)); }},
+      {"max with inf", with_constant(P::Max, INFINITY, true), [](T a, T) { return -least(-a, T(-INFINITY)); }},
+      {"min with nan", with_constant(P::Min, NAN, false), [](T, T) { return T(NAN); }},
+  };
+}
+
+template <typename T>
+void add_primitives(std::vector<Case>& cases) {
+  std::vector<T> a, b;
+  for (T x : specials<T>)
+    for (T y : specials<T>) a.push_back(x), b.push_back(y);
+  a.push_back(1), b.push_back(2), a.push_back(3), b.push_back(4), a.push_back(5), b.push_back(6);  // a tail
+  for (const PrimitiveRow<T>& row : primitive_rows<T>()) {
+    std::vector<T> want;
+    for (std::size_t k = 0; k < a.size(); ++k) want.push_back(row.want(a[k], b[k]));
+    cases.push_back({.name = row.name + " " + std::string(name(storage_of<T>)),
+                     .kernels = map_kernel(storage_of<T>, {storage_of<T>, storage_of<T>}, storage_of<T>, row.evaluate),
+                     .buffers = {bytes_of(a), bytes_of(b), Bytes(a.size() * sizeof(T))},
+                     .columns = static_cast<std::int64_t>(a.size()),
+                     .check = [=](const Case& done) {
+                       expect_same<T>(values_of<T>(done.buffers[2]), want, [&](std::size_t k) {
+                         return std::to_string(a[k]) + ", " + std::to_string(b[k]);
+                       });
+                     }});
+  }
+}
+
+TEST(Emit, Primitives) {
+  TRIREME_SKIP_WITHOUT_NODE();
+  std::vector<Case> cases;
+  add_primitives<float>(cases);
+  add_primitives<double>(cases);
+  run(std::move(cases));
+}
+
+TEST(Emit, ClampsTakeTheShortInstruction) {
+  const auto text = [](double constant) {
+    return listing(
+               map_kernel(Storage::F32, {Storage::F32}, Storage::F32, with_constant(Primitive::Max, constant, true)))
+        .value();
+  };
+  EXPECT_EQ(count(text(-88), "f32x4.pmax"), 2);
+  EXPECT_EQ(count(text(0), "f32x4.pmax"), 0);
+  EXPECT_EQ(count(text(0), "f32x4.max"), 2);
+  EXPECT_EQ(count(text(NAN), "f32x4.max"), 2);
+}
+
+TEST(Emit, ARegisterThatChangesIsNoConstant) {
+  Kernels kernels{.rows = new_kernel(Storage::F32)};
+  KernelBuilder b(kernels.rows);
+  const Reg c = b.number(1), x = b.number(2);
+  b.primitive(Primitive::Min, {x, c});
+  EXPECT_EQ(count(listing(kernels).value(), "f32x4.pmin"), 1);
+  b.assign(c, x), b.assign(x, c);
+  EXPECT_EQ(count(listing(kernels).value(), "f32x4.pmin"), 0);
+}
+
+TEST(Emit, FusesOnlyWhatTheKernelFuses) {
+  const Evaluate expression = [](KernelBuilder& b, const std::vector<Reg>& x) {
+    const Reg product = b.primitive(Primitive::Mul, {x[0], x[0]});
+    return b.primitive(Primitive::Fma, {x[0], b.primitive(Primitive::Add, {product, x[0]}), product});
+  };
+  for (Storage type : {Storage::F32, Storage::F64}) {
+    const Kernels kernels = map_kernel(type, {type}, type, expression);
+    EXPECT_EQ(count(listing(kernels).value(), "relaxed"), 0);
+    EXPECT_EQ(count(listing(kernels, {.relaxed = true}).value(), "relaxed_madd"), 2);
+    EXPECT_EQ(count(listing(kernels, {.relaxed = true}).value(), "relaxed"), 2);
+  }
+}
+
+// Every other test validates its modules too, where there is a validator.
+TEST(Emit, Validates) {
+  if (!have_validator()) GTEST_SKIP() << "wasm-validate is not installed";
+  for (Storage compute : {Storage::F32, Storage::F64})
+    for (bool relaxed : {false, true}) {
+      Case fma{.name = "fma",
+               .kernels =
+                   map_kernel(compute, {compute, Storage::BF16, Storage::F8E4M3}, Storage::F16, apply(Primitive::Fma)),
+               .relaxed = relaxed};
+      validate(fma, emit(fma.kernels, {.relaxed = relaxed}).value());
+    }
+}
+
+// ---- Masks and memory -----------------------------------------------------------------------------------------------
+
+const Storage all_types[] = {Storage::F64, Storage::F32,    Storage::F16,    Storage::BF16,
+                             Storage::I32, Storage::F8E4M3, Storage::F8E5M2, Storage::I8};
+
+// Copies `length` elements, whose bits are small integers in every type. What comes last ends where memory ends.
+Case tail(Storage compute, Storage type, std::int64_t length, bool result_last) {
+  Kernels kernels{.rows = new_kernel(compute)};
+  KernelBuilder b(kernels.rows);
+  const Slot slots[] = {{Slot::Kind::ResultPointer}, {Slot::Kind::OperandPointer}};
+  const Reg n = b.slot({Slot::Kind::Columns});
+  const Reg first = b.pointer(slots[result_last]), second = b.pointer(slots[!result_last]);
+  const Reg j = b.copy(b.index(0));
+  b.repeat_while_less(j, n, [&] {
+    const Reg mask = b.below(j, 0, n), value = b.fresh(Bank::Lane);
+    b.emit({.code = Do::Load, .type = type, .a = result_last ? first : second, .b = j, .c = mask, .values = {value}});
+    b.emit({.code = Do::Store, .type = type, .a = result_last ? second : first, .b = j, .c = mask, .values = {value}});
+    b.increase(j, lanes(compute));
+  });
+  Bytes from(static_cast<std::size_t>(length) * bytes(type));
+  std::iota(from.begin(), from.end(), std::uint8_t{1});
+  for (std::size_t k = 0; k < from.size(); ++k)  // no NaN
+    if (type != Storage::I8 && type != Storage::I32) from[k] &= 0x3f;
+  Bytes to(from.size());
+  return {
+      .name = "tail of " + std::to_string(length) + " " + std::string(name(type)) + " in " + std::string(name(compute)),
+      .kernels = std::move(kernels),
+      .buffers = result_last ? std::vector{from, to} : std::vector{to, from},
+      .columns = length,
+      .check = [=](const Case& done) {
+        if (type == Storage::I32 && compute == Storage::F32) return;  // rounds
+        EXPECT_EQ(done.buffers[result_last], from);
+      }};
+}
+
+TEST(Emit, MaskedTailsOfEveryLength) {
+  TRIREME_SKIP_WITHOUT_NODE();
+  std::vector<Case> cases;
+  for (Storage compute : {Storage::F32, Storage::F64})
+    for (Storage type : all_types)
+      for (int length = 1; length <= lanes(compute) + 1; ++length)
+        for (bool result_last : {false, true})
+          if (compute == Storage::F64 || type != Storage::F64)
+            cases.push_back(tail(compute, type, length, result_last));
+  run(std::move(cases));
+}
+
+// The kernel of `write`, whose results are stored one after the other by `put`; then what they must be.
+class Puts {
+ public:
+  explicit Puts(Storage compute, std::string name) : compute_(compute), name_(std::move(name)) {
+    kernels_.rows = new_kernel(compute);
+    b.emplace(kernels_.rows);
+    to_ = b->pointer({Slot::Kind::ResultPointer});
+  }
+  std::optional<KernelBuilder> b;
+
+  void put(Reg lane, std::vector<double> want) {  // a whole vector
+    b->emit({.code = Do::Store, .type = compute_, .a = to_, .imm = offset(), .values = {lane}});
+    ASSERT_EQ(want.size(), static_cast<std::size_t>(lanes(compute_)));
+    want_.insert(want_.end(), want.begin(), want.end());
+  }
+  void put_all(Reg lane, double want) { put(lane, std::vector<double>(lanes(compute_), want)); }
+  void put_index(Reg index, std::int64_t want) {
+    put_all(b->into(Bank::Lane, {.code = Do::LaneFromIndex, .a = index}), static_cast<double>(want));
+  }
+  void put_mask(Reg mask, std::vector<bool> want) {
+    put(b->primitive(Primitive::Select, {mask, b->number(1), b->number(0)}), {want.begin(), want.end()});
+  }
+  Case make() {
+    const auto want = want_;
+    const Storage compute = compute_;
+    Bytes room(want.size() * bytes(compute));
+    return {.name = name_,
+            .kernels = kernels_,
+            .buffers = {room},
+            .columns = 1000,
+            .first = 3,
+            .last = 5,
+            .total = 7,
+            .constants = constants,
+            .check = [=](const Case& done) {
+              std::vector<double> got;
+              if (compute == Storage::F64) got = values_of<double>(done.buffers.back());
+              else
+                for (float value : values_of<float>(done.buffers.back())) got.push_back(value);
+              expect_same<double>(got, want, [&](std::size_t k) { return "number " + std::to_string(k); });
+            }};
+  }
+  std::vector<std::uint64_t> constants;
+
+ private:
+  std::int64_t offset() const { return static_cast<std::int64_t>(want_.size() * bytes(compute_)); }
+  Storage compute_;
+  std::string name_;
+  Kernels kernels_;
+  Reg to_;
+  std::vector<double> want_;
+};
+
+std::vector<double> lane_numbers(Storage compute, auto&& f) {
+  std::vector<double> result;
+  for (int k = 0; k < lanes(compute); ++k) result.push_back(f(k));
+  return result;
+}
+
+Case indices(Storage compute) {
+  Puts puts(compute, "indices");
+  KernelBuilder& b = *puts.b;
+  const Reg big = b.index(0x123456789), seven = b.index(7), minus = b.index(-5);
+  const auto rounded = [&](std::int64_t value) {
+    return compute == Storage::F64 ? static_cast<double>(value) : static_cast<double>(static_cast<float>(value));
+  };
+  const auto put = [&](Reg index, std::int64_t want) {
+    puts.put_index(index, static_cast<std::int64_t>(rounded(want)));
+  };
+  for (std::int64_t which : {0, 1, 2}) put(b.argument(static_cast<int>(which)), 3 + 2 * which);
+  put(b.slot({Slot::Kind::Columns}), 1000);
+  put(big, 0x123456789), put(minus, -5), put(b.copy(minus), -5);
+  struct {
+    Do code;
+    std::int64_t (*want)(std::int64_t, std::int64_t);
+  } const rows[] = {{Do::IndexAdd, [](std::int64_t x, std::int64_t y) { return x + y; }},
+                    {Do::IndexSub, [](std::int64_t x, std::int64_t y) { return x - y; }},
+                    {Do::IndexMul, [](std::int64_t x, std::int64_t y) { return x * y; }},
+                    {Do::IndexMin, [](std::int64_t x, std::int64_t y) { return x < y ? x : y; }},
+                    {Do::IndexAnd, [](std::int64_t x, std::int64_t y) { return x & y; }},
+                    {Do::IndexDivide, [](std::int64_t x, std::int64_t y) { return x / y; }},
+                    {Do::IndexRemainder, [](std::int64_t x, std::int64_t y) { return x % y; }}};
+  for (const auto& row : rows) {
+    put(b.index(row.code, big, seven), row.want(0x123456789, 7));
+    for (std::int64_t imm : {1, 7, 64, 100}) put(b.index(row.code, big, imm), row.want(0x123456789, imm));
+  }
+  put(b.index(Do::IndexMin, minus, seven), -5);
+  put(b.index(Do::IndexMin, minus, std::int64_t{-9}), -9);
+  put(b.index(Do::IndexShiftRight, big, 8), 0x1234567);
+  // The smallest integers that f32 has to round.
+  for (std::int64_t value : {16777217ll, 16777219ll, -16777219ll, 2147483583ll}) put(b.index(value), value);
+  return puts.make();
+}
+
+Case lane_codes(Storage compute) {
+  Puts puts(compute, "lanes");
+  KernelBuilder& b = *puts.b;
+  const int width = lanes(compute);
+  const auto rounded = [&](double v) {
+    return compute == Storage::F64 ? v : static_cast<double>(static_cast<float>(v));
+  };
+  for (double value : {0.0, -0.0, 0.1, -HUGE_VAL, 0x1p-126}) puts.put_all(b.number(rounded(value)), rounded(value));
+  for (double value : {0.1, 3.0}) {
+    const int number = static_cast<int>(puts.constants.size());
+    puts.put_all(b.into(Bank::Lane, {.code = Do::LaneSlot, .imm = b.slot_number({Slot::Kind::Constant, number})}),
+                 rounded(value));
+    puts.constants.push_back(compute == Storage::F64 ? std::bit_cast<std::uint64_t>(value)
+                                                     : std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+  }
+  for (std::int64_t from : {0, 100, 16777214, 2147483640})
+    puts.put(b.into(Bank::Lane, {.code = Do::LaneColumn, .a = b.index(from), .imm = 3}),
+             lane_numbers(compute, [&](int k) { return rounded(static_cast<double>(from) + 3 + k); }));
+  const Reg column = b.into(Bank::Lane, {.code = Do::LaneColumn, .a = b.index(0)});
+  for (int lane = 0; lane < width; ++lane)
+    puts.put(b.shuffle_xor(column, lane), lane_numbers(compute, [&](int k) { return k ^ lane; }));
+  const std::int64_t far = std::int64_t{1} << 40;
+  for (std::int64_t limit : {-far, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{3},
+                             std::int64_t{4}, std::int64_t{5}, far, far + 1, far + 6}) {
+    for (std::int64_t start : {std::int64_t{0}, std::int64_t{2}, far}) {
+      std::vector<bool> want;
+      for (int k = 0; k < width; ++k) want.push_back(start + 1 + k < limit);
+      puts.put_mask(b.below(b.index(start), 1, b.index(limit)), want);
+    }
+  }
+  const Reg moved = b.fresh(Bank::Lane);
+  b.assign(moved, column);
+  b.assign(column, b.number(9));
+  puts.put(moved, lane_numbers(compute, [](int k) { return k; }));
+  puts.put_all(column, 9);
+  return puts.make();
+}
+
+TEST(Emit, LoadsIntegersAsIndices) {
+  TRIREME_SKIP_WITHOUT_NODE();
+  Kernels kernels{.rows = new_kernel(Storage::F64)};
+  KernelBuilder b(kernels.rows);
+  const Reg from = b.pointer({Slot::Kind::OperandPointer}), to = b.pointer({Slot::Kind::ResultPointer});
+  const Reg none = b.below(b.index(1), 0, b.index(0)), some = b.below(b.index(0), 0, b.index(1));
+  const auto put = [&](int place, Instr instr) {
+    instr.code = Do::IndexLoad, instr.type = Storage::I32, instr.a = from;
+    const Reg value = b.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = b.into(Bank::Index, std::move(instr))});
+    b.emit({.code = Do::StoreOne, .type = Storage::F64, .a = to, .imm = 8 * place, .values = {value}});
+  };
+  put(0, {}), put(1, {.b = b.index(1)}), put(2, {.b = b.index(1), .c = some, .imm = 4});
+  put(3, {.b = b.index(1000000), .c = none});
+  run({{.name = "integers",
+        .kernels = kernels,
+        .buffers = {bytes_of(std::vector<std::int32_t>{INT32_MIN, -1, 7}), Bytes(32)},
+        .check = [](const Case& done) {
+          EXPECT_EQ(values_of<double>(done.buffers[1]), (std::vector<double>{INT32_MIN, -1, 7, 0}));
+        }}});
+}
+
+// Addresses: both spaces, index and bytes, single elements, masks of all kinds.
+Case memory_codes(Storage compute, Storage type) {
+  Puts puts(compute, "memory of " + std::string(name(type)));
+  KernelBuilder& b = *puts.b;
+  b.slot_number({Slot::Kind::Scratch});
+  const int width = lanes(compute);
+  const auto size = static_cast<std::int64_t>(bytes(type));
+  const Reg column = b.into(Bank::Lane, {.code = Do::LaneColumn, .a = b.index(1)});  // 1, 2, ...
+  const Reg at = b.index(64), three = b.index(3), zero = b.index(0);
+  const auto load = [&](Instr instr) {
+    instr.code = Do::Load, instr.type = type, instr.space = Space::Scratch;
+    instr.values = {b.fresh(Bank::Lane)};
+    const Reg value = instr.values[0];
+    b.emit(std::move(instr));
+    return value;
+  };
+  const auto numbers = [&](int from) { return lane_numbers(compute, [&](int k) { return from + k; }); };
+  b.emit({.code = Do::Store, .type = type, .space = Space::Scratch, .a = at, .b = three, .imm = 8, .values = {column}});
+  puts.put(load({.a = at, .b = three, .imm = 8}), numbers(1));
+  puts.put(load({.imm = 72 + 3 * size}), numbers(1));
+  puts.put(load({.b = three, .imm = 72}), numbers(1));
+  puts.put(load({.a = b.index(200), .imm = 3 * size - 128}), numbers(1));
+  for (int present = 0; present <= width; ++present) {
+    const Reg mask = b.below(zero, 0, b.index(present));
+    puts.put(load({.a = at, .b = three, .c = mask, .imm = 8}),
+             lane_numbers(compute, [&](int k) { return k < present ? 1 + k : 0; }));
+    // A masked store over what another store left.
+    const Reg five = b.number(5), here = b.index(512);
+    b.emit({.code = Do::Store, .type = type, .space = Space::Scratch, .a = here, .values = {five}});
+    b.emit({.code = Do::Store, .type = type, .space = Space::Scratch, .a = here, .c = mask, .values = {column}});
+    puts.put(load({.a = here}), lane_numbers(compute, [&](int k) { return k < present ? 1 + k : 5; }));
+    b.emit({.code = Do::StoreOne, .type = type, .space = Space::Scratch, .a = here, .c = mask, .values = {five}});
+    puts.put(load({.a = here}), lane_numbers(compute, [&](int k) { return k == 0 ? 5 : k < present ? 1 + k : 5; }));
+    const Reg one = b.into(
+        Bank::Lane,
+        {.code = Do::LoadOne, .type = type, .space = Space::Scratch, .a = at, .b = three, .c = mask, .imm = 8 + size});
+    puts.put(one, lane_numbers(compute, [&](int k) { return k < present ? 2 : 0; }));
+  }
+  b.emit({.code = Do::StoreOne,
+          .type = type,
+          .space = Space::Scratch,
+          .a = at,
+          .imm = 8 + 4 * size,
+          .values = {b.number(7)}});
+  puts.put_all(
+      b.into(Bank::Lane, {.code = Do::LoadOne, .type = type, .space = Space::Scratch, .b = b.index(4), .imm = 72}), 7);
+  return puts.make();
+}
+
+TEST(Emit, IndicesLanesAndMemory) {
+  TRIREME_SKIP_WITHOUT_NODE();
+  std::vector<Case> cases;
+  for (Storage compute : {Storage::F32, Storage::F64}) {
+    cases.push_back(indices(compute));
+    cases.push_back(lane_codes(compute));
+    for (Storage type : all_types)
+      if (compute == Storage::F64 || type != Storage::F64) cases.push_back(memory_codes(compute, type));
+  }
+  run(std::move(cases));
+}
+
+// ---- Control and entries --------------------------------------------------------------------------------------------
+
+// rows: out[i] = the sum of x[i][0 .. n), but i * 100 for odd i, through pointers moved by strides.
+// columns: out[j] += 0.5 for j in first .. last.
+TEST(Emit, ControlPointersAndBothEntries) {
+  TRIREME_SKIP_WITHOUT_NODE();
+  Kernels kernels{.rows = new_kernel(Storage::F32)};
+  {
+    KernelBuilder b(kernels.rows);
+    b.note("a row");
+    const Reg n = b.slot({Slot::Kind::Columns}), x = b.pointer({Slot::Kind::OperandPointer});
+    const Reg y = b.pointer({Slot::Kind::ResultPointer}), row = b.copy(b.argument(0)), end = b.argument(1);
+    b.repeat_while_less(row, end, [&] {
+      const Reg line = b.pointer(x, b.index(Do::IndexMul, row, n), 4), to = b.pointer(y, row, 4);
+      const Reg odd = b.index(Do::IndexAnd, row, std::int64_t{1}), one = b.index(1);
+      b.when_less(
+          odd, one,
+          [&] {
+            const Reg total = b.number(0), j = b.copy(b.index(0));
+            b.repeat_while_less(j, n, [&] {
+              const Reg value = b.into(Bank::Lane, {.code = Do::LoadOne, .type = Storage::F32, .a = line, .b = j});
+              b.assign(total, b.primitive(Primitive::Add, {total, value}));
+              b.increase(j, 1);
+            });
+            b.emit({.code = Do::StoreOne, .type = Storage::F32, .a = to, .values = {total}});
+          },
+          [&] {
+            const Reg value = b.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = b.mul(row, 100)});
+            b.emit({.code = Do::StoreOne, .type = Storage::F32, .a = to, .values = {value}});
+          });
+      b.increase(row, 1);
+    });
+    kernels.columns.push_back(new_kernel(Storage::F32));
+    kernels.columns[0].slots = kernels.rows.slots;
+    KernelBuilder c(kernels.columns[0]);
+    const Reg out = c.pointer({Slot::Kind::ResultPointer}), j = c.copy(c.argument(0)), last = c.argument(1);
+    c.repeat_while_less(j, last, [&] {
+      const Reg value = c.into(Bank::Lane, {.code = Do::LoadOne, .type = Storage::F32, .a = out, .b = j});
+      const Reg more = c.primitive(Primitive::Add, {value, c.number(0.5)});
+      c.emit({.code = Do::StoreOne, .type = Storage::F32, .a = out, .b = j, .values = {more}});
+      c.increase(j, 1);
+    });
+  }
+  std::vector<float> x(6 * 5);
+  std::iota(x.begin(), x.end(), 1.0f);
+  run({{.name = "rows and columns",
+        .kernels = kernels,
+        .buffers = {bytes_of(x), bytes_of(std::vector<float>(6, -1))},
+        .columns = 5,
+        .first = 1,
+        .last = 5,
+        .total = 6,
+        .check = [](const Case& done) {
+          EXPECT_EQ(values_of<float>(done.buffers[1]), (std::vector<float>{-1, 100.5, 65.5, 300.5, 115.5, -1}));
+        }}});
+}
+
+TEST(Emit, RefusesWhatOtherMachinesRun) {
+  const auto refusal = [](const Kernels& kernels) {
+    const auto module = emit(kernels);
+    return module ? "" : std::string(name(module.error().code)) + ": " + module.error().message;
+  };
+  Kernels threads{.rows = new_kernel(Storage::F32)};
+  threads.rows.body.push_back({.code = Do::Barrier});
+  EXPECT_NE(refusal(threads).find("belongs to thread machines"), std::string::npos) << refusal(threads);
+  Kernels wide{.rows = new_kernel(Storage::F32)};
+  wide.rows.launch.lanes = 8;
+  EXPECT_NE(refusal(wide).find("has 8 lanes of f32"), std::string::npos) << refusal(wide);
+  Kernels composed{.rows = new_kernel(Storage::F32)};
+  KernelBuilder b(composed.rows);
+  b.primitive(Primitive::Mean, {b.number(1)});
+  EXPECT_NE(refusal(composed).find("not a primitive"), std::string::npos) << refusal(composed);
+}
+
+}  // namespace
+}  // namespace trireme::wasm

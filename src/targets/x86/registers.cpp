@@ -1,0 +1,87 @@
+#include "targets/x86/registers.hpp"
+
+#include <cmath>
+
+namespace trireme::x86 {
+
+Registers::Registers(const Kernel& kernel, Machine& machine) : machine_(machine) {
+  const int counts[4] = {kernel.lane_count, kernel.mask_count, kernel.index_count, kernel.pointer_count};
+  for (int bank = 0; bank < 4; ++bank) lives_[bank].resize(counts[bank]);
+  scan(kernel.body);
+}
+
+Registers::Life* Registers::life(Reg r) {
+  auto& bank = lives_[static_cast<int>(r.bank)];
+  return r.id >= 0 && r.id < static_cast<int>(bank.size()) ? &bank[r.id] : nullptr;
+}
+
+void Registers::touch(Reg r, const std::vector<Instr>& block, const Instr& i, bool write) {
+  Life* found = life(r);
+  if (!found) return;
+  if (!found->block) {
+    found->block = &block;
+    found->local = write;
+  } else if (found->block != &block) {
+    found->local = false;
+  }
+  found->last = &i;
+  if (!write) return;
+  ++found->writes;
+  found->constant = i.code == Do::LaneConstant ? std::bit_cast<double>(i.imm) : 0;
+}
+
+void Registers::scan(const std::vector<Instr>& block) {
+  for (const Instr& i : block) {
+    for (Reg r : {i.a, i.b, i.c}) touch(r, block, i, false);
+    for (Reg r : i.values) touch(r, block, i, i.code == Do::Load);
+    touch(i.dst, block, i, true);
+    scan(i.body);
+    scan(i.other);
+  }
+}
+
+bool Registers::plain_constant(Reg r) const {
+  const Life& known = lives_[static_cast<int>(r.bank)][r.id];
+  return known.writes == 1 && known.constant != 0 && !std::isnan(known.constant);
+}
+
+asmjit::x86::Reg Registers::create(Bank bank) {
+  switch (bank) {
+    case Bank::Lane: return machine_.new_lane();
+    case Bank::Mask: return machine_.new_mask();
+    case Bank::Index:
+    case Bank::Pointer: break;
+  }
+  return machine_.new_gp();
+}
+
+asmjit::x86::Reg Registers::find(Reg r, Bank bank) {
+  Life* found = life(r);
+  if (!found || r.bank != bank) {
+    if (!wrong_) wrong_ = r;
+    return create(bank);
+  }
+  if (!found->machine.isValid()) {
+    auto& free = free_[static_cast<int>(bank)];
+    if (!found->local || free.empty()) {
+      found->machine = create(bank);
+    } else {
+      found->machine = free.back();
+      free.pop_back();
+    }
+  }
+  return found->machine;
+}
+
+void Registers::release(const Instr& i) {
+  auto release_one = [&](Reg r) {
+    Life* found = life(r);
+    if (!found || !found->local || found->last != &i || !found->machine.isValid()) return;
+    free_[static_cast<int>(r.bank)].push_back(found->machine);
+    found->machine.reset();
+  };
+  for (Reg r : {i.a, i.b, i.c, i.dst}) release_one(r);
+  for (Reg r : i.values) release_one(r);
+}
+
+}  // namespace trireme::x86

@@ -1,0 +1,50 @@
+// Machine registers for a kernel's registers. One that lives inside a single run of instructions shares its machine
+// register with others that come before and after it: a stripe unrolled has hundreds, and asmjit's time grows with the
+// square of their number.
+#pragma once
+#include <array>
+#include <optional>
+
+#include "targets/x86/machine.hpp"
+
+namespace trireme::x86 {
+
+class Registers {
+ public:
+  Registers(const Kernel& kernel, Machine& machine);
+
+  Vec lane(Reg r) { return find(r, Bank::Lane).as<Vec>(); }
+  Mask mask(Reg r) { return find(r, Bank::Mask); }
+  Mask mask_or_none(Reg r) { return r ? mask(r) : Mask(); }
+  Gp index(Reg r) { return find(r, Bank::Index).as<Gp>(); }
+  Gp pointer(Reg r) { return find(r, Bank::Pointer).as<Gp>(); }
+
+  // Gives back what `i` reads or writes for the last time. The arguments may then be overwritten by its result.
+  void release(const Instr& i);
+  // Only ever a LaneConstant, and neither zero nor NaN.
+  bool plain_constant(Reg r) const;
+  // The first register that the kernel does not declare or that stands in the wrong place.
+  const std::optional<Reg>& wrong() const { return wrong_; }
+
+ private:
+  struct Life {
+    asmjit::x86::Reg machine;                   // not valid: none at present
+    const std::vector<Instr>* block = nullptr;  // where it first occurs
+    const Instr* last = nullptr;
+    bool local = false;  // occurs in `block` only, and is written there first
+    int writes = 0;
+    double constant = 0;
+  };
+  void scan(const std::vector<Instr>& block);
+  void touch(Reg r, const std::vector<Instr>& block, const Instr& i, bool write);
+  Life* life(Reg r);
+  asmjit::x86::Reg find(Reg r, Bank bank);
+  asmjit::x86::Reg create(Bank bank);
+
+  Machine& machine_;
+  std::array<std::vector<Life>, 4> lives_;  // by bank
+  std::array<std::vector<asmjit::x86::Reg>, 4> free_;
+  std::optional<Reg> wrong_;
+};
+
+}  // namespace trireme::x86

@@ -1,0 +1,40 @@
+#include "device_choice.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "plan/devices.hpp"
+
+namespace trireme::cli {
+namespace {
+
+bool means(const std::string& name, const DeviceEntry& device) {
+  return device.name == name || device.name.starts_with(name + ":");
+}
+
+}  // namespace
+
+Result<std::vector<const DeviceEntry*>> choose_devices(const std::vector<std::string>& names) {
+  std::vector<const DeviceEntry*> chosen;
+  std::string known;
+  for (const DeviceEntry& device : devices()) {
+    known += (known.empty() ? "" : ", ") + device.name;
+    if (names.empty() || std::any_of(names.begin(), names.end(), [&](const auto& name) { return means(name, device); }))
+      chosen.push_back(&device);
+  }
+  for (const std::string& name : names)
+    if (std::none_of(chosen.begin(), chosen.end(), [&](const auto* device) { return means(name, *device); }))
+      return Error{Code::InvalidArgument, "no device named '" + name + "'; there are: " + known};
+  return chosen;
+}
+
+const DeviceEntry& reference_device() { return devices().front(); }
+
+int all_threads() {
+  if (const char* asked = std::getenv("TRIREME_THREADS"))
+    if (int threads = std::atoi(asked); threads > 0) return threads;
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+}  // namespace trireme::cli

@@ -1,0 +1,17 @@
+// The devices a verb works on: all in the table, or those the user names.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "devices/device.hpp"
+
+namespace trireme::cli {
+
+// `names`: whole ("cpu:avx2") or the part before the colon ("cpu"); none: every device. In the order of the table.
+Result<std::vector<const DeviceEntry*>> choose_devices(const std::vector<std::string>& names);
+
+const DeviceEntry& reference_device();
+
+int all_threads();  // TRIREME_THREADS, or as many as the machine runs at once
+
+}  // namespace trireme::cli

@@ -1,0 +1,58 @@
+// trireme: the compiler on the command line, one file a verb.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "verbs.hpp"
+
+namespace trireme::cli {
+namespace {
+
+int report(const Error& error) {
+  // A fault of our own is no fault of the input.
+  fmt::print(stderr, "trireme: {}{}\n", error.code == Code::Internal ? "internal error: " : "", error.message);
+  return error.code == Code::Internal ? check_failed : wrong_usage;
+}
+
+std::string usage_message(const CLI::App* app, const CLI::Error& error) {
+  std::string what = error.what();
+  if (const std::vector<std::string> rest = app->remaining(); !rest.empty() && app->get_subcommands().empty())
+    what = fmt::format("no verb '{}'", rest.front());
+  return fmt::format("trireme: {}\n'trireme --help' lists the verbs, 'trireme VERB --help' says more\n", what);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Compiles row programs: one text, its derived backward, the same bits on every device.", "trireme");
+  app.footer("Exit codes: 0 fine, 1 a check failed, 2 wrong usage or input.\n'trireme VERB --help' says more.");
+  app.set_version_flag("--version", TRIREME_VERSION);
+  app.require_subcommand(1);
+  app.failure_message(usage_message);
+  const Verb verbs[] = {add_list(app), add_show(app), add_verify(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& stop) {  // --help and --version too
+    return app.exit(stop) == 0 ? fine : wrong_usage;
+  }
+  for (const Verb& verb : verbs) {
+    if (!verb.app->parsed()) continue;
+    Result<int> code = verb.run();
+    return code ? *code : report(code.error());
+  }
+  return wrong_usage;
+}
+
+}  // namespace
+}  // namespace trireme::cli
+
+int main(int argc, char** argv) {
+  try {
+    return trireme::cli::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "trireme: out of memory\n");
+    return trireme::cli::wrong_usage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "trireme: internal error: {}\n", error.what());
+    return trireme::cli::check_failed;
+  }
+}

@@ -1,0 +1,46 @@
+#include "program_options.hpp"
+
+#include <fmt/format.h>
+
+#include "devices/arguments.hpp"
+#include "sources.hpp"
+#include "verbs.hpp"
+
+namespace trireme::cli {
+
+void add_program_options(CLI::App& verb, ProgramOptions& options) {
+  verb.add_option("program", options.program, "An operator ('trireme list' names them), or the path of a .row file")
+      ->type_name("OP|FILE")
+      ->required();
+  verb.add_flag("--backward", options.backward, "The derived backward instead of the program itself");
+  verb.add_option("--cols", options.columns, "Columns of a row")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(at_least(1));
+  verb.add_option("--rows", options.rows, "Rows the schedule may count on; results do not depend on it")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(at_least(0));
+  auto several = [&](const char* name, std::vector<std::string>& values, const char* help, const char* form) {
+    verb.add_option(name, values, help)->type_name(form)->take_all()->expected(1)->allow_extra_args(false);
+  };
+  several("--type", options.types, "Storage type of an operand or result, f32 unless said; repeatable", "NAME=TYPE");
+  several("--set", options.constants, "A constant's value; repeatable", "NAME=NUMBER");
+  several("--absent", options.absent, "An operand that takes its default, or a result not stored; repeatable", "NAME");
+}
+
+Result<BoundProgram> bind_program(const ProgramOptions& options) {
+  // A problem line without rows: nothing but the columns' operands takes memory.
+  std::string line = fmt::format("{} 0x{}", options.program, options.columns);
+  for (const std::string& each : options.types) line += " " + each;
+  for (const std::string& each : options.constants) line += " " + each;
+  for (const std::string& each : options.absent) line += " " + each + "=none";
+  if (options.backward) line += " backward";
+  TRIREME_TRY(problem, parse_problem(line));
+  TRIREME_TRY(prepared, load_problem(problem));
+  Facts facts = facts_of(prepared.program, prepared.view());
+  facts.rows = options.rows;
+  return BoundProgram{std::move(prepared), facts};
+}
+
+}  // namespace trireme::cli

@@ -1,0 +1,32 @@
+// What `show` and `emit` have in common: a program, the shape and the types it is compiled for.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/check.hpp"
+#include "schedule/config.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace trireme::cli {
+
+struct ProgramOptions {
+  std::string program;
+  bool backward = false;
+  std::int64_t rows = 4096, columns = 4096;
+  std::vector<std::string> types, constants, absent;
+};
+
+void add_program_options(CLI::App& verb, ProgramOptions& options);
+
+// The program bound and expanded, and what a compiler may rely on: arrays without gaps that begin at 16 bytes.
+struct BoundProgram {
+  Prepared prepared;
+  Facts facts;
+};
+Result<BoundProgram> bind_program(const ProgramOptions& options);
+
+}  // namespace trireme::cli

@@ -1,0 +1,17 @@
+// Where programs come from: an operator's name, or the path of a .row file.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "ir/program.hpp"
+#include "plan/check.hpp"
+
+namespace trireme::cli {
+
+bool is_file(std::string_view program);  // it has a '/' or ends in .row
+
+// The program and its derived backward; errors in a file name the file.
+Result<Program> load_program(const std::string& program, bool backward);
+Result<Prepared> load_problem(const Problem& problem);
+
+}  // namespace trireme::cli

@@ -1,0 +1,54 @@
+// The compilation targets by name: lowered kernels, listings, and the bytes of an artifact.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "program_options.hpp"
+#include "schedule/kernel.hpp"
+
+namespace trireme::cli {
+
+enum class Target : std::uint8_t { Ptx, X86, Wasm };
+
+inline constexpr std::pair<std::string_view, Target> target_names[] = {
+    {"ptx", Target::Ptx}, {"x86", Target::X86}, {"wasm", Target::Wasm}};
+
+// The value that an option's word names.
+template <typename T, std::size_t count>
+Result<T> one_of(const std::pair<std::string_view, T> (&names)[count], std::string_view option, std::string_view word) {
+  std::string known;
+  for (const auto& [name, value] : names) {
+    if (name == word) return value;
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  return Error{Code::InvalidArgument, std::string(option) + ": '" + std::string(word) + "' is none of " + known};
+}
+
+// How the architectures are called, for help texts.
+inline constexpr const char* arch_help =
+    "ptx: sm_80 (default) and up; x86: avx2 (default) or avx512; wasm: simd128 (default) or relaxed";
+
+struct Lowered {
+  Target target;
+  std::string arch;
+  Config config;
+  Kernels kernels;
+};
+
+// An empty arch is the target's default.
+Result<Lowered> lower_for(const BoundProgram& bound, Target target, std::string arch);
+
+std::string print(const Lowered& lowered);            // config and kernels
+Result<std::string> listing(const Lowered& lowered);  // in the target's own words
+
+// PTX text, raw x86 code, a WebAssembly module.
+struct Artifact {
+  std::vector<std::uint8_t> bytes;
+  std::int64_t columns_entry = -1;  // x86: where the columns kernel begins, if there is one
+};
+Result<Artifact> make_artifact(const Lowered& lowered);
+
+}  // namespace trireme::cli

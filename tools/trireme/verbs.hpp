@@ -1,0 +1,35 @@
+// The verbs of the command line. Each adds its subcommand and options to the app and says what to do when chosen.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "trireme/result.hpp"
+
+namespace trireme::cli {
+
+// Exit codes; wrong input comes as an Error.
+inline constexpr int fine = 0, check_failed = 1, wrong_usage = 2;
+
+struct Verb {
+  CLI::App* app;
+  std::function<Result<int>()> run;  // the exit code
+};
+
+// A check for numbers, in plain words.
+inline CLI::Validator at_least(std::int64_t least) {
+  return CLI::Validator(
+      [least](std::string& text) {
+        std::int64_t value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= least) return std::string();
+        return "expected a whole number from " + std::to_string(least) + ", not '" + text + "'";
+      },
+      "");
+}
+
+Verb add_list(CLI::App& app);
+Verb add_show(CLI::App& app);
+Verb add_verify(CLI::App& app);
+
+}  // namespace trireme::cli

@@ -1,0 +1,150 @@
+// trireme verify: runs problem lines on every device and compares the bits with the reference's.
+#include <fmt/format.h>
+
+#include "device_choice.hpp"
+#include "devices/arguments.hpp"
+#include "plan/difference.hpp"
+#include "plan/ops.hpp"
+#include "plan/remarks.hpp"
+#include "sources.hpp"
+#include "verbs.hpp"
+
+namespace trireme::cli {
+namespace {
+
+// The interpreter takes about a microsecond for a hundred instructions of a lane: minutes beyond so many elements.
+constexpr std::int64_t most_interpreted_elements = 1 << 19;
+
+struct Options {
+  std::vector<std::string> lines, devices;
+  bool all = false;
+  RunOptions run;
+
+  // The command that shows a failure again.
+  std::string rerun(const std::string& line, const std::string& device) const {
+    std::string text = fmt::format("trireme verify \"{}\" --device {} --threads {}", line, device, run.threads);
+    return run.chunk_rows ? text + fmt::format(" --chunk {}", run.chunk_rows) : text;
+  }
+};
+
+struct Tally {
+  int lines = 0, compared = 0, failed = 0;
+};
+
+Status run_on(const DeviceEntry& device, Prepared& prepared, const RunOptions& options) {
+  TRIREME_TRY(executable, device.compile(prepared.program, facts_of(prepared.program, prepared.view())));
+  poison_results(prepared);
+  return executable->run(prepared.view(), options);
+}
+
+// Why a device takes no part; empty if it does.
+std::string why_not(const DeviceEntry& device, const Prepared& prepared, bool asked_for) {
+  if (std::string reason = device.missing(); !reason.empty()) return "missing: " + reason;
+  std::int64_t elements = prepared.problem.rows() * prepared.problem.columns();
+  if (device.name == "lanes" && !asked_for && elements > most_interpreted_elements)
+    return "skipped: slow beyond 2^19 elements, ask by --device lanes";
+  return {};
+}
+
+void print_row(const std::string& device, std::string_view digest, std::string_view status) {
+  fmt::print("  {:<11} {:<32}  {}\n", device, digest, status);
+  std::fflush(stdout);
+}
+
+Status verify_line(const Options& options, const std::vector<const DeviceEntry*>& chosen, const std::string& line,
+                   Tally& tally) {
+  TRIREME_TRY(problem, parse_problem(line));
+  TRIREME_TRY(prepared, load_problem(problem));
+  const std::string title = print(problem);
+  fmt::print("{}\n", title);
+  ++tally.lines;
+  TRIREME_CHECK(run_on(reference_device(), prepared, options.run));
+  const KeptResults wanted = keep_results(prepared);
+  const std::string wanted_digest = digest_of(prepared);
+  print_row(reference_device().name, wanted_digest, "(the reference)");
+  for (const DeviceEntry* device : chosen) {
+    if (device == &reference_device()) continue;
+    if (std::string reason = why_not(*device, prepared, !options.devices.empty()); !reason.empty()) {
+      print_row(device->name, "-", reason);
+      continue;
+    }
+    Status done = run_on(*device, prepared, options.run);
+    if (!done && done.error().code == Code::Unsupported) {
+      print_row(device->name, "-", "unsupported: " + done.error().message);
+      continue;
+    }
+    ++tally.compared;
+    std::string digest = done ? digest_of(prepared) : "-";
+    if (digest == wanted_digest) {
+      print_row(device->name, digest, "same bits");
+      continue;
+    }
+    ++tally.failed;
+    std::string what = done ? "results differ" : done.error().message;
+    print_row(device->name, digest, done ? "OTHER BITS" : "error: " + what);
+    if (std::optional<Difference> first; done && (first = first_difference(prepared, wanted)))
+      what = fmt::format("{} got {} want {}", first->element, first->got, first->want);
+    fmt::print("FAIL {} device={} {}   rerun: {}\n", title, device->name, what, options.rerun(title, device->name));
+  }
+  return Done{};
+}
+
+// Every `#: try` of every operator, forward and backward.
+Result<std::vector<std::string>> lines_of_all() {
+  std::vector<std::string> lines;
+  for (const OperatorText& each : operator_texts()) {
+    TRIREME_TRY(remarks, parse_remarks(each.text));
+    for (const std::string& line : remarks.tries)
+      for (const char* direction : {"", " backward"})
+        lines.push_back(fmt::format("{} {}{}", each.name, line, direction));
+  }
+  return lines;
+}
+
+Result<int> verify(const Options& options) {
+  std::vector<std::string> lines = options.lines;
+  if (options.all) {
+    TRIREME_TRY(more, lines_of_all());
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  TRIREME_TRY(chosen, choose_devices(options.devices));
+  Tally tally;
+  for (const std::string& line : lines) TRIREME_CHECK(verify_line(options, chosen, line, tally));
+  if (tally.lines > 1)
+    fmt::print("{} problems, {} comparisons with the reference, {} failed\n", tally.lines, tally.compared,
+               tally.failed);
+  // Who names a device wants it compared.
+  bool nothing_done = !options.devices.empty() && tally.compared == 0 && chosen.front() != &reference_device();
+  return tally.failed || nothing_done ? check_failed : fine;
+}
+
+}  // namespace
+
+Verb add_verify(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("verify", "Runs problems on every device and compares their bits");
+  auto options = std::make_shared<Options>();
+  options->run.threads = all_threads();
+  CLI::Option* lines = verb->add_option("lines", options->lines, "Problem lines, each one argument")->type_name("LINE");
+  verb->add_flag("--all", options->all, "Every '#: try' line of every operator, forward and backward");
+  verb->add_option("--device", options->devices, "Only this device beside the reference; repeatable")
+      ->type_name("NAME")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_option("--threads", options->run.threads, "Threads on CPUs; the bits do not depend on it")
+      ->type_name("N")
+      ->check(at_least(1));
+  verb->add_option("--chunk", options->run.chunk_rows, "Rows handed over at a time; the bits do not depend on it")
+      ->type_name("ROWS")
+      ->check(at_least(1));
+  verb->footer(
+      "A problem line: PROGRAM ROWSxCOLUMNS [NAME=TYPE] [NAME=none] [NAME=NUMBER] [backward] [axes=K] [seed=N]\n"
+      "  trireme verify \"rms_norm 33x4097 x=bf16 gamma=none eps=1e-5 backward\"\n"
+      "Exits with 1 if any bit differs, and names the first element that does.");
+  return {verb, [options, lines]() -> Result<int> {
+            if (lines->empty() && !options->all)
+              return Error{Code::InvalidArgument, "verify: give a problem line, such as \"rms_norm 7x257\", or --all"};
+            return verify(*options);
+          }};
+}
+
+}  // namespace trireme::cli
