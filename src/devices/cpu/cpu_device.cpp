@@ -1,27 +1,18 @@
 #include "devices/cpu/cpu_device.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include "devices/arguments.hpp"
 #include "devices/cpu/code_memory.hpp"
+#include "devices/parallel.hpp"
 #include "schedule/lower.hpp"
 
 namespace trireme::cpu {
 namespace {
 
 using Entry = void(const std::uint64_t* args, std::int64_t first, std::int64_t last, std::int64_t total);
-
-// Runs body(worker) on so many threads, the caller's among them.
-template <typename Body>
-void in_parallel(int workers, Body&& body) {
-  std::vector<std::thread> others;
-  for (int k = 1; k < workers; ++k) others.emplace_back([&body, k] { body(k); });
-  body(0);
-  for (std::thread& other : others) other.join();
-}
 
 class CpuExecutable : public trireme::Executable {
  public:
