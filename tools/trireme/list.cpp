@@ -1,9 +1,9 @@
 // trireme list: the operators, each with its signature and the first line of its comment.
 #include <fmt/core.h>
 
-#include "language/print.hpp"
 #include "plan/check.hpp"
 #include "plan/ops.hpp"
+#include "sources.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
@@ -21,11 +21,7 @@ std::string_view first_comment(std::string_view text) {
 Result<int> list() {
   for (const OperatorText& each : operator_texts()) {
     TRIREME_TRY(program, find_program(each.name));
-    std::string printed = print(program);
-    // The body's lines are set in by four, those of a long signature by more.
-    std::size_t body = printed.find('\n');
-    while (body != printed.npos && printed.compare(body + 1, 5, "     ") == 0) body = printed.find('\n', body + 1);
-    fmt::print("{}\n    {}\n", std::string_view(printed).substr(0, body), first_comment(each.text));
+    fmt::print("{}\n    {}\n", signature_of(program), first_comment(each.text));
   }
   return fine;
 }
