@@ -5,6 +5,7 @@
 #include "devices/cuda/cuda_device.hpp"
 #include "devices/lanes/lanes_device.hpp"
 #include "devices/reference_device.hpp"
+#include "devices/wasm/wasm_device.hpp"
 
 namespace trireme {
 namespace {
@@ -29,6 +30,8 @@ const std::vector<DeviceEntry>& devices() {
       {"cpu:avx512", isa_missing<Avx512>, compile_for_cpu<Avx512>},
       {"cpu:avx2", isa_missing<Avx2>, compile_for_cpu<Avx2>},
       {"cuda", cuda::missing, cuda::compile},
+      {"wasm", wasm::missing<false>, wasm::compile<false>},
+      {"wasm:relaxed", wasm::missing<true>, wasm::compile<true>},
       {"lanes", always_there, lanes::compile},
   };
   return table;
