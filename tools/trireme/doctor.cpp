@@ -60,11 +60,11 @@ Result<int> doctor() {
   int code = fine;
   for (const DeviceEntry* device : all) {
     auto row = [&](std::string_view state, std::string_view what) {
-      fmt::print("{:<11} {:<8} {}\n", device->name, state, what);
+      fmt::print("{:<12} {:<8} {}\n", device->name, state, what);
     };
     if (std::string reason = device->missing(); !reason.empty()) {
       row("missing", reason);
-      if (std::string_view advice = advice_for(device->name); !advice.empty()) fmt::print("{:20} {}\n", "", advice);
+      if (std::string_view advice = advice_for(device->name); !advice.empty()) fmt::print("{:21} {}\n", "", advice);
       continue;
     }
     if (device == &reference_device()) {

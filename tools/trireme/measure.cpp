@@ -10,7 +10,7 @@
 namespace trireme::cli {
 namespace {
 
-// About a second of the reference.
+// Less than a second of the reference, for rms_norm.
 constexpr std::int64_t most_checked_elements = 1 << 20;
 
 std::int64_t bytes_moved(const Prepared& prepared) {
