@@ -22,14 +22,16 @@ int main(int argc, char** argv) {
     for (bool backward : {false, true})
       for (Type type : {Type::BF16, Type::F32}) {
         fmt::print("{:<16} {:<8} {:<4}", each.name, backward ? "backward" : "forward", name(type));
-        for (std::int64_t columns : {128, 256, 512, 1024, 2048, 2880, 4096, 5120, 8192, 12288, 16384, 32768, 65536, 131072}) {
+        for (std::int64_t columns :
+             {128, 256, 512, 1024, 2048, 2880, 4096, 5120, 8192, 12288, 16384, 32768, 65536, 131072}) {
           std::int64_t rows = tensor / static_cast<std::int64_t>(bytes(type)) / columns;
           Program source = must(parse(each.text));
           if (backward) source = must(differentiate(source));
           Program program = bound(source, type);
           GpuProblem gpu(device, program, rows, columns);
           Facts facts = facts_of(program, gpu.problem());
-          auto made = cuda::CudaExecutable::create(device, program, choose_config(program, cuda::machine_of(device), facts));
+          auto made =
+              cuda::CudaExecutable::create(device, program, choose_config(program, cuda::machine_of(device), facts));
           if (!made) {
             fmt::print("  {}: {}", columns, made.error().message);
             continue;

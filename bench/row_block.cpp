@@ -55,7 +55,8 @@ int main(int argc, char** argv) {
   std::size_t best = argc > 2 ? std::atoi(argv[2]) : 4;
   const cuda::Device& device = *must(must(cuda::Driver::instance())->device(0));
   cuda::Stream stream = must(device.stream());
-  fmt::print("{:<11} {:>7} {:>8} {:>6} {:>6}  {:>6}  {}\n", "program", "columns", "rows", "block", "blocks", "share", "config");
+  fmt::print("{:<11} {:>7} {:>8} {:>6} {:>6}  {:>6}  {}\n", "program", "columns", "rows", "block", "blocks", "share",
+             "config");
   for (const char* text : {rms_norm, layer_norm})
     for (std::int64_t columns : {128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072}) {
       std::int64_t rows = tensor / 2 / columns;
@@ -63,7 +64,8 @@ int main(int argc, char** argv) {
       GpuProblem gpu(device, program, rows, columns);
       double copy = copy_seconds(device, stream.get(), gpu.element_bytes());
       std::vector<std::pair<double, std::string>> table;
-      for (const Config& config : candidates(choose_config(program, cuda::machine_of(device), {rows, columns, 16}), columns)) {
+      for (const Config& config :
+           candidates(choose_config(program, cuda::machine_of(device), {rows, columns, 16}), columns)) {
         auto made = cuda::CudaExecutable::create(device, program, config);
         if (!made) continue;
         for (std::int64_t wanted : {16, 32, 64, 128, 132, 256, 264, 512, 1024, 2048, 4096, 8192}) {
@@ -76,8 +78,8 @@ int main(int argc, char** argv) {
             must((*made)->launch_columns(gpu.problem(), blocks, workspace.get(), stream.get()));
           });
           table.emplace_back(copy / seconds,
-                             fmt::format("{:<11} {:>7} {:>8} {:>6} {:>6}  {:>6.3f}  {}", program.name.substr(0, 10), columns,
-                                         rows, block, blocks.count, copy / seconds, (*made)->describe()));
+                             fmt::format("{:<11} {:>7} {:>8} {:>6} {:>6}  {:>6.3f}  {}", program.name.substr(0, 10),
+                                         columns, rows, block, blocks.count, copy / seconds, (*made)->describe()));
         }
       }
       std::sort(table.begin(), table.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

@@ -23,11 +23,13 @@ TEST(Conformance, RmsNormOnEveryDevice) {
     for (const char* type : {"f32", "bf16"})
       for (int rows : {1, 65})
         for (int columns : {1, 7, 255, 256, 257, 4096, 4097}) {
-          std::string line = "rms_norm " + std::to_string(rows) + "x" + std::to_string(columns) + " x=" + type + direction;
+          std::string line =
+              "rms_norm " + std::to_string(rows) + "x" + std::to_string(columns) + " x=" + type + direction;
           std::string wanted = digest_on(reference(), line, {});
           for (const DeviceEntry& device : devices()) {
             if (device.missing().size() || device.name == "reference") continue;
-            for (RunOptions options : {RunOptions{}, RunOptions{.threads = 2}, RunOptions{.threads = 3, .chunk_rows = 5}}) {
+            for (RunOptions options :
+                 {RunOptions{}, RunOptions{.threads = 2}, RunOptions{.threads = 3, .chunk_rows = 5}}) {
               bool one_thread = device.name == "lanes" || device.name.starts_with("wasm");
               if (one_thread && options.threads == 2) continue;
               if (device.name.starts_with("wasm") && columns != 257) continue;  // wasm_device_test.cpp has the rest

@@ -1,9 +1,9 @@
 #include "schedule/config.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
-
-#include <fmt/format.h>
 
 #include "ir/contract.hpp"
 
@@ -12,8 +12,8 @@ namespace {
 
 struct Shape {
   bool column_sums = false;
-  std::int64_t widest = 1;      // bytes of the widest array per element
-  std::int64_t row_bytes = 0;   // bytes a column costs in the ring: all operands per element
+  std::int64_t widest = 1;     // bytes of the widest array per element
+  std::int64_t row_bytes = 0;  // bytes a column costs in the ring: all operands per element
 };
 
 Shape shape_of(const Program& program) {
@@ -54,13 +54,16 @@ Config for_threads(const Program& program, const Machine& machine, const Facts& 
   if (stripes == 1) {
     // Several short rows a warp: as many lanes as the row has vectors.
     std::int64_t vectors = (facts.columns + config.vector - 1) / config.vector;
-    config.lanes = static_cast<int>(std::clamp<std::uint64_t>(std::bit_ceil(static_cast<std::uint64_t>(vectors)), 4, 32));
+    config.lanes =
+        static_cast<int>(std::clamp<std::uint64_t>(std::bit_ceil(static_cast<std::uint64_t>(vectors)), 4, 32));
     config.stripes = 1;
     config.teams = 128 / config.lanes;
   } else {
     // Forward: 4 stripes a warp, so that the part across warps is paid by few (bench/gpu.sh: 0.95 - 1.00 of a copy from
     // 1024 to 16384 columns). Column sums take registers too: 1 stripe a warp up to 8192 columns.
-    std::int64_t each = shape.column_sums ? (stripes <= 32 ? 1 : 4) : std::min<std::int64_t>(4, std::bit_ceil(static_cast<std::uint64_t>(stripes)));
+    std::int64_t each = shape.column_sums
+                            ? (stripes <= 32 ? 1 : 4)
+                            : std::min<std::int64_t>(4, std::bit_ceil(static_cast<std::uint64_t>(stripes)));
     std::int64_t groups = (stripes + each - 1) / each;
     if (groups <= 32) {
       config.stripes = static_cast<int>(each);
@@ -73,8 +76,8 @@ Config for_threads(const Program& program, const Machine& machine, const Facts& 
   config.hoist = config.stripes && (shape.column_sums || config.stripes <= 2);
   config.reload = shape.column_sums;
   if (shape.column_sums && config.stripes) {
-    std::int64_t row = static_cast<std::int64_t>(config.groups) * config.stripes * contract::stripe * shape.row_bytes *
-                       config.teams;
+    std::int64_t row =
+        static_cast<std::int64_t>(config.groups) * config.stripes * contract::stripe * shape.row_bytes * config.teams;
     std::int64_t room = machine.shared_bytes - 4096;
     config.ring = static_cast<int>(std::min<std::int64_t>(row <= 16384 ? 4 : 3, room / row));
     if (config.ring < 2) config.ring = 0;

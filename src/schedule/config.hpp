@@ -27,9 +27,9 @@ std::string print(const Config& config);
 // What a machine offers.
 struct Machine {
   bool simd = true;
-  int register_bytes = 64;           // of a simd register
-  std::int64_t shared_bytes = 0;     // a block's scratch on thread machines
-  int processors = 1;                // blocks worth having in flight, for thread machines
+  int register_bytes = 64;        // of a simd register
+  std::int64_t shared_bytes = 0;  // a block's scratch on thread machines
+  int processors = 1;             // blocks worth having in flight, for thread machines
 };
 
 struct Facts {

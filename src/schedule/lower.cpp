@@ -1,10 +1,10 @@
 #include "schedule/lower.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
-
-#include <fmt/format.h>
 
 #include "ir/contract.hpp"
 #include "ir/integers.hpp"
@@ -106,8 +106,8 @@ void RowLowering::lay_out_scratch() {
     if (config_.ring) {
       at = (at + 15) / 16 * 16;
       ring_at_ = at;
-      std::int64_t covered = static_cast<std::int64_t>(config_.groups) * config_.stripes * chunks() * config_.lanes *
-                             config_.vector;
+      std::int64_t covered =
+          static_cast<std::int64_t>(config_.groups) * config_.stripes * chunks() * config_.lanes * config_.vector;
       for (std::size_t k = 0; k < program_.operands.size(); ++k) {
         const Operand& operand = program_.operands[k];
         if (operand.constant || !operand.spread.row.present || !operand.spread.column.present) continue;
@@ -197,8 +197,8 @@ void RowLowering::walk_blocks() {
   if (sums) {
     if (config_.teams > 1) {  // a team beyond the last block has nothing to write
       Reg blocks = b_.slot({Slot::Kind::Blocks});
-      limit_ = b_.index(Do::IndexMin, columns_,
-                        b_.index(Do::IndexMul, b_.index(Do::IndexSub, blocks, block), columns_));
+      limit_ =
+          b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, b_.index(Do::IndexSub, blocks, block), columns_));
     }
     finish_column_sums();
   }
@@ -223,7 +223,8 @@ void RowLowering::walk_rows(Reg, Reg end) {
   }
   auto advance = [&](Reg offset) {
     b_.increase(offset, ring_slot_bytes_);
-    b_.when_less(offset, b_.add(filled_to, ring_slot_bytes_ * config_.ring), [] {}, [&] { b_.assign(offset, filled_to); });
+    b_.when_less(
+        offset, b_.add(filled_to, ring_slot_bytes_ * config_.ring), [] {}, [&] { b_.assign(offset, filled_to); });
   };
   auto body = [&] {
     if (config_.ring) {
@@ -270,8 +271,14 @@ void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
         Leaf leaf = unrolled_leaf(stripe, c, limit);
         if (leaf.id < 0) continue;
         Reg mask = leaf.mask ? leaf.mask : b_.below(thread_column_, leaf.offset, limit);
-        b_.emit({.code = Do::CopyAsync, .type = *program_.operands[k].type, .a = pointer, .b = thread_column_,
-                 .c = mask, .d = target, .imm = leaf.offset * size, .imm2 = ring_operands_.at(k) + leaf.offset * size,
+        b_.emit({.code = Do::CopyAsync,
+                 .type = *program_.operands[k].type,
+                 .a = pointer,
+                 .b = thread_column_,
+                 .c = mask,
+                 .d = target,
+                 .imm = leaf.offset * size,
+                 .imm2 = ring_operands_.at(k) + leaf.offset * size,
                  .count = config_.vector});
       }
   }
@@ -314,7 +321,8 @@ Status lowerable(const Program& program, const Config& config) {
     bool sum = program[result.value].op == Op::ColumnSum;
     if (!result.spread.plain() || (sum && !(result.spread.column.present && !result.spread.row.present)))
       return refuse("results spread like " + result.name + " are not lowered yet");
-    if (!sum && !result.spread.row.present) return refuse("results spread like " + result.name + " are not lowered yet");
+    if (!sum && !result.spread.row.present)
+      return refuse("results spread like " + result.name + " are not lowered yet");
   }
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id)

@@ -12,7 +12,9 @@ namespace trireme {
 struct Layout {
   std::vector<bool> strided_operands, strided_results;  // columns do not lie side by side
   bool strided() const {
-    auto any = [](const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); };
+    auto any = [](const std::vector<bool>& flags) {
+      return std::find(flags.begin(), flags.end(), true) != flags.end();
+    };
     return any(strided_operands) || any(strided_results);
   }
 };

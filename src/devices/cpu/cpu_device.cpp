@@ -1,8 +1,8 @@
 #include "devices/cpu/cpu_device.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "devices/arguments.hpp"
 #include "devices/cpu/code_memory.hpp"
@@ -18,7 +18,11 @@ class CpuExecutable : public trireme::Executable {
  public:
   CpuExecutable(Program program, Config config, Kernels kernels, x86::Isa isa, CodeMemory rows,
                 std::vector<CodeMemory> columns)
-      : program_(std::move(program)), config_(config), kernels_(std::move(kernels)), isa_(isa), rows_(std::move(rows)),
+      : program_(std::move(program)),
+        config_(config),
+        kernels_(std::move(kernels)),
+        isa_(isa),
+        rows_(std::move(rows)),
         columns_(std::move(columns)) {}
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
@@ -80,8 +84,8 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
     TRIREME_TRY(memory, CodeMemory::create(code.bytes));
     columns.push_back(std::move(memory));
   }
-  return std::unique_ptr<trireme::Executable>(std::make_unique<CpuExecutable>(
-      program, config, std::move(kernels), isa, std::move(rows), std::move(columns)));
+  return std::unique_ptr<trireme::Executable>(
+      std::make_unique<CpuExecutable>(program, config, std::move(kernels), isa, std::move(rows), std::move(columns)));
 }
 
 }  // namespace trireme::cpu

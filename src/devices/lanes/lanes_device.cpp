@@ -75,8 +75,7 @@ class LanesExecutable : public Executable {
 
 }  // namespace
 
-Result<std::unique_ptr<Executable>> compile_with(const Program& program, const Config& config,
-                                                 std::int64_t row_block) {
+Result<std::unique_ptr<Executable>> compile_with(const Program& program, const Config& config, std::int64_t row_block) {
   TRIREME_TRY(kernels, lower(program, config));
   return std::unique_ptr<Executable>(std::make_unique<LanesExecutable>(program, config, std::move(kernels), row_block));
 }
