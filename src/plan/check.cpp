@@ -7,6 +7,7 @@
 #include "plan/digest.hpp"
 #include "plan/ops.hpp"
 #include "plan/remarks.hpp"
+#include "plan/resolve.hpp"
 #include "plan/samples.hpp"
 
 namespace trireme {
@@ -20,40 +21,6 @@ Result<std::string_view> find_text(std::string_view name, std::string_view file_
     known += (known.empty() ? "" : ", ") + std::string(each.name);
   }
   return Error{Code::InvalidArgument, "no operator named '" + std::string(name) + "'; there are: " + known};
-}
-
-bool is_element(const Spread& spread) { return spread.row.present && spread.column.present; }
-
-// Types by DESIGN's rule for problem lines: what is not named has the first element operand's type; rows, columns and
-// saved results have the compute type.
-Binding binding_of(const Problem& problem, const Program& forward, const Program& program) {
-  Binding binding{.types = problem.types, .constants = problem.constants};
-  Type first = Type::F32;
-  for (const Operand& operand : forward.operands)
-    if (!operand.constant && is_element(operand.spread)) {
-      if (auto it = problem.types.find(operand.name); it != problem.types.end()) first = it->second;
-      break;
-    }
-  bool wide = first == Type::F64;
-  for (const auto& [name, type] : problem.types) wide |= type == Type::F64;
-  Type compute = wide ? Type::F64 : Type::F32;
-  for (const Operand& operand : program.operands) {
-    if (operand.constant) continue;
-    if (problem.absent.contains(operand.name)) {
-      binding.absent.insert(operand.name);
-      continue;
-    }
-    bool saved = operand.fallback != no_node && program[operand.fallback].op != Op::Number;
-    binding.types.try_emplace(operand.name, saved && !is_element(operand.spread) ? compute : first);
-  }
-  std::set<std::string> wanted;
-  for (const Output& result : program.results) {
-    if (problem.absent.contains(result.name)) continue;
-    wanted.insert(result.name);
-    binding.types.try_emplace(result.name, is_element(result.spread) ? first : compute);
-  }
-  binding.wanted = wanted;
-  return binding;
 }
 
 }  // namespace
@@ -72,7 +39,7 @@ Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_t
     TRIREME_TRY(backward, differentiate(forward));
     prepared.source = backward;
   }
-  Binding binding = binding_of(problem, forward, prepared.source);
+  TRIREME_TRY(binding, binding_of(problem, forward, prepared.source));
   TRIREME_TRY(bound, bind(prepared.source, binding));
   prepared.bound = std::move(bound);
   TRIREME_TRY(program, prepare(prepared.source, binding));
