@@ -341,6 +341,12 @@ TEST(Differentiate, Ties) {
             0);
 }
 
+// j cancels in j / x / (2 * j), and with it what would make dx differ from column to column.
+TEST(Differentiate, CancelledIndices) {
+  Program backward = backward_of(parsed("f(x[i], z[i,j]) -> (y[i,j])\ny = max(amin(j / x / (2 * j)), 1) * z"));
+  EXPECT_TRUE(backward.find_result("dx"));
+}
+
 // select(0 < a, log(a), 0) has no gradient at 0, whatever else the gradient shares with it.
 TEST(Differentiate, Guards) {
   const char* text = "f(a[i,j]) -> (y[i,j])\ny = select(0 < a, log(a), 0) + select(1 < a, log(a) * 2, 0) + a";
@@ -422,6 +428,25 @@ TEST(Differentiate, RandomPrograms) {
   }
   EXPECT_GT(compared, 10 * programs);
   EXPECT_LT(singular, compared / 50);
+}
+
+// Casts, largest() and defaults in random places: a backward that verifies, or an error that says why there is none.
+TEST(Differentiate, RandomTypes) {
+  int derived = 0, count = std::getenv("LONG") ? 100000 : 3000;
+  for (int seed = 0; seed < count; ++seed) {
+    Program forward = random_program(
+        {.seed = static_cast<std::uint64_t>(seed), .size = 4 + seed % 40, .half_columns = seed % 3 == 0});
+    SCOPED_TRACE(seed);
+    Result<Program> backward = differentiate(forward);
+    if (!backward) {
+      EXPECT_EQ(backward.error().code, Code::InvalidProgram) << backward.error().message << "\n" << print(forward);
+      continue;
+    }
+    ++derived;
+    Status status = verify(*backward);
+    ASSERT_TRUE(status) << status.error().message << "\n" << print(forward) << print(*backward);
+  }
+  EXPECT_GT(derived, count / 2);
 }
 
 }  // namespace

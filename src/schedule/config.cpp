@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "ir/contract.hpp"
+#include "ir/integers.hpp"
 
 namespace trireme {
 namespace {
@@ -37,7 +38,9 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   config.lanes = machine.register_bytes / static_cast<int>(bytes(*program.compute));
   // Short rows are worth code of their own: no loop, no tail, column sums in registers. Beyond 32 vectors the code
   // grows faster than it gains.
-  if (facts.columns <= 32 * config.lanes) {
+  if (goes_lane_by_lane(program, facts.layout)) {
+    config.unroll = 2;  // going lane by lane is a loop of its own in every vector
+  } else if (facts.columns <= 32 * config.lanes) {
     config.columns = facts.columns;
     config.stripes = std::bit_ceil(static_cast<unsigned>(contract::stripes(facts.columns)));
     config.hoist = true;
@@ -87,8 +90,20 @@ Config for_threads(const Program& program, const Machine& machine, const Facts& 
 
 }  // namespace
 
+bool goes_lane_by_lane(const Program& program, const Layout& layout) {
+  if (layout.strided()) return true;
+  for (const Operand& operand : program.operands)
+    if (!operand.constant && !operand.spread.column.plain()) return true;
+  std::vector<bool> used = reachable(program);
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (used[id] && (program[id].op == Op::Rotate || compares_integers(program, program[id]))) return true;
+  return false;
+}
+
 Config choose_config(const Program& program, const Machine& machine, const Facts& facts) {
-  return machine.simd ? for_simd(program, machine, facts) : for_threads(program, machine, facts);
+  Config config = machine.simd ? for_simd(program, machine, facts) : for_threads(program, machine, facts);
+  config.layout = facts.layout;
+  return config;
 }
 
 std::string print(const Config& config) {
@@ -103,6 +118,7 @@ std::string print(const Config& config) {
   if (config.reload) text += " reload";
   if (config.hoist) text += " hoist";
   if (config.streaming) text += " streaming";
+  if (config.layout.strided()) text += " strided";
   return text;
 }
 

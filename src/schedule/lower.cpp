@@ -13,24 +13,13 @@
 
 namespace trireme {
 
-RowLowering::RowLowering(const Program& program, const Stages& stages, const Config& config, const Layout& layout,
-                         Kernel& kernel)
-    : program_(program), stages_(stages), config_(config), layout_(layout), b_(kernel) {}
+RowLowering::RowLowering(const Program& program, const Stages& stages, const Config& config, Kernel& kernel)
+    : program_(program), stages_(stages), config_(config), layout_(config.layout), b_(kernel) {}
 
 int RowLowering::chunks() const {
   std::int64_t covered = config_.lanes * config_.vector;
   std::int64_t wanted = config_.columns ? std::min(config_.columns, contract::stripe) : contract::stripe;
   return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>((wanted + covered - 1) / covered)));
-}
-
-// Do simd machines need scratch for going lane by lane?
-bool RowLowering::accesses_lanes() const {
-  if (layout_.strided()) return true;
-  for (const Operand& operand : program_.operands)
-    if (!operand.constant && !operand.spread.column.plain()) return true;
-  for (NodeId id = 0; id < program_.size(); ++id)
-    if (used_[id] && (program_[id].op == Op::Rotate || compares_integers(program_, program_[id]))) return true;
-  return false;
 }
 
 bool RowLowering::in_ring(std::size_t operand) const { return ring_operands_.contains(operand); }
@@ -133,7 +122,7 @@ void RowLowering::lay_out_scratch() {
       at += count * 2 * contract::stripes(config_.columns) * value_bytes();
     }
   }
-  if (config_.simd && accesses_lanes()) {
+  if (config_.simd && goes_lane_by_lane(program_, layout_)) {
     lanes_at_ = at;
     at += config_.lanes * value_bytes();
   }
@@ -335,7 +324,7 @@ Status lowerable(const Program& program, const Config& config) {
 
 }  // namespace
 
-Result<Kernels> lower(const Program& program, const Config& config, const Layout& layout) {
+Result<Kernels> lower(const Program& program, const Config& config) {
   TRIREME_CHECK(lowerable(program, config));
   Stages stages = split_into_stages(program);
   Kernels kernels;
@@ -344,7 +333,7 @@ Result<Kernels> lower(const Program& program, const Config& config, const Layout
   rows.simd = config.simd;
   rows.compute = *program.compute;
   rows.launch = {.lanes = config.lanes, .groups = config.groups, .teams = config.teams};
-  RowLowering(program, stages, config, layout, rows).run();
+  RowLowering(program, stages, config, rows).run();
   for (std::size_t r : stages.column_results) kernels.column_results.push_back(static_cast<int>(r));
   if (!stages.column_results.empty()) {
     kernels.columns.push_back(lower_columns(program, stages, config, rows.slots));

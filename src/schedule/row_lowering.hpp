@@ -26,7 +26,7 @@ using Values = std::vector<Reg>;
 
 class RowLowering {
  public:
-  RowLowering(const Program& program, const Stages& stages, const Config& config, const Layout& layout, Kernel& kernel);
+  RowLowering(const Program& program, const Stages& stages, const Config& config, Kernel& kernel);
   void run();
 
  private:
@@ -114,7 +114,6 @@ class RowLowering {
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
   bool in_ring(std::size_t operand) const;
-  bool accesses_lanes() const;
 
   const Program& program_;
   const Stages& stages_;

@@ -26,7 +26,7 @@ class CpuExecutable : public trireme::Executable {
         columns_(std::move(columns)) {}
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
-    TRIREME_CHECK(check_layout(program_, problem));
+    TRIREME_CHECK(check_layout(kernels_, program_, problem));
     Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
     std::int64_t workers = std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(blocks.count, 1));
     std::int64_t line = 64;  // vectors of scratch and of partial rows begin at cache lines

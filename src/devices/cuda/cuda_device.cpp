@@ -123,7 +123,7 @@ Result<std::unique_ptr<DeviceArrays>> to_device(const Device& device, const Prog
 }
 
 Status CudaExecutable::run(const Problem2d& problem, const RunOptions& options) {
-  TRIREME_CHECK(check_layout(program_, problem));
+  TRIREME_CHECK(check_layout(kernels_, program_, problem));
   TRIREME_TRY(arrays, to_device(device_, program_, problem));
   Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
   TRIREME_TRY(workspace, device_.allocate(std::max<std::int64_t>(blocks.workspace_bytes, 16)));

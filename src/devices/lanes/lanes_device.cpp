@@ -41,7 +41,7 @@ class LanesExecutable : public Executable {
       : program_(std::move(program)), config_(config), kernels_(std::move(kernels)), row_block_(row_block) {}
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
-    TRIREME_CHECK(check_layout(program_, problem));
+    TRIREME_CHECK(check_layout(kernels_, program_, problem));
     Blocks blocks = kernels_.columns.empty() ? cut_rows(kernels_, problem.rows, problem.columns, row_block_)
                                              : cut_rows(kernels_, problem.rows, problem.columns);
     std::vector<std::byte> workspace(blocks.workspace_bytes + 64), scratch(scratch_bytes(kernels_, problem.columns));
