@@ -24,8 +24,8 @@ Result<Module> build(const Kernels& kernels, const Options& options) {
       return Error{trireme::Code::Internal, fmt::format("wasm: kernel {} has {} lanes of {}", kernel.name,
                                                         kernel.launch.lanes, name(kernel.compute))};
     if (!options.relaxed && !fma && uses_fma(kernel.body)) {
-      TRIREME_TRY(body, kernel.compute == trireme::Type::F64 ? write_fma_f64() : write_fma_f32x4());
-      fma = module.add(std::move(body));
+      TRIREME_TRY(added, add_fma(module, kernel.compute));
+      fma = added;
     }
     entry.fma = fma;
     TRIREME_TRY(body, translate(kernel, entry));
