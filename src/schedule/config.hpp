@@ -46,8 +46,8 @@ struct Machine {
   int processors = 1;             // blocks worth having in flight, for thread machines
 };
 
-// Do simd machines go lane by lane somewhere: rotated, divided or wrapped columns, columns that do not lie side by side,
-// comparisons of integers?
+// Do simd machines go lane by lane somewhere: rotated, divided or wrapped columns, columns that do not lie side by
+// side, comparisons of integers?
 bool goes_lane_by_lane(const Program& program, const Layout& layout);
 
 struct Facts {
