@@ -150,6 +150,7 @@ Status Machine::step(const Instr& instr) {
     case Do::ThreadTeam:
     case Do::BlockIndex:
     case Do::Barrier:
+    case Do::ClusterBarrier:
     case Do::CopyAsync:
     case Do::CopyCommit:
     case Do::CopyWait: return refuse(instr, "belongs to thread machines");
