@@ -1,9 +1,13 @@
 // Every device gives the reference's bits.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "devices/arguments.hpp"
 #include "plan/check.hpp"
 #include "plan/devices.hpp"
+#include "plan/ops.hpp"
+#include "plan/remarks.hpp"
 
 namespace trireme {
 namespace {
@@ -23,11 +27,13 @@ TEST(Conformance, RmsNormOnEveryDevice) {
     for (const char* type : {"f32", "bf16"})
       for (int rows : {1, 65})
         for (int columns : {1, 7, 255, 256, 257, 4096, 4097}) {
-          std::string line = "rms_norm " + std::to_string(rows) + "x" + std::to_string(columns) + " x=" + type + direction;
+          std::string line =
+              "rms_norm " + std::to_string(rows) + "x" + std::to_string(columns) + " x=" + type + direction;
           std::string wanted = digest_on(reference(), line, {});
           for (const DeviceEntry& device : devices()) {
             if (device.missing().size() || device.name == "reference") continue;
-            for (RunOptions options : {RunOptions{}, RunOptions{.threads = 2}, RunOptions{.threads = 3, .chunk_rows = 5}}) {
+            for (RunOptions options :
+                 {RunOptions{}, RunOptions{.threads = 2}, RunOptions{.threads = 3, .chunk_rows = 5}}) {
               bool one_thread = device.name == "lanes" || device.name.starts_with("wasm");
               if (one_thread && options.threads == 2) continue;
               if (device.name.starts_with("wasm") && columns != 257) continue;  // wasm_device_test.cpp has the rest
@@ -36,6 +42,31 @@ TEST(Conformance, RmsNormOnEveryDevice) {
             }
           }
         }
+}
+
+// wasm starts a process for each run: LONG=1, or `trireme verify --all`, has it too.
+TEST(Conformance, EveryOperatorOnEveryDevice) {
+  // Divided and wrapped column sums, and those over everything, only the reference runs so far.
+  const std::set<std::string> not_lowered = {"dynamic_tanh_backward", "group_norm_backward",
+                                             "modulated_layer_norm_backward", "rms_norm_heads_backward"};
+  for (const OperatorText& each : operator_texts()) {
+    Remarks remarks = parse_remarks(each.text).value();
+    for (const std::string& shape : remarks.tries)
+      for (const char* direction : {"", " backward"}) {
+        std::string line = std::string(each.name) + " " + shape + direction;
+        std::string wanted = digest_on(reference(), line, {});
+        for (const DeviceEntry& device : devices()) {
+          bool slow = device.name.starts_with("wasm") && !std::getenv("LONG");
+          if (device.missing().size() || device.name == "reference" || slow) continue;
+          Prepared prepared = prepare_problem(parse_problem(line).value()).value();
+          auto compiled = device.compile(prepared.program, facts_of(prepared.program, prepared.view()));
+          if (!compiled && compiled.error().code == Code::Unsupported && not_lowered.contains(prepared.source.name))
+            continue;
+          EXPECT_EQ(digest_on(device, line, {}), wanted)
+              << device.name << "   rerun: trireme verify \"" << line << "\"";
+        }
+      }
+  }
 }
 
 }  // namespace
