@@ -25,26 +25,11 @@ layer_norm(x[i,j], gamma[j] = 1, beta[j] = 0, eps = 1e-5) -> (y[i,j], mu[i], rst
     y    = d * rstd * gamma + beta
 )";
 
-// The schedules worth a look: how many stripes a warp, how deep the ring.
-std::vector<Config> candidates(const Config& chosen, std::int64_t columns) {
+// The schedule that is chosen by itself, and what differs from it in one thing.
+std::vector<Config> candidates(const Config& chosen) {
   std::vector<Config> configs = {chosen};
-  std::int64_t stripes = contract::stripes(columns);
-  for (int ring : {0, 2, 3, 4, 6})
-    for (int each : {1, 2, 4, 8}) {
-      Config other = chosen;
-      other.ring = ring;
-      other.reload = ring > 0;
-      if (stripes == 1) {
-        if (each > 1) continue;
-      } else {
-        other.hoist = true;
-        other.stripes = each;
-        other.groups = static_cast<int>((stripes + each - 1) / each);
-        other.teams = other.groups == 1 ? 4 : 1;
-        if (other.groups > 32 || each > static_cast<int>(2 * stripes)) continue;
-      }
-      configs.push_back(other);
-    }
+  if (chosen.stripes) configs.push_back(chosen), configs.back().reload = !chosen.reload;
+  if (chosen.ring) configs.push_back(chosen), configs.back().ring = 3;
   return configs;
 }
 
@@ -58,17 +43,18 @@ int main(int argc, char** argv) {
   fmt::print("{:<11} {:>7} {:>8} {:>6} {:>6}  {:>6}  {}\n", "program", "columns", "rows", "block", "blocks", "share",
              "config");
   for (const char* text : {rms_norm, layer_norm})
-    for (std::int64_t columns : {128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072}) {
+    for (std::int64_t columns : {128, 256, 512, 1024, 2048, 2880, 4096, 5120, 7168, 8192, 12288, 16384, 32768, 65536, 131072}) {
       std::int64_t rows = tensor / 2 / columns;
       Program program = bound(must(differentiate(must(parse(text)))), Type::BF16);
       GpuProblem gpu(device, program, rows, columns);
       double copy = copy_seconds(device, stream.get(), gpu.element_bytes());
       std::vector<std::pair<double, std::string>> table;
       for (const Config& config :
-           candidates(choose_config(program, cuda::machine_of(device), {rows, columns, 16}), columns)) {
+           candidates(choose_config(program, cuda::machine_of(device), {rows, columns, 16}))) {
         auto made = cuda::CudaExecutable::create(device, program, config);
         if (!made) continue;
-        for (std::int64_t wanted : {16, 32, 64, 128, 132, 256, 264, 512, 1024, 2048, 4096, 8192}) {
+        for (std::int64_t wanted : {8, 12, 14, 15, 16, 24, 28, 30, 32, 33, 48, 56, 60, 64, 66, 96, 112, 128, 132, 192, 256, 264, 384, 512, 1024, 2048,
+                                    4096, 8192}) {
           std::int64_t block = (rows + wanted - 1) / wanted;
           Blocks blocks = cut_rows((*made)->kernels(), rows, columns, block);
           if (blocks.workspace_bytes > (std::int64_t{1} << 30) || wanted * 4 > rows) continue;

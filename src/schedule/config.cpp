@@ -92,9 +92,9 @@ Config for_threads(const Program& program, const Machine& machine, const Facts& 
   config.hoist = shape.column_sums > 0 || each <= 2;
   if (shape.column_sums > 0 && stripes > 1) {
     std::int64_t row = groups * each * contract::stripe * shape.row_bytes * config.teams;
-    config.ring = static_cast<int>(std::min<std::int64_t>(groups == 16 ? 4 : 2, (machine.shared_bytes - 4096) / row));
+    config.ring = static_cast<int>(std::min<std::int64_t>(2, (machine.shared_bytes - 4096) / row));
     if (config.ring < 2) config.ring = 0;
-    config.reload = config.ring > 0;
+    config.reload = config.ring > 0 && each >= 4;  // fewer stripes fit in registers until the second sweep
   }
   return config;
 }

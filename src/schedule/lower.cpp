@@ -145,7 +145,7 @@ void RowLowering::lay_out_scratch() {
       ring_at_ = at;
       std::int64_t covered =
           static_cast<std::int64_t>(config_.groups) * config_.stripes * chunks() * config_.lanes * config_.vector;
-      for (std::size_t k = 0; k < program_.operands.size(); ++k) {
+      for (std::size_t k : used_operands()) {
         const Operand& operand = program_.operands[k];
         if (operand.constant || !operand.spread.row.present || !operand.spread.column.present) continue;
         if (!operand.spread.plain() || (k < layout_.strided_operands.size() && layout_.strided_operands[k])) continue;
