@@ -12,6 +12,7 @@ namespace trireme {
 // What of the arrays' layout is fixed in the code; one entry per operand and result, or none where all are plain.
 struct Layout {
   std::vector<bool> strided_operands, strided_results;  // columns do not lie side by side
+  std::vector<bool> over_operands;  // per result: it may lie on an operand, and is written when that has been read
   bool strided() const {
     auto any = [](const std::vector<bool>& flags) {
       return std::find(flags.begin(), flags.end(), true) != flags.end();
@@ -46,8 +47,8 @@ struct Machine {
   int processors = 1;             // blocks worth having in flight, for thread machines
 };
 
-// Do simd machines go lane by lane somewhere: rotated, divided or wrapped columns, columns that do not lie side by side,
-// comparisons of integers?
+// Do simd machines go lane by lane somewhere: rotated, divided or wrapped columns, columns that do not lie side by
+// side, comparisons of integers?
 bool goes_lane_by_lane(const Program& program, const Layout& layout);
 
 struct Facts {
