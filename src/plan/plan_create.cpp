@@ -21,13 +21,13 @@ Status check_shape(const PlanOptions& options) {
   if (options.axes.count < 1 || options.axes.count > static_cast<int>(shape.size()))
     return invalid("the last 1 to " + std::to_string(shape.size()) + " axes of " + print(shape) +
                    " can make a row, not the last " + std::to_string(options.axes.count));
-  std::int64_t left = std::int64_t{1} << 62;  // elements; beyond, no index is safe
+  std::int64_t left = std::int64_t{1} << 57;  // elements; beyond, bytes could not be counted
   for (std::size_t k = 0; k < shape.size(); ++k) {
     if (shape[k] < 0) return invalid("the shape " + print(shape) + " has a negative extent");
     if (shape[k] == 0 && k + options.axes.count >= shape.size())
       return invalid("the shape " + print(shape) +
                      " has rows of no columns; at least one is needed (zero rows are fine)");
-    if (shape[k] > left) return invalid("the shape " + print(shape) + " has more than 2^62 elements");
+    if (shape[k] > left) return invalid("the shape " + print(shape) + " has more than 2^57 elements");
     left /= std::max<std::int64_t>(shape[k], 1);
   }
   return Done{};
