@@ -31,7 +31,8 @@ constexpr std::string_view name(Code code) {
 
 struct Error {
   Code code;
-  std::string message;  // what, where, and what would be accepted
+  std::string message;               // what, where, and what would be accepted
+  std::int64_t needed = 0, got = 0;  // bytes, of BufferTooSmall
 };
 
 [[noreturn]] inline void fail(const Error& error) {

@@ -31,33 +31,38 @@ std::int64_t rows_of_a_call(const Blocks& blocks, std::int64_t rows, std::int64_
 
 std::vector<std::uint64_t> fill_slots(const Kernels& kernels, const Program& program, const Problem2d& problem,
                                       const Blocks& blocks, const Memory& memory) {
-  std::vector<std::uint64_t> args;
-  auto address = [](const void* data) { return reinterpret_cast<std::uint64_t>(data); };
-  for (const Slot& slot : kernels.rows.slots) {
-    std::int64_t value = 0;
-    switch (slot.kind) {
-      case Slot::Kind::Columns: value = problem.columns; break;
-      case Slot::Kind::OperandPointer: args.push_back(address(problem.operands[slot.index].data)); continue;
-      case Slot::Kind::OperandColumnStride: value = problem.operands[slot.index].column_stride; break;
-      case Slot::Kind::ResultColumnStride: value = problem.results[slot.index].column_stride; break;
-      case Slot::Kind::OperandStride: value = problem.operands[slot.index].row_stride; break;
-      case Slot::Kind::ResultPointer: args.push_back(address(problem.results[slot.index].data)); continue;
-      case Slot::Kind::ResultStride: value = problem.results[slot.index].row_stride; break;
-      case Slot::Kind::Constant: {
-        double constant = problem.constants[slot.index];
-        args.push_back(*program.compute == Type::F32 ? std::bit_cast<std::uint32_t>(static_cast<float>(constant))
-                                                     : std::bit_cast<std::uint64_t>(constant));
-        continue;
-      }
-      case Slot::Kind::RowBlock: value = blocks.row_block; break;
-      case Slot::Kind::Blocks: value = blocks.count; break;
-      case Slot::Kind::Partials: args.push_back(memory.partials); continue;
-      case Slot::Kind::PartialStride: value = blocks.partial_stride; break;
-      case Slot::Kind::Scratch: args.push_back(memory.scratch); continue;
-    }
-    args.push_back(static_cast<std::uint64_t>(value));
-  }
+  std::vector<std::uint64_t> args(kernels.rows.slots.size());
+  fill_slots(kernels, program, problem, blocks, memory, args.data());
   return args;
+}
+
+void fill_slots(const Kernels& kernels, const Program& program, const Problem2d& problem, const Blocks& blocks,
+                const Memory& memory, std::uint64_t* args) {
+  auto address = [](const void* data) { return reinterpret_cast<std::uint64_t>(data); };
+  auto integer = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  auto constant = [&](double value) {
+    return *program.compute == Type::F32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
+                                         : std::bit_cast<std::uint64_t>(value);
+  };
+  auto value_of = [&](const Slot& slot) -> std::uint64_t {
+    switch (slot.kind) {
+      case Slot::Kind::Columns: return integer(problem.columns);
+      case Slot::Kind::OperandPointer: return address(problem.operands[slot.index].data);
+      case Slot::Kind::OperandStride: return integer(problem.operands[slot.index].row_stride);
+      case Slot::Kind::OperandColumnStride: return integer(problem.operands[slot.index].column_stride);
+      case Slot::Kind::ResultPointer: return address(problem.results[slot.index].data);
+      case Slot::Kind::ResultStride: return integer(problem.results[slot.index].row_stride);
+      case Slot::Kind::ResultColumnStride: return integer(problem.results[slot.index].column_stride);
+      case Slot::Kind::Constant: return constant(problem.constants[slot.index]);
+      case Slot::Kind::RowBlock: return integer(blocks.row_block);
+      case Slot::Kind::Blocks: return integer(blocks.count);
+      case Slot::Kind::Partials: return memory.partials;
+      case Slot::Kind::PartialStride: return integer(blocks.partial_stride);
+      case Slot::Kind::Scratch: return memory.scratch;
+    }
+    return 0;
+  };
+  for (const Slot& slot : kernels.rows.slots) *args++ = value_of(slot);
 }
 
 std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t columns) {

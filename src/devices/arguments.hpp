@@ -27,6 +27,9 @@ struct Memory {
 };
 std::vector<std::uint64_t> fill_slots(const Kernels& kernels, const Program& program, const Problem2d& problem,
                                       const Blocks& blocks, const Memory& memory);
+// The same into `args`, which has kernels.rows.slots.size() entries.
+void fill_slots(const Kernels& kernels, const Program& program, const Problem2d& problem, const Blocks& blocks,
+                const Memory& memory, std::uint64_t* args);
 
 // Scratch a simd kernel needs for rows of so many columns.
 std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t columns);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "layout/buffers.hpp"
 #include "layout/indexing.hpp"
 #include "reference/column_sum.hpp"
 #include "support/float_types.hpp"
@@ -15,24 +16,26 @@ bool kernels_sum(const Program& program, const Output& result) {
   return result.spread.plain() && result.spread.column.present && !result.spread.row.present;
 }
 
-class ComposedExecutable : public Executable {
+// The kernels' results, those that are summed here as elements, and then the sums.
+class Summing {
  public:
-  ComposedExecutable(Program program, std::vector<std::size_t> summed, std::unique_ptr<Executable> kernels)
-      : program_(std::move(program)), summed_(std::move(summed)), kernels_(std::move(kernels)) {}
+  Summing(Program program, std::vector<std::size_t> summed)
+      : program_(std::move(program)), summed_(std::move(summed)) {}
 
-  Status run(const Problem2d& problem, const RunOptions& options) override {
+  std::int64_t terms_bytes(std::int64_t rows, std::int64_t columns) const {
+    return static_cast<std::int64_t>(summed_.size()) * bytes_of_one(rows, columns);
+  }
+
+  // `run` runs the kernels; `terms` holds terms_bytes().
+  template <typename Run>
+  Status run(const Problem2d& problem, std::byte* terms, Run&& run) const {
     Type compute = *program_.compute;
-    std::int64_t elements = problem.rows * problem.columns;
-    std::vector<std::vector<std::byte>> terms(summed_.size());
     std::vector<Array> results(problem.results.begin(), problem.results.end());
-    for (std::size_t q = 0; q < summed_.size(); ++q) {
-      terms[q].resize(elements * bytes(compute) + 64);
-      auto address = (reinterpret_cast<std::uintptr_t>(terms[q].data()) + 63) / 64 * 64;
-      results[summed_[q]] = {reinterpret_cast<void*>(address), compute, problem.columns, 1};
-    }
+    for (std::size_t q = 0; q < summed_.size(); ++q)
+      results[summed_[q]] = {terms + q * bytes_of_one(problem.rows, problem.columns), compute, problem.columns, 1};
     Problem2d inner = problem;
     inner.results = results;
-    TRIREME_CHECK(kernels_->run(inner, options));
+    TRIREME_CHECK(run(inner));
     for (std::size_t r : summed_) {
       TRIREME_TRY(where, indexing(program_, program_.results[r].spread, problem.columns, problem.constants));
       if (compute == Type::F32) sum<float>(where, problem, results[r], problem.results[r]);
@@ -41,13 +44,17 @@ class ComposedExecutable : public Executable {
     return Done{};
   }
 
-  std::string describe() const override {
-    std::string text = kernels_->describe();
+  std::string describe(const Executable& kernels) const {
+    std::string text = kernels.describe();
     for (std::size_t r : summed_) text += "; " + program_.results[r].name + " summed by the reference";
     return text;
   }
 
  private:
+  std::int64_t bytes_of_one(std::int64_t rows, std::int64_t columns) const {
+    return whole_lines(rows * columns * static_cast<std::int64_t>(bytes(*program_.compute)));
+  }
+
   template <typename T>
   static void sum(const Indexing& where, const Problem2d& problem, const Array& terms, const Array& result) {
     ContractArithmetic arithmetic;
@@ -65,6 +72,46 @@ class ComposedExecutable : public Executable {
 
   Program program_;
   std::vector<std::size_t> summed_;
+};
+
+class ComposedExecutable : public Executable {
+ public:
+  ComposedExecutable(Summing summing, std::unique_ptr<Executable> kernels)
+      : summing_(std::move(summing)), kernels_(std::move(kernels)) {}
+
+  Status run(const Problem2d& problem, const RunOptions& options) override {
+    std::vector<std::byte, CacheLineAllocator<std::byte>> terms(summing_.terms_bytes(problem.rows, problem.columns));
+    return summing_.run(problem, terms.data(), [&](const Problem2d& inner) { return kernels_->run(inner, options); });
+  }
+  std::string describe() const override { return summing_.describe(*kernels_); }
+  std::string kernel_hash() const override { return kernels_->kernel_hash(); }
+
+ private:
+  Summing summing_;
+  std::unique_ptr<Executable> kernels_;
+};
+
+class ComposedHostExecutable : public HostExecutable {
+ public:
+  ComposedHostExecutable(Summing summing, std::unique_ptr<Executable> kernels)
+      : summing_(std::move(summing)), kernels_(std::move(kernels)) {}
+
+  MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
+    MemoryBytes bytes = kernels_->on_host()->memory_bytes(rows, columns, options);
+    bytes.workspace += summing_.terms_bytes(rows, columns);
+    return bytes;
+  }
+  Status run_in(const Problem2d& problem, const RunOptions& options, std::byte* workspace,
+                std::byte* own) const override {
+    std::byte* rest = workspace + summing_.terms_bytes(problem.rows, problem.columns);
+    return summing_.run(problem, workspace,
+                        [&](const Problem2d& inner) { return kernels_->on_host()->run_in(inner, options, rest, own); });
+  }
+  std::string describe() const override { return summing_.describe(*kernels_); }
+  std::string kernel_hash() const override { return kernels_->kernel_hash(); }
+
+ private:
+  Summing summing_;
   std::unique_ptr<Executable> kernels_;
 };
 
@@ -85,7 +132,11 @@ Result<std::unique_ptr<Executable>> compose(const Program& program, const Facts&
     if (r < inner_facts.layout.strided_results.size()) inner_facts.layout.strided_results[r] = false;
   }
   TRIREME_TRY(kernels, compile(inner, inner_facts));
-  return std::unique_ptr<Executable>(std::make_unique<ComposedExecutable>(program, summed, std::move(kernels)));
+  Summing summing(program, std::move(summed));
+  std::unique_ptr<Executable> composed;
+  if (kernels->on_host()) composed = std::make_unique<ComposedHostExecutable>(std::move(summing), std::move(kernels));
+  else composed = std::make_unique<ComposedExecutable>(std::move(summing), std::move(kernels));
+  return composed;
 }
 
 }  // namespace trireme

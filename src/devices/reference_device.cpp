@@ -5,10 +5,13 @@
 namespace trireme {
 namespace {
 
-class ReferenceExecutable : public Executable {
+class ReferenceExecutable : public HostExecutable {
  public:
   explicit ReferenceExecutable(Program program) : program_(std::move(program)) {}
-  Status run(const Problem2d& problem, const RunOptions&) override { return run_reference(program_, problem); }
+  MemoryBytes memory_bytes(std::int64_t, std::int64_t, const RunOptions&) const override { return {}; }
+  Status run_in(const Problem2d& problem, const RunOptions&, std::byte*, std::byte*) const override {
+    return run_reference(program_, problem);
+  }
   std::string describe() const override { return "the reference, one row at a time"; }
 
  private:

@@ -9,14 +9,15 @@ namespace trireme {
 namespace {
 
 // `part` as it stands inside something that binds as strongly as `needed`.
-void put(Phrase& out, const Phrase& part, Binding needed) {
-  bool parentheses = part.binding < needed;
+void put(Phrase& out, const Phrase& part, Precedence needed) {
+  bool parentheses = part.precedence < needed;
   out.text += parentheses ? "(" + part.text + ")" : part.text;
   out.nesting = std::max(out.nesting, part.nesting + parentheses);
 }
 
-Phrase infix(std::string_view sign, Binding binding, Binding left, Binding right, std::span<const Phrase> args) {
-  Phrase out{.binding = binding};
+Phrase infix(std::string_view sign, Precedence precedence, Precedence left, Precedence right,
+             std::span<const Phrase> args) {
+  Phrase out{.precedence = precedence};
   put(out, args[0], left);
   out.equals_at = out.text.size() + 1;
   out.text.append(" ").append(sign).append(" ");
@@ -40,15 +41,15 @@ Phrase call(std::string_view name, std::span<const Phrase> args, std::string_vie
 Phrase negative(const Program& program, const Node& node, const Phrase& arg) {
   // Before a number the parser takes `-` for its sign, so a negated one stands in parentheses.
   bool number = program[node.args[0]].op == Op::Number;
-  Phrase out{.text = "-", .binding = Binding::Unary};
-  put(out, number ? Phrase{.text = arg.text, .binding = Binding::Comparison} : arg, Binding::Primary);
+  Phrase out{.text = "-", .precedence = Precedence::Unary};
+  put(out, number ? Phrase{.text = arg.text, .precedence = Precedence::Comparison} : arg, Precedence::Primary);
   ++out.nesting;
   return out;
 }
 
 Phrase negation(const Program& program, const Node& node, const Phrase& arg) {
   // A condition that has a name of its own came here as that name, which binds as a whole.
-  if (program[node.args[0]].op != Op::Equal || arg.binding != Binding::Comparison) return call("not", {&arg, 1});
+  if (program[node.args[0]].op != Op::Equal || arg.precedence != Precedence::Comparison) return call("not", {&arg, 1});
   Phrase out = arg;
   out.text[out.equals_at] = '!';
   return out;
@@ -103,8 +104,8 @@ Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args) {
   switch (node.op) {
     case Op::Number: {
       std::string text = number_text(node.number());
-      Binding binding = text[0] == '-' ? Binding::Unary : Binding::Primary;
-      return {.text = std::move(text), .binding = binding};
+      Precedence precedence = text[0] == '-' ? Precedence::Unary : Precedence::Primary;
+      return {.text = std::move(text), .precedence = precedence};
     }
     case Op::Constant:
     case Op::Operand: return {.text = program.operands[node.payload].name};
@@ -112,13 +113,13 @@ Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args) {
     case Op::ColumnIndex:
     case Op::ColumnCount: return {.text = std::string(name)};
     case Op::Add:
-    case Op::Sub: return infix(name, Binding::Sum, Binding::Sum, Binding::Product, args);
+    case Op::Sub: return infix(name, Precedence::Sum, Precedence::Sum, Precedence::Product, args);
     case Op::Mul:
-    case Op::Div: return infix(name, Binding::Product, Binding::Product, Binding::Unary, args);
+    case Op::Div: return infix(name, Precedence::Product, Precedence::Product, Precedence::Unary, args);
     case Op::Neg: return negative(program, node, args[0]);
     case Op::Less:
     case Op::LessEqual:
-    case Op::Equal: return infix(name, Binding::Comparison, Binding::Sum, Binding::Sum, args);
+    case Op::Equal: return infix(name, Precedence::Comparison, Precedence::Sum, Precedence::Sum, args);
     case Op::Not: return negation(program, node, args[0]);
     case Op::Call: return call(functions()[node.payload].name, args);
     case Op::Cast:

@@ -8,11 +8,11 @@
 namespace trireme {
 
 // How strongly the outermost operation of a text binds, loosest first.
-enum class Binding { Comparison, Sum, Product, Unary, Primary };
+enum class Precedence { Comparison, Sum, Product, Unary, Primary };
 
 struct Phrase {
   std::string text;
-  Binding binding = Binding::Primary;
+  Precedence precedence = Precedence::Primary;
   int nesting = 0;            // of parentheses, calls and signs: what the parser's depth limit counts
   std::size_t equals_at = 0;  // where the outermost `==` stands, so that not(a == b) becomes a != b
 };

@@ -7,8 +7,6 @@
 namespace trireme {
 namespace {
 
-constexpr std::size_t max_rank = 8;
-
 // Reads the whole of `text` as a number of type T, or nothing.
 template <typename T>
 std::optional<T> whole(std::string_view text) {

@@ -23,6 +23,7 @@
 #include "layout/buffers.hpp"
 #include "trireme/result.hpp"
 #include "trireme/type.hpp"
+#include "trireme/view.hpp"
 
 namespace trireme {
 

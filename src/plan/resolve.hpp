@@ -19,6 +19,9 @@ namespace trireme {
 // Names of the forward that a backward does not have are let pass: one line serves both directions.
 Result<Binding> binding_of(const Problem& problem, const Program& forward, const Program& program);
 
+// One value per operand of the bound program: as the binding says, else its default.
+std::vector<double> constants_of(const Program& bound, const Binding& binding);
+
 struct ResolvedProblem {
   Problem problem;
   Remarks remarks;

@@ -132,6 +132,8 @@ std::string print(const Config& config) {
   if (config.hoist) text += " hoist";
   if (config.streaming) text += " streaming";
   if (config.layout.strided()) text += " strided";
+  const std::vector<bool>& over = config.layout.over_operands;
+  if (std::find(over.begin(), over.end(), true) != over.end()) text += " in_place";
   return text;
 }
 

@@ -12,6 +12,7 @@ namespace trireme {
 // What of the arrays' layout is fixed in the code; one entry per operand and result, or none where all are plain.
 struct Layout {
   std::vector<bool> strided_operands, strided_results;  // columns do not lie side by side
+  std::vector<bool> over_operands;  // per result: it may lie on an operand, and is written when that has been read
   bool strided() const {
     auto any = [](const std::vector<bool>& flags) {
       return std::find(flags.begin(), flags.end(), true) != flags.end();

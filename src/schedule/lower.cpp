@@ -390,7 +390,7 @@ Status lowerable(const Program& program, const Config& config) {
 
 Result<Kernels> lower(const Program& program, const Config& config) {
   TRIREME_CHECK(lowerable(program, config));
-  Stages stages = split_into_stages(program);
+  Stages stages = split_into_stages(program, config.layout.over_operands);
   Kernels kernels;
   Kernel& rows = kernels.rows;
   rows.name = program.name;

@@ -6,7 +6,7 @@
 
 namespace trireme {
 
-Stages split_into_stages(const Program& program) {
+Stages split_into_stages(const Program& program, const std::vector<bool>& over_operands) {
   // sweep_of[id]: the first sweep in which the node's value can be used; a reduction is finished by the one before.
   std::vector<std::size_t> sweep_of(program.size(), 0);
   std::vector<bool> used = reachable(program);
@@ -25,6 +25,7 @@ Stages split_into_stages(const Program& program) {
       sweep_of[id] = from + 1;
     }
   }
+  std::vector<std::size_t> late;
   for (std::size_t k = 0; k < program.results.size(); ++k) {
     const Output& result = program.results[k];
     const Node& node = program[result.value];
@@ -32,11 +33,14 @@ Stages split_into_stages(const Program& program) {
       stages.column_results.push_back(k);
       sweep(sweep_of[node.args[0]]).columns.push_back(k);
     } else if (result.spread.column.present) {
-      sweep(sweep_of[result.value]).stores.push_back(k);
+      Stage& first = sweep(sweep_of[result.value]);
+      if (k < over_operands.size() && over_operands[k]) late.push_back(k);
+      else first.stores.push_back(k);
     } else {
       stages.row_stores.push_back(k);
     }
   }
+  for (std::size_t k : late) stages.sweeps.back().stores.push_back(k);
   return stages;
 }
 

@@ -20,7 +20,9 @@ struct Stages {
   std::vector<std::size_t> column_results;  // results that are column sums, in order
 };
 
-Stages split_into_stages(const Program& program);
+// `over_operands`, per result: element results that may lie on an operand. Those are written by the last sweep, after
+// which nobody reads the row's operands any more; all others as early as they are known.
+Stages split_into_stages(const Program& program, const std::vector<bool>& over_operands = {});
 std::string print(const Stages& stages, const Program& program);
 
 }  // namespace trireme

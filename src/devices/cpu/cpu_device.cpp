@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "devices/arguments.hpp"
 #include "devices/cpu/code_memory.hpp"
@@ -14,44 +15,59 @@ namespace {
 
 using Entry = void(const std::uint64_t* args, std::int64_t first, std::int64_t last, std::int64_t total);
 
-class CpuExecutable : public trireme::Executable {
+constexpr std::uint64_t fnv_start = 0xCBF29CE484222325;
+
+std::uint64_t hashed(std::uint64_t hash, std::span<const std::uint8_t> bytes) {
+  for (std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001B3;
+  return hash;
+}
+
+class CpuExecutable : public HostExecutable {
  public:
-  CpuExecutable(Program program, Config config, Kernels kernels, x86::Isa isa, CodeMemory rows,
+  CpuExecutable(Program program, Config config, Kernels kernels, x86::Isa isa, std::uint64_t hash, CodeMemory rows,
                 std::vector<CodeMemory> columns)
       : program_(std::move(program)),
         config_(config),
         kernels_(std::move(kernels)),
         isa_(isa),
+        hash_(hash),
         rows_(std::move(rows)),
         columns_(std::move(columns)) {}
 
-  Status run(const Problem2d& problem, const RunOptions& options) override {
+  MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
+    Blocks blocks = cut_rows(kernels_, rows, columns);
+    return {blocks.workspace_bytes, workers_for(blocks, options) * worker_bytes(columns)};
+  }
+
+  // `own` holds, for each worker, its slots and its scratch.
+  Status run_in(const Problem2d& problem, const RunOptions& options, std::byte* workspace,
+                std::byte* own) const override {
     TRIREME_CHECK(check_layout(kernels_, program_, problem));
     Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
-    std::int64_t workers = std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(blocks.count, 1));
-    std::int64_t line = 64;  // vectors of scratch and of partial rows begin at cache lines
-    std::int64_t scratch = (scratch_bytes(kernels_, problem.columns) + line - 1) / line * line;
-    if (memory_.size() < static_cast<std::size_t>(blocks.workspace_bytes + workers * scratch + line))
-      memory_.resize(blocks.workspace_bytes + workers * scratch + line);
-    std::uint64_t base = (reinterpret_cast<std::uint64_t>(memory_.data()) + line - 1) / line * line;
+    std::int64_t workers = workers_for(blocks, options);
+    auto address = [](std::byte* memory) { return reinterpret_cast<std::uint64_t>(memory); };
     auto args_of = [&](std::int64_t worker) {
-      return fill_slots(kernels_, program_, problem, blocks,
-                        {.partials = base, .scratch = base + blocks.workspace_bytes + worker * scratch});
+      std::byte* memory = own + worker * worker_bytes(problem.columns);
+      return reinterpret_cast<std::uint64_t*>(memory);
     };
+    for (std::int64_t worker = 0; worker < workers; ++worker) {
+      std::uint64_t* args = args_of(worker);
+      fill_slots(kernels_, program_, problem, blocks,
+                 {.partials = address(workspace), .scratch = reinterpret_cast<std::uint64_t>(args) + slot_bytes()},
+                 args);
+    }
     std::int64_t step = rows_of_a_call(blocks, problem.rows, options.chunk_rows);
-    in_parallel(static_cast<int>(workers), [&](int worker) {
-      std::vector<std::uint64_t> args = args_of(worker);
+    in_parallel(options.parallel_for, static_cast<int>(workers), [&](int worker) {
       // Whole row blocks, evenly.
       std::int64_t from = blocks.count * worker / workers * blocks.row_block;
       std::int64_t to = std::min(problem.rows, blocks.count * (worker + 1) / workers * blocks.row_block);
       for (std::int64_t first = from; first < to; first += step)
-        rows_.entry<Entry>()(args.data(), first, std::min(first + step, to), problem.rows);
+        rows_.entry<Entry>()(args_of(worker), first, std::min(first + step, to), problem.rows);
     });
     for (const CodeMemory& columns : columns_)
-      in_parallel(static_cast<int>(workers), [&](int worker) {
-        std::vector<std::uint64_t> args = args_of(worker);
+      in_parallel(options.parallel_for, static_cast<int>(workers), [&](int worker) {
         std::int64_t first = problem.columns * worker / workers, last = problem.columns * (worker + 1) / workers;
-        if (first < last) columns.entry<Entry>()(args.data(), first, last, problem.rows);
+        if (first < last) columns.entry<Entry>()(args_of(worker), first, last, problem.rows);
       });
     return Done{};
   }
@@ -59,15 +75,27 @@ class CpuExecutable : public trireme::Executable {
   std::string describe() const override {
     return fmt::format("{}, {}", isa_ == x86::Isa::Avx512 ? "AVX-512" : "AVX2", print(config_));
   }
+  std::string kernel_hash() const override { return fmt::format("{:016x}", hash_); }
 
  private:
+  static std::int64_t workers_for(const Blocks& blocks, const RunOptions& options) {
+    return std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(blocks.count, 1));
+  }
+  // Vectors of scratch begin at cache lines.
+  std::int64_t slot_bytes() const {
+    return whole_lines(static_cast<std::int64_t>(kernels_.rows.slots.size() * sizeof(std::uint64_t)));
+  }
+  std::int64_t worker_bytes(std::int64_t columns) const {
+    return slot_bytes() + whole_lines(scratch_bytes(kernels_, columns));
+  }
+
   Program program_;
   Config config_;
   Kernels kernels_;
   x86::Isa isa_;
+  std::uint64_t hash_;
   CodeMemory rows_;
   std::vector<CodeMemory> columns_;
-  std::vector<std::byte> memory_;
 };
 
 }  // namespace
@@ -78,14 +106,16 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
   TRIREME_TRY(kernels, lower(program, config));
   TRIREME_TRY(rows_code, x86::emit(kernels.rows, isa));
   TRIREME_TRY(rows, CodeMemory::create(rows_code.bytes));
+  std::uint64_t hash = hashed(fnv_start, rows_code.bytes);
   std::vector<CodeMemory> columns;
   for (const Kernel& kernel : kernels.columns) {
     TRIREME_TRY(code, x86::emit(kernel, isa));
+    hash = hashed(hash, code.bytes);
     TRIREME_TRY(memory, CodeMemory::create(code.bytes));
     columns.push_back(std::move(memory));
   }
-  return std::unique_ptr<trireme::Executable>(
-      std::make_unique<CpuExecutable>(program, config, std::move(kernels), isa, std::move(rows), std::move(columns)));
+  return std::unique_ptr<trireme::Executable>(std::make_unique<CpuExecutable>(
+      program, config, std::move(kernels), isa, hash, std::move(rows), std::move(columns)));
 }
 
 }  // namespace trireme::cpu

@@ -1,0 +1,29 @@
+# What `cmake --install` puts down: headers, both libraries, the tool, and how CMake and pkg-config find them. Nothing in
+# it names the place it was installed to, so that the tree may be moved.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/trireme)
+
+set_target_properties(trireme PROPERTIES EXPORT_NAME static)
+set_target_properties(trireme_shared PROPERTIES EXPORT_NAME shared)
+install(TARGETS trireme trireme_shared EXPORT trireme_targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT trireme_targets NAMESPACE trireme:: DESTINATION ${package_folder} FILE trireme-targets.cmake)
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET trireme_tool)
+  install(TARGETS trireme_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+configure_package_config_file(cmake/trireme-config.cmake.in ${CMAKE_BINARY_DIR}/package/trireme-config.cmake
+                              INSTALL_DESTINATION ${package_folder})
+# Below 1.0 each minor version is its own; so is the library's SOVERSION.
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/trireme-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/package/trireme-config.cmake
+              ${CMAKE_BINARY_DIR}/package/trireme-config-version.cmake DESTINATION ${package_folder})
+
+# How many folders up from the .pc file the prefix is.
+file(RELATIVE_PATH up_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" up_to_prefix "${up_to_prefix}")
+configure_file(cmake/trireme.pc.in ${CMAKE_BINARY_DIR}/package/trireme.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/package/trireme.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,175 @@
+/* Trireme from C and from every language that can call C.
+ *
+ * Functions return a status; trireme_last_error() then says more, for the calling thread. Handles are opaque; each is
+ * given back by its destroy function, in any order: a plan keeps what it needs of its program, arguments of their plan.
+ * Structures begin with struct_size = sizeof(the structure): a newer library accepts older callers.
+ * Texts that a handle returns live as long as the handle. */
+#ifndef TRIREME_H
+#define TRIREME_H
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TRIREME_C_API __attribute__((visibility("default")))
+#else
+#define TRIREME_C_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum trireme_status {
+  TRIREME_OK = 0,
+  TRIREME_INVALID_PROGRAM = 1,
+  TRIREME_INVALID_ARGUMENT = 2,
+  TRIREME_UNSUPPORTED = 3,
+  TRIREME_BUFFER_TOO_SMALL = 4,
+  TRIREME_NO_DEVICE = 5,
+  TRIREME_DRIVER = 6,
+  TRIREME_OUT_OF_MEMORY = 7,
+  TRIREME_INTERNAL = 8
+} trireme_status;
+
+typedef enum trireme_type {
+  TRIREME_F64 = 0,
+  TRIREME_F32 = 1,
+  TRIREME_F16 = 2,
+  TRIREME_BF16 = 3,
+  TRIREME_F8E4M3 = 4,
+  TRIREME_F8E5M2 = 5,
+  TRIREME_I8 = 6,
+  TRIREME_I32 = 7
+} trireme_type;
+
+/* What went wrong in this thread's last call that did not return TRIREME_OK; never null. */
+TRIREME_C_API const char* trireme_last_error(void);
+/* Bytes, where that was TRIREME_BUFFER_TOO_SMALL. */
+TRIREME_C_API void trireme_last_error_bytes(int64_t* needed, int64_t* got);
+TRIREME_C_API const char* trireme_version(void);
+TRIREME_C_API int32_t trireme_contract_version(void);
+
+/* ---- programs ---- */
+
+typedef struct trireme_program trireme_program;
+
+typedef enum trireme_parameter_kind {
+  TRIREME_OPERAND = 0,
+  TRIREME_CONSTANT = 1,
+  TRIREME_RESULT = 2
+} trireme_parameter_kind;
+
+typedef struct trireme_parameter {
+  size_t struct_size;
+  const char* name;
+  const char* spread; /* "[i,j]"; empty for constants */
+  int32_t kind;       /* trireme_parameter_kind */
+  int32_t optional;   /* has a default */
+} trireme_parameter;
+
+/* The operators that come with Trireme; null beyond their number. */
+TRIREME_C_API size_t trireme_operator_count(void);
+TRIREME_C_API const char* trireme_operator_name(size_t index);
+
+TRIREME_C_API trireme_status trireme_program_parse(const char* text, size_t bytes, trireme_program** program);
+TRIREME_C_API trireme_status trireme_program_named(const char* name, trireme_program** program);
+TRIREME_C_API trireme_status trireme_program_differentiate(const trireme_program* program, trireme_program** backward);
+TRIREME_C_API trireme_status trireme_program_print(const trireme_program* program, const char** text);
+TRIREME_C_API trireme_status trireme_program_parameter_count(const trireme_program* program, size_t* count);
+TRIREME_C_API trireme_status trireme_program_parameter(const trireme_program* program, size_t index,
+                                                       trireme_parameter* parameter);
+TRIREME_C_API trireme_status trireme_program_destroy(trireme_program* program);
+
+/* ---- devices ---- */
+
+TRIREME_C_API size_t trireme_device_count(void);
+TRIREME_C_API const char* trireme_device_name(size_t index);
+/* Empty, or why it cannot be used here; valid until this thread's next call of it. Null beyond their number. */
+TRIREME_C_API const char* trireme_device_missing(size_t index);
+
+/* ---- plans ---- */
+
+typedef struct trireme_plan trireme_plan;
+typedef struct trireme_args trireme_args;
+
+#define TRIREME_UNKNOWN_BYTES UINT64_MAX
+
+/* Strides count elements. rank 0 with null shape: the shape that the plan expects; null strides: contiguous. `bytes` is
+ * the memory there is from `data` on, or TRIREME_UNKNOWN_BYTES. */
+typedef struct trireme_view {
+  size_t struct_size;
+  void* data;
+  int32_t type; /* trireme_type */
+  int32_t rank;
+  const int64_t* shape;
+  const int64_t* strides;
+  uint64_t bytes;
+} trireme_view;
+
+typedef struct trireme_named_type {
+  const char* name;
+  int32_t type; /* trireme_type */
+} trireme_named_type;
+
+typedef struct trireme_named_value {
+  const char* name;
+  double value;
+} trireme_named_value;
+
+typedef struct trireme_named_strides {
+  const char* name;
+  int32_t rank;
+  const int64_t* strides;
+} trireme_named_strides;
+
+typedef struct trireme_in_place {
+  const char* result;
+  const char* operand;
+} trireme_in_place;
+
+typedef struct trireme_plan_options {
+  size_t struct_size;
+  const int64_t* shape;
+  int32_t rank;
+  int32_t axes; /* the last so many make a row; 0 is taken as 1 */
+  const trireme_named_type* types;
+  size_t type_count;
+  const trireme_named_value* constants;
+  size_t constant_count;
+  const char* const* absent;
+  size_t absent_count;
+  const char* const* results; /* those that are stored; null: all */
+  size_t result_count;
+  const trireme_in_place* in_place;
+  size_t in_place_count;
+  const trireme_named_strides* strides;
+  size_t stride_count;
+  int32_t threads; /* 0: TRIREME_THREADS, or one per core */
+  int32_t reserved;
+  /* The host's threads: calls body(context, k) for all k in 0 .. count-1. Null: threads of our own. */
+  void (*parallel_for)(void* host, int count, void (*body)(void* context, int k), void* context);
+  void* host;
+} trireme_plan_options;
+
+/* `device`: "cpu", or a name of the list. */
+TRIREME_C_API trireme_status trireme_plan_create(const char* device, const trireme_program* program,
+                                                 const trireme_plan_options* options, trireme_plan** plan);
+TRIREME_C_API trireme_status trireme_plan_workspace_bytes(const trireme_plan* plan, size_t* bytes);
+TRIREME_C_API trireme_status trireme_plan_describe(const trireme_plan* plan, const char** text);
+TRIREME_C_API trireme_status trireme_plan_prepare(const trireme_plan* plan);
+TRIREME_C_API trireme_status trireme_plan_destroy(trireme_plan* plan);
+
+/* The arrays of a call; used by one thread at a time. Plans may be shared. */
+TRIREME_C_API trireme_status trireme_args_create(const trireme_plan* plan, trireme_args** args);
+TRIREME_C_API trireme_status trireme_args_set(trireme_args* args, const char* name, const trireme_view* view);
+TRIREME_C_API trireme_status trireme_args_destroy(trireme_args* args);
+
+TRIREME_C_API trireme_status trireme_plan_check(const trireme_plan* plan, trireme_args* args);
+/* `stream`: the device's, null on a CPU. The workspace begins at a multiple of 256 bytes. */
+TRIREME_C_API trireme_status trireme_plan_run(const trireme_plan* plan, trireme_args* args, void* stream,
+                                              void* workspace, size_t workspace_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,36 @@
+// The machines that plans are made for.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trireme/export.hpp"
+#include "trireme/result.hpp"
+
+namespace trireme {
+
+struct DeviceEntry;
+
+class TRIREME_API Device {
+ public:
+  struct Listed {
+    std::string name;
+    std::string missing;  // empty, or why it cannot be used here
+  };
+  static std::vector<Listed> list();
+
+  // The widest instructions this processor has, or those that TRIREME_ISA names (avx2, avx512); the reference where it
+  // has none, which name() then says.
+  static Result<Device> cpu();
+  static Device reference();  // the contract, executed literally: right, slow, and it allocates
+  static Result<Device> named(std::string_view name);  // "cpu", or a name of list()
+
+  const std::string& name() const;
+  const DeviceEntry& entry() const { return *entry_; }
+
+ private:
+  explicit Device(const DeviceEntry& entry) : entry_(&entry) {}
+  const DeviceEntry* entry_;
+};
+
+}  // namespace trireme

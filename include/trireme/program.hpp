@@ -1,0 +1,48 @@
+// Row programs: parsed from text or taken from the operators that come with Trireme, printed, differentiated.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trireme/export.hpp"
+#include "trireme/result.hpp"
+
+namespace trireme {
+
+class Program;  // the graph behind it, which is Trireme's own
+
+// Immutable and cheap to copy; threads may share one.
+class TRIREME_API RowProgram {
+ public:
+  enum class Kind : std::uint8_t { Operand, Constant, Result };
+  struct Parameter {
+    std::string name;
+    Kind kind;
+    std::string spread;     // "[i,j]", "[i % heads, j]"; empty for constants
+    bool optional = false;  // an operand or constant with a default
+  };
+
+  RowProgram() = default;  // none: a plan refuses it
+  static Result<RowProgram> parse(std::string_view text);
+  static Result<RowProgram> named(std::string_view name);  // an operator that comes with Trireme
+  static std::vector<std::string> names();                 // of those
+
+  Result<RowProgram> differentiate() const;  // "<name>_backward"
+
+  explicit operator bool() const { return program_ != nullptr; }
+  const std::string& name() const;
+  std::string print() const;
+  std::vector<Parameter> signature() const;  // operands and constants, then results
+
+  const Program& graph() const { return *program_; }
+  const Program& forward() const { return *forward_; }  // itself unless made by differentiate()
+  bool is_backward() const { return forward_ != program_; }
+
+ private:
+  RowProgram(std::shared_ptr<const Program> forward, std::shared_ptr<const Program> program)
+      : forward_(std::move(forward)), program_(std::move(program)) {}
+  std::shared_ptr<const Program> forward_, program_;
+};
+
+}  // namespace trireme

@@ -1,0 +1,356 @@
+// The C ABI over the public C++ headers. No exception leaves it.
+#include <trireme.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "c_api/handles.hpp"
+#include "ir/contract.hpp"
+#include "plan/ops.hpp"
+#include "trireme/plan.hpp"
+
+namespace trireme::c_api {
+namespace {
+
+static_assert(static_cast<int>(Type::I32) == TRIREME_I32 && static_cast<int>(Type::F64) == TRIREME_F64);
+static_assert(static_cast<int>(Code::InvalidProgram) + 1 == TRIREME_INVALID_PROGRAM);
+static_assert(static_cast<int>(Code::Internal) + 1 == TRIREME_INTERNAL);
+
+struct ProgramObject {
+  RowProgram program;
+  std::string text;
+  std::vector<RowProgram::Parameter> parameters;
+};
+struct PlanObject {
+  Plan plan;
+  std::string description;
+};
+
+using Programs = Handles<ProgramObject>;
+using Plans = Handles<PlanObject>;
+using ArgsHandles = Handles<Args>;
+
+thread_local Error last_error{Code::Internal, ""};
+
+trireme_status fails(Error error) {
+  last_error = std::move(error);
+  return static_cast<trireme_status>(static_cast<int>(last_error.code) + 1);
+}
+
+// Runs `body`, which returns a Status, and turns what it says into C.
+template <typename Body>
+trireme_status guarded(Body&& body) noexcept {
+  try {
+    Status status = body();
+    return status ? TRIREME_OK : fails(status.error());
+  } catch (const std::bad_alloc&) {
+    last_error.code = Code::OutOfMemory;  // no text: that might need memory
+    last_error.message.clear();
+    return TRIREME_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    return fails({Code::Internal, error.what()});
+  } catch (...) {
+    return fails({Code::Internal, "an exception of unknown type"});
+  }
+}
+
+Error invalid(std::string message) { return {Code::InvalidArgument, std::move(message)}; }
+
+template <typename T>
+Status given(const T* pointer, const char* what) {
+  if (pointer) return Done{};
+  return invalid(std::string(what) + " is null");
+}
+
+// A structure of a caller that may be older or newer than this library. `first_bytes`: what the first version had.
+template <typename T>
+Result<T> versioned(const T* given, const char* what, std::size_t first_bytes) {
+  if (!given) return invalid(std::string(what) + " is null");
+  std::size_t size = given->struct_size;
+  if (size < first_bytes)
+    return invalid(std::string(what) + ".struct_size is " + std::to_string(size) +
+                   "; set it to sizeof the structure, " + std::to_string(sizeof(T)));
+  const char* bytes = reinterpret_cast<const char*>(given);
+  for (std::size_t k = sizeof(T); k < size; ++k)
+    if (bytes[k] != 0)
+      return Error{Code::Unsupported, std::string(what) + ": the caller uses a field that this version does not have"};
+  T value;
+  std::memset(static_cast<void*>(&value), 0, sizeof value);
+  std::memcpy(static_cast<void*>(&value), given, std::min(size, sizeof value));
+  return value;
+}
+
+Result<Type> type_of(std::int32_t type) {
+  if (type >= 0 && type < static_cast<std::int32_t>(type_facts.size())) return static_cast<Type>(type);
+  return invalid("there is no type " + std::to_string(type));
+}
+
+Result<Dims> dims_of(const std::int64_t* values, std::int32_t rank, const char* what) {
+  if (rank < 0 || rank > static_cast<std::int32_t>(max_rank))
+    return invalid(std::string(what) + " has 0 to 8 axes, not " + std::to_string(rank));
+  if (rank > 0) TRIREME_CHECK(given(values, what));
+  return Dims(std::span(values, static_cast<std::size_t>(rank)));
+}
+
+template <typename T, typename Each>
+Status each_of(const T* list, std::size_t count, const char* what, Each&& each) {
+  if (count > 0) TRIREME_CHECK(given(list, what));
+  for (std::size_t k = 0; k < count; ++k) TRIREME_CHECK(each(list[k]));
+  return Done{};
+}
+
+Result<PlanOptions> options_of(const trireme_plan_options& from) {
+  PlanOptions to{.axes = last(from.axes == 0 ? 1 : from.axes), .threads = from.threads};
+  TRIREME_TRY(shape, dims_of(from.shape, from.rank, "shape"));
+  to.shape = shape;
+  to.parallel_for = {from.parallel_for, from.host};
+  TRIREME_CHECK(each_of(from.types, from.type_count, "types", [&](const trireme_named_type& each) -> Status {
+    TRIREME_CHECK(given(each.name, "a name in types"));
+    TRIREME_TRY(type, type_of(each.type));
+    to.types[each.name] = type;
+    return Done{};
+  }));
+  TRIREME_CHECK(
+      each_of(from.constants, from.constant_count, "constants", [&](const trireme_named_value& each) -> Status {
+        TRIREME_CHECK(given(each.name, "a name in constants"));
+        to.constants[each.name] = each.value;
+        return Done{};
+      }));
+  TRIREME_CHECK(each_of(from.absent, from.absent_count, "absent", [&](const char* name) -> Status {
+    TRIREME_CHECK(given(name, "a name in absent"));
+    to.absent.insert(name);
+    return Done{};
+  }));
+  if (from.results) to.results.emplace();
+  TRIREME_CHECK(each_of(from.results, from.result_count, "results", [&](const char* name) -> Status {
+    TRIREME_CHECK(given(name, "a name in results"));
+    to.results->insert(name);
+    return Done{};
+  }));
+  TRIREME_CHECK(each_of(from.in_place, from.in_place_count, "in_place", [&](const trireme_in_place& each) -> Status {
+    TRIREME_CHECK(given(each.result, "a result in in_place"));
+    TRIREME_CHECK(given(each.operand, "an operand in in_place"));
+    to.in_place[each.result] = each.operand;
+    return Done{};
+  }));
+  TRIREME_CHECK(each_of(from.strides, from.stride_count, "strides", [&](const trireme_named_strides& each) -> Status {
+    TRIREME_CHECK(given(each.name, "a name in strides"));
+    TRIREME_TRY(strides, dims_of(each.strides, each.rank, each.name));
+    to.strides[each.name] = strides;
+    return Done{};
+  }));
+  return to;
+}
+
+Result<View> view_of(const trireme_view* from) {
+  TRIREME_TRY(raw, versioned(from, "view", sizeof(trireme_view)));
+  TRIREME_TRY(type, type_of(raw.type));
+  View view{.data = raw.data, .type = type};
+  TRIREME_TRY(shape, dims_of(raw.shape, raw.rank, "shape"));
+  view.shape = shape;
+  if (raw.strides) view.strides = dims_of(raw.strides, raw.rank, "strides").value();
+  view.bytes = raw.bytes == TRIREME_UNKNOWN_BYTES ? unknown_bytes : static_cast<std::size_t>(raw.bytes);
+  return view;
+}
+
+Status give_program(Result<RowProgram> program, trireme_program** out) {
+  if (!program) return program.error();
+  auto object = std::make_unique<ProgramObject>();
+  object->text = program->print();
+  object->parameters = program->signature();
+  object->program = std::move(*program);
+  *out = static_cast<trireme_program*>(Programs::add(std::move(object)));
+  return Done{};
+}
+
+}  // namespace
+}  // namespace trireme::c_api
+
+using namespace trireme;
+using namespace trireme::c_api;
+
+const char* trireme_last_error(void) {
+  if (last_error.code == Code::OutOfMemory && last_error.message.empty()) return "out of memory";
+  return last_error.message.c_str();
+}
+void trireme_last_error_bytes(int64_t* needed, int64_t* got) {
+  if (needed) *needed = last_error.needed;
+  if (got) *got = last_error.got;
+}
+const char* trireme_version(void) { return TRIREME_VERSION; }
+int32_t trireme_contract_version(void) { return contract::version; }
+
+// ---- programs ----
+
+size_t trireme_operator_count(void) { return operator_texts().size(); }
+const char* trireme_operator_name(size_t index) {
+  return index < operator_texts().size() ? operator_texts()[index].name.data() : nullptr;  // literals: they end in 0
+}
+
+trireme_status trireme_program_parse(const char* text, size_t bytes, trireme_program** program) {
+  return guarded([&]() -> Status {
+    TRIREME_CHECK(given(text, "text"));
+    TRIREME_CHECK(given(program, "program"));
+    return give_program(RowProgram::parse({text, bytes}), program);
+  });
+}
+
+trireme_status trireme_program_named(const char* name, trireme_program** program) {
+  return guarded([&]() -> Status {
+    TRIREME_CHECK(given(name, "name"));
+    TRIREME_CHECK(given(program, "program"));
+    return give_program(RowProgram::named(name), program);
+  });
+}
+
+trireme_status trireme_program_differentiate(const trireme_program* program, trireme_program** backward) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_CHECK(given(backward, "backward"));
+    return give_program(object->program.differentiate(), backward);
+  });
+}
+
+trireme_status trireme_program_print(const trireme_program* program, const char** text) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_CHECK(given(text, "text"));
+    *text = object->text.c_str();
+    return Done{};
+  });
+}
+
+trireme_status trireme_program_parameter_count(const trireme_program* program, size_t* count) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_CHECK(given(count, "count"));
+    *count = object->parameters.size();
+    return Done{};
+  });
+}
+
+trireme_status trireme_program_parameter(const trireme_program* program, size_t index, trireme_parameter* parameter) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_CHECK(versioned(parameter, "parameter", sizeof(trireme_parameter)));
+    if (index >= object->parameters.size())
+      return invalid("the program has " + std::to_string(object->parameters.size()) + " parameters");
+    const RowProgram::Parameter& each = object->parameters[index];
+    parameter->name = each.name.c_str();
+    parameter->spread = each.spread.c_str();
+    parameter->kind = static_cast<int32_t>(each.kind);
+    parameter->optional = each.optional;
+    return Done{};
+  });
+}
+
+trireme_status trireme_program_destroy(trireme_program* program) {
+  return guarded([&] { return Programs::remove(program, "program"); });
+}
+
+// ---- devices ----
+
+size_t trireme_device_count(void) { return Device::list().size(); }
+const char* trireme_device_name(size_t index) {
+  static const std::vector<Device::Listed>* listed = new std::vector(Device::list());
+  return index < listed->size() ? (*listed)[index].name.c_str() : nullptr;
+}
+const char* trireme_device_missing(size_t index) {
+  thread_local std::string missing;
+  std::vector<Device::Listed> listed = Device::list();
+  if (index >= listed.size()) return nullptr;
+  missing = listed[index].missing;
+  return missing.c_str();
+}
+
+// ---- plans ----
+
+trireme_status trireme_plan_create(const char* device, const trireme_program* program,
+                                   const trireme_plan_options* options, trireme_plan** plan) {
+  return guarded([&]() -> Status {
+    TRIREME_CHECK(given(device, "device"));
+    TRIREME_CHECK(given(plan, "plan"));
+    TRIREME_TRY(found, Device::named(device));
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_TRY(raw, versioned(options, "options", sizeof(trireme_plan_options)));
+    TRIREME_TRY(converted, options_of(raw));
+    converted.program = object->program;
+    TRIREME_TRY(made, Plan::create(found, converted));
+    auto kept = std::make_unique<PlanObject>(PlanObject{made, made.describe()});
+    *plan = static_cast<trireme_plan*>(Plans::add(std::move(kept)));
+    return Done{};
+  });
+}
+
+trireme_status trireme_plan_workspace_bytes(const trireme_plan* plan, size_t* bytes) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Plans::get(plan, "plan"));
+    TRIREME_CHECK(given(bytes, "bytes"));
+    *bytes = object->plan.workspace_bytes();
+    return Done{};
+  });
+}
+
+trireme_status trireme_plan_describe(const trireme_plan* plan, const char** text) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Plans::get(plan, "plan"));
+    TRIREME_CHECK(given(text, "text"));
+    *text = object->description.c_str();
+    return Done{};
+  });
+}
+
+trireme_status trireme_plan_prepare(const trireme_plan* plan) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Plans::get(plan, "plan"));
+    return object->plan.prepare();
+  });
+}
+
+trireme_status trireme_plan_destroy(trireme_plan* plan) {
+  return guarded([&] { return Plans::remove(plan, "plan"); });
+}
+
+trireme_status trireme_args_create(const trireme_plan* plan, trireme_args** args) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Plans::get(plan, "plan"));
+    TRIREME_CHECK(given(args, "args"));
+    *args = static_cast<trireme_args*>(ArgsHandles::add(std::make_unique<Args>(object->plan.args())));
+    return Done{};
+  });
+}
+
+trireme_status trireme_args_set(trireme_args* args, const char* name, const trireme_view* view) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, ArgsHandles::get(args, "args"));
+    TRIREME_CHECK(given(name, "name"));
+    TRIREME_TRY(converted, view_of(view));
+    TRIREME_TRY(slot, object->slot(name));
+    slot = converted;
+    return Done{};
+  });
+}
+
+trireme_status trireme_args_destroy(trireme_args* args) {
+  return guarded([&] { return ArgsHandles::remove(args, "args"); });
+}
+
+trireme_status trireme_plan_check(const trireme_plan* plan, trireme_args* args) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(made, Plans::get(plan, "plan"));
+    TRIREME_TRY(object, ArgsHandles::get(args, "args"));
+    return made->plan.check(*object);
+  });
+}
+
+trireme_status trireme_plan_run(const trireme_plan* plan, trireme_args* args, void* stream, void* workspace,
+                                size_t workspace_bytes) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(made, Plans::get(plan, "plan"));
+    TRIREME_TRY(object, ArgsHandles::get(args, "args"));
+    if (!workspace) workspace_bytes = 0;
+    return made->plan.run(*object, {stream}, {static_cast<std::byte*>(workspace), workspace_bytes});
+  });
+}

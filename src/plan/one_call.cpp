@@ -1,0 +1,131 @@
+// trireme::run: one call, over a bounded cache of plans.
+#include <fmt/format.h>
+
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+#include "layout/flatten.hpp"
+#include "plan/plan_state.hpp"
+
+namespace trireme {
+namespace {
+
+// The plans used last. Threads that want the same plan wait for one of them to make it, and for no other.
+class PlanCache {
+ public:
+  template <typename Make>
+  Result<Plan> find_or_make(const std::string& key, Make&& make) {
+    std::shared_ptr<Entry> entry = find_or_add(key);
+    std::call_once(entry->once, [&] { entry->plan.emplace(make()); });
+    if (!*entry->plan) forget(key, entry);  // what failed may be tried again
+    return *entry->plan;
+  }
+
+  std::size_t size() {
+    std::lock_guard lock(mutex_);
+    return entries_.size();
+  }
+
+ private:
+  struct Entry {
+    std::once_flag once;
+    std::optional<Result<Plan>> plan;
+  };
+  using Entries = std::list<std::pair<std::string, std::shared_ptr<Entry>>>;  // used last, first
+
+  std::shared_ptr<Entry> find_or_add(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    if (auto it = by_key_.find(key); it != by_key_.end()) {
+      entries_.splice(entries_.begin(), entries_, it->second);
+      return it->second->second;
+    }
+    entries_.emplace_front(key, std::make_shared<Entry>());
+    by_key_[key] = entries_.begin();
+    if (entries_.size() > max_cached_plans) {
+      by_key_.erase(entries_.back().first);
+      entries_.pop_back();
+    }
+    return entries_.front().second;
+  }
+
+  void forget(const std::string& key, const std::shared_ptr<Entry>& entry) {
+    std::lock_guard lock(mutex_);
+    auto it = by_key_.find(key);
+    if (it == by_key_.end() || it->second->second != entry) return;
+    entries_.erase(it->second);
+    by_key_.erase(it);
+  }
+
+  std::mutex mutex_;
+  Entries entries_;
+  std::unordered_map<std::string, Entries::iterator> by_key_;
+};
+
+PlanCache& cache() {
+  static PlanCache* plans = new PlanCache;  // never destroyed: threads may outlive main
+  return *plans;
+}
+
+std::string key_of(std::string_view program, const std::map<std::string, View>& arrays, const RunSettings& settings,
+                   const Device& device) {
+  std::string key =
+      fmt::format("{} {} {} {} {}", program, settings.backward, device.name(), settings.axes.count, settings.threads);
+  for (const auto& [name, value] : settings.constants) key += fmt::format(" {}={:a}", name, value);
+  for (const auto& [name, view] : arrays)
+    key += fmt::format(" {}:{}:{}:{}", name, trireme::name(view.type), print(view.shape), print_strides(view.strides));
+  return key;
+}
+
+Result<PlanOptions> options_of(std::string_view program, const std::map<std::string, View>& arrays,
+                               const RunSettings& settings) {
+  PlanOptions options{.axes = settings.axes, .constants = settings.constants, .threads = settings.threads};
+  TRIREME_TRY(forward, RowProgram::named(program));
+  options.program = forward;
+  if (settings.backward) {
+    TRIREME_TRY(backward, forward.differentiate());
+    options.program = backward;
+  }
+  options.results.emplace();
+  bool shaped = false;
+  for (const RowProgram::Parameter& each : options.program.signature()) {
+    if (each.kind == RowProgram::Kind::Constant) continue;
+    auto given = arrays.find(each.name);
+    if (given == arrays.end()) {
+      if (each.kind == RowProgram::Kind::Operand) options.absent.insert(each.name);
+      continue;
+    }
+    if (each.kind == RowProgram::Kind::Result) options.results->insert(each.name);
+    options.types[each.name] = given->second.type;
+    if (!given->second.strides.empty()) options.strides[each.name] = given->second.strides;
+    if (each.spread == "[i,j]" && each.kind == RowProgram::Kind::Operand && !shaped) {
+      options.shape = given->second.shape;
+      shaped = true;
+    }
+  }
+  if (!shaped)
+    return Error{Code::InvalidArgument, std::string(program) + ": no [i,j] operand is given; the shape comes from one"};
+  return options;
+}
+
+}  // namespace
+
+Status run(std::string_view program, const std::map<std::string, View>& arrays, const RunSettings& settings) {
+  std::optional<Device> device = settings.device;
+  if (!device) {
+    TRIREME_TRY(cpu, Device::cpu());
+    device = cpu;
+  }
+  TRIREME_TRY(plan, cache().find_or_make(key_of(program, arrays, settings, *device), [&]() -> Result<Plan> {
+    TRIREME_TRY(options, options_of(program, arrays, settings));
+    return Plan::create(*device, options);
+  }));
+  Args args = plan.args();
+  for (const auto& [name, view] : arrays) args[name] = view;
+  Workspace workspace(plan.workspace_bytes());
+  return plan.run(args, {}, workspace.span());
+}
+
+std::size_t cached_plans() { return cache().size(); }
+
+}  // namespace trireme

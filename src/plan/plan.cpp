@@ -1,0 +1,141 @@
+#include "trireme/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "ir/contract.hpp"
+#include "layout/flatten.hpp"
+#include "plan/plan_state.hpp"
+
+namespace trireme {
+
+// ---- arguments ----
+
+Args::Args(std::unique_ptr<ArgsState> state) : state_(std::move(state)) {}
+Args::Args(Args&&) noexcept = default;
+Args& Args::operator=(Args&&) noexcept = default;
+Args::~Args() = default;
+
+Args::Slot& Args::Slot::operator=(const View& view) {
+  if (index_ < args_->views.size()) {
+    args_->views[index_] = view;
+    args_->checked = false;
+  }
+  return *this;
+}
+
+Args::Slot Args::operator[](std::string_view name) {
+  std::optional<std::size_t> k = state_->plan->find(name);
+  if (!k) state_->unknown = name, state_->checked = false;
+  return Slot(*state_, k.value_or(PlanArray::none));
+}
+
+Result<Args::Slot> Args::slot(std::string_view name) {
+  std::optional<std::size_t> k = state_->plan->find(name);
+  if (!k) return state_->plan->unknown(name);
+  return Slot(*state_, *k);
+}
+
+Args Plan::args() const {
+  auto args = std::make_unique<ArgsState>();
+  args->plan = state_;
+  for (const PlanArray& array : state_->arrays) args->views.push_back({.type = array.type});
+  args->extents.resize(state_->arrays.size());
+  args->operands.resize(state_->program.operands.size());
+  args->results.resize(state_->program.results.size());
+  args->own.resize(state_->memory.own);
+  return Args(std::move(args));
+}
+
+// ---- running ----
+
+Status Plan::check(Args& args) const {
+  if (!args.state_) return state_->wrong(Code::InvalidArgument, "the arguments were moved away");
+  if (args.state_->plan != state_) return state_->wrong(Code::InvalidArgument, "the arguments belong to another plan");
+  return check_arguments(*args.state_);
+}
+
+Status Plan::run(Args& args, Stream stream, std::span<std::byte> workspace) const {
+  const PlanState& plan = *state_;
+  if (!args.state_ || args.state_->plan != state_ || !args.state_->checked) TRIREME_CHECK(check(args));
+  if (stream.handle) return plan.wrong(Code::InvalidArgument, "the " + plan.device.name() + " device has no streams");
+  if (workspace.size() < workspace_bytes()) {
+    Error error = plan.wrong(Code::BufferTooSmall, fmt::format("a workspace of {} bytes is needed, and {} were given",
+                                                               workspace_bytes(), workspace.size()));
+    error.needed = static_cast<std::int64_t>(workspace_bytes());
+    error.got = static_cast<std::int64_t>(workspace.size());
+    return error;
+  }
+  if (workspace_bytes() && reinterpret_cast<std::uintptr_t>(workspace.data()) % Workspace::alignment != 0)
+    return plan.wrong(Code::InvalidArgument, "a workspace begins at a multiple of 256 bytes");
+  ArgsState& state = *args.state_;
+  Problem2d problem{.rows = plan.rows,
+                    .columns = plan.columns,
+                    .constants = plan.constants,
+                    .operands = state.operands,
+                    .results = state.results};
+  return plan.host->run_in(problem, plan.options, workspace.data(), state.own.data());
+}
+
+Status Plan::prepare() const { return Done{}; }
+
+std::size_t Plan::workspace_bytes() const { return static_cast<std::size_t>(state_->memory.workspace); }
+
+Workspace::Workspace(std::size_t bytes)
+    : memory_(static_cast<std::byte*>(::operator new(bytes, std::align_val_t(alignment)))), bytes_(bytes) {}
+void Workspace::Free::operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t(alignment)); }
+
+// ---- what it says of itself ----
+
+std::vector<std::string> Plan::names() const {
+  std::vector<std::string> names;
+  for (const PlanArray& array : state_->arrays) names.push_back(array.name);
+  return names;
+}
+
+Guarantee Plan::guarantee() const {
+  Guarantee guarantee{
+      .compute = *state_->program.compute, .accumulator = *state_->program.compute, .contract = contract::version};
+  for (const Output& result : state_->program.results)
+    if (state_->program[result.value].op == Op::ColumnSum) guarantee.across_batch = false;
+  return guarantee;
+}
+
+Sku Plan::sku() const {
+  Sku sku{.program = state_->source_name,
+          .direction = state_->backward ? "backward" : "forward",
+          .contract = contract::version,
+          .device = state_->device.name(),
+          .config = state_->executable->describe(),
+          .kernel_hash = state_->executable->kernel_hash()};
+  for (const PlanArray& array : state_->arrays) {
+    sku.types += fmt::format("{}{}={}", sku.types.empty() ? "" : " ", array.name, name(array.type));
+    if (array.strided) sku.layout += fmt::format("{}{}", sku.layout.empty() ? "columns apart: " : ", ", array.name);
+  }
+  if (sku.layout.empty()) sku.layout = "columns side by side";
+  return sku;
+}
+
+std::string print(const Sku& sku) {
+  return fmt::format("{} {} contract={} {}; {}; {}: {}{}{}", sku.program, sku.direction, sku.contract, sku.types,
+                     sku.layout, sku.device, sku.config, sku.kernel_hash.empty() ? "" : "; kernel ", sku.kernel_hash);
+}
+
+std::string Plan::describe() const {
+  const PlanState& plan = *state_;
+  std::string text = fmt::format("{}\n{} rows of {} columns on {}: {}\n", plan.line, plan.rows, plan.columns,
+                                 plan.device.name(), plan.executable->describe());
+  for (const PlanArray& array : plan.arrays) {
+    text +=
+        fmt::format("  {} {} {} {}", array.result ? "->" : "<-", array.name, name(array.type), print(array.shape()));
+    if (array.in_place != PlanArray::none) text += ", may lie on " + plan.arrays[array.in_place].name;
+    if (array.strided) text += ", slower: its columns do not lie side by side, and go one by one";
+    if (!array.needed) text += ", not read";
+    text += '\n';
+  }
+  return text + fmt::format("workspace: {} bytes; threads: {}; computed in {}\n", workspace_bytes(),
+                            plan.options.threads, name(*plan.program.compute));
+}
+
+}  // namespace trireme

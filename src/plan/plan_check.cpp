@@ -1,0 +1,170 @@
+// What a call's views must be.
+#include <algorithm>
+
+#include "layout/flatten.hpp"
+#include "plan/plan_state.hpp"
+
+namespace trireme {
+namespace {
+
+std::span<const std::int64_t> part(const Dims& dims, std::size_t first, std::size_t count) {
+  return {dims.begin() + first, count};
+}
+
+bool equal(std::span<const std::int64_t> a, const Dims& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+bool all_ones(std::span<const std::int64_t> extents) {
+  return std::all_of(extents.begin(), extents.end(), [](std::int64_t extent) { return extent == 1; });
+}
+
+// How many axes of `shape` belong to rows; nothing where the shape is not one of this array's.
+std::optional<std::size_t> row_axes(const PlanState& plan, const PlanArray& array, const Dims& shape) {
+  std::size_t rank = shape.size(), outer = plan.shape.size() - static_cast<std::size_t>(plan.axes);
+  if (shape == array.shape()) return array.row_dims.size();
+  auto fits = [](std::span<const std::int64_t> given, const AxisIndexing& axis, const Dims& wanted) {
+    return axis.present ? axis.plain() && equal(given, wanted) : all_ones(given);
+  };
+  if (rank == plan.shape.size() && fits(part(shape, 0, outer), array.indexing.row, array.row_dims) &&
+      fits(part(shape, outer, rank - outer), array.indexing.column, array.column_dims))
+    return outer;
+  bool scalar = !array.indexing.row.present && !array.indexing.column.present;
+  if (scalar && rank == 1 && shape[0] == 1) return 0;
+  return std::nullopt;
+}
+
+std::string with_ones(const PlanState& plan, const PlanArray& array) {
+  if (!array.indexing.row.plain() || !array.indexing.column.plain()) return "";
+  Dims full = plan.shape;
+  std::size_t outer = full.size() - static_cast<std::size_t>(plan.axes);
+  for (std::size_t k = 0; k < full.size(); ++k)
+    if (k < outer ? !array.indexing.row.present : !array.indexing.column.present) full[k] = 1;
+  return full == array.shape() ? "" : " or " + print(full);
+}
+
+// From the first element to beyond the last, in both directions; false where that is beyond what can be addressed.
+bool reach(const PlanArray& array, const Array& flat, ByteRange& range) {
+  range = {};
+  if (array.rows == 0 || array.columns == 0) return true;
+  constexpr std::int64_t most = std::int64_t{1} << 61;
+  auto size = static_cast<std::int64_t>(bytes(array.type));
+  range.high = size;
+  for (auto [count, stride] : {std::pair(array.rows, flat.row_stride), std::pair(array.columns, flat.column_stride)}) {
+    std::int64_t far = 0;
+    if (__builtin_mul_overflow(count - 1, stride, &far) || __builtin_mul_overflow(far, size, &far)) return false;
+    if (far > most || far < -most) return false;
+    (far < 0 ? range.low : range.high) += far;
+  }
+  return true;
+}
+
+Status check_view(const PlanState& plan, const PlanArray& array, const View& view, Extent& extent) {
+  auto wrong = [&](Code code, const std::string& what) { return plan.wrong(code, array.name + ": " + what); };
+  extent = {.array = {.data = view.data, .type = array.type}, .rows = array.rows, .columns = array.columns};
+  bool empty = array.rows == 0 || array.columns == 0;
+  if (!view.data && !array.needed) {
+    extent.rows = 0;
+    return Done{};
+  }
+  if (!view.data && !empty)
+    return wrong(Code::InvalidArgument,
+                 array.result
+                     ? "a null pointer for a result that the plan stores; list the results to store in .results"
+                     : "a null pointer for an operand; one that has a default may be listed in .absent");
+  if (view.type != array.type && !(empty && !view.data))
+    return wrong(Code::InvalidArgument, "the view is " + std::string(name(view.type)) + ", the plan was made for " +
+                                            std::string(name(array.type)));
+  if (reinterpret_cast<std::uintptr_t>(view.data) % bytes(array.type) != 0)
+    return wrong(Code::InvalidArgument,
+                 "the address is no multiple of the " + std::to_string(bytes(array.type)) + " bytes of an element");
+  Result<Array> flat = flattened(plan, array, view);
+  if (!flat) return flat.error();
+  extent.array = *flat;
+  ByteRange range;
+  if (!reach(array, *flat, range)) return wrong(Code::InvalidArgument, "the strides reach beyond 2^61 bytes");
+  if (view.bytes != unknown_bytes && static_cast<std::uint64_t>(range.high) > view.bytes) {
+    Error error = wrong(Code::BufferTooSmall, std::to_string(range.high) + " bytes are needed, and the buffer has " +
+                                                  std::to_string(view.bytes));
+    error.needed = range.high;
+    error.got = static_cast<std::int64_t>(view.bytes);
+    return error;
+  }
+  if (array.result && overlaps_itself(extent))
+    return wrong(Code::InvalidArgument, "entries of a result share memory; a result has a place for each of them");
+  return Done{};
+}
+
+Status check_overlap(const PlanState& plan, const std::vector<Extent>& extents, std::size_t result, std::size_t other) {
+  const PlanArray &to = plan.arrays[result], &from = plan.arrays[other];
+  Overlap found = overlap(extents[result], extents[other]);
+  if (found == Overlap::None) return Done{};
+  bool declared = to.in_place == other;
+  if (found == Overlap::Identical && declared) return Done{};
+  std::string what = to.name + " and " + from.name + ": ";
+  if (found == Overlap::Unknown)
+    return plan.wrong(Code::Unsupported, what +
+                                             "they lie among each other in an order that is not judged; use memory "
+                                             "of its own for " +
+                                             to.name);
+  if (from.result) return plan.wrong(Code::InvalidArgument, what + "two results share memory");
+  if (found == Overlap::Identical)
+    return plan.wrong(Code::InvalidArgument, what +
+                                                 "the result lies on the operand; say so when the plan is made: "
+                                                 ".in_place = {{\"" +
+                                                 to.name + "\", \"" + from.name + "\"}}");
+  return plan.wrong(Code::InvalidArgument, what + "the result overlaps the operand in part; they may be " +
+                                               (declared ? "identical or " : "") + "disjoint");
+}
+
+}  // namespace
+
+Result<Array> flattened(const PlanState& plan, const PlanArray& array, const View& view) {
+  auto wrong = [&](Code code, const std::string& what) { return plan.wrong(code, array.name + ": " + what); };
+  if (view.shape.size() > max_rank || view.strides.size() > max_rank)
+    return wrong(Code::InvalidArgument,
+                 "a view has at most 8 axes, not " + std::to_string(std::max(view.shape.size(), view.strides.size())));
+  // A view without a shape has the expected one; one that has strides, too, may give both in full.
+  bool unsaid = view.shape.empty() && (view.strides.empty() || !array.shape().empty());
+  const Dims shape = unsaid ? array.shape() : view.shape;
+  std::optional<std::size_t> outer = row_axes(plan, array, shape);
+  if (!outer)
+    return wrong(Code::InvalidArgument, "the view has the shape " + print(shape) + ", expected " +
+                                            print(array.shape()) + with_ones(plan, array));
+  Dims strides = view.strides;
+  if (strides.empty()) strides = shape == array.shape() ? array.strides : contiguous_strides(shape);
+  if (strides.size() != shape.size())
+    return wrong(Code::InvalidArgument,
+                 "the strides " + print_strides(strides) + " are not those of the shape " + print(shape));
+  std::size_t inner = shape.size() - *outer;
+  std::optional<std::int64_t> row = flat_stride(part(shape, 0, *outer), part(strides, 0, *outer));
+  std::optional<std::int64_t> column = flat_stride(part(shape, *outer, inner), part(strides, *outer, inner));
+  if (!row || !column)
+    return wrong(Code::Unsupported,
+                 "the strides " + print_strides(strides) + " of the shape " + print(shape) + " do not make " +
+                     (row ? "columns" : "rows") +
+                     " one stride apart, as this version needs (docs/plans.md); copy the array, or plan its slices");
+  if (array.columns > 1 && *column != 1 && !array.strided)
+    return wrong(Code::Unsupported, "the columns are " + std::to_string(*column) +
+                                        " elements apart, and the plan was made for columns side by side; give these "
+                                        "strides in .strides when the plan is made");
+  return Array{view.data, array.type, array.indexing.row.present ? *row : 0,
+               array.indexing.column.present ? *column : 0};
+}
+
+Status check_arguments(ArgsState& args) {
+  const PlanState& plan = *args.plan;
+  args.checked = false;
+  if (!args.unknown.empty()) return plan.unknown(args.unknown);
+  for (std::size_t k = 0; k < plan.arrays.size(); ++k) {
+    TRIREME_CHECK(check_view(plan, plan.arrays[k], args.views[k], args.extents[k]));
+    (plan.arrays[k].result ? args.results : args.operands)[plan.arrays[k].index] = args.extents[k].array;
+  }
+  for (std::size_t k = 0; k < plan.arrays.size(); ++k)
+    for (std::size_t other = 0; plan.arrays[k].result && other < plan.arrays.size(); ++other)
+      if (!plan.arrays[other].result || other > k) TRIREME_CHECK(check_overlap(plan, args.extents, k, other));
+  args.checked = true;
+  return Done{};
+}
+
+}  // namespace trireme

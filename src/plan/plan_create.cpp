@@ -1,0 +1,285 @@
+// From options to a plan.
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "language/diagnostic.hpp"
+#include "layout/flatten.hpp"
+#include "passes/passes.hpp"
+#include "plan/plan_state.hpp"
+#include "plan/resolve.hpp"
+
+namespace trireme {
+namespace {
+
+Error invalid(std::string message) { return {Code::InvalidArgument, std::move(message)}; }
+
+Status check_shape(const PlanOptions& options) {
+  const Dims& shape = options.shape;
+  if (shape.empty() || shape.size() > max_rank)
+    return invalid("a problem's shape has 1 to 8 axes, not " + std::to_string(shape.size()));
+  if (options.axes.count < 1 || options.axes.count > static_cast<int>(shape.size()))
+    return invalid("the last 1 to " + std::to_string(shape.size()) + " axes of " + print(shape) +
+                   " can make a row, not the last " + std::to_string(options.axes.count));
+  std::int64_t left = std::int64_t{1} << 57;  // elements; beyond, bytes could not be counted
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    if (shape[k] < 0) return invalid("the shape " + print(shape) + " has a negative extent");
+    if (shape[k] == 0 && k + options.axes.count >= shape.size())
+      return invalid("the shape " + print(shape) +
+                     " has rows of no columns; at least one is needed (zero rows are fine)");
+    if (shape[k] > left) return invalid("the shape " + print(shape) + " has more than 2^57 elements");
+    left /= std::max<std::int64_t>(shape[k], 1);
+  }
+  return Done{};
+}
+
+Result<Problem> problem_of(const PlanOptions& options) {
+  Problem problem;
+  const Program& program = options.program.graph();
+  problem.program = options.program.forward().name;
+  problem.shape.assign(options.shape.begin(), options.shape.end());
+  problem.axes = options.axes.count;
+  problem.backward = options.program.is_backward();
+  problem.types = options.types;
+  problem.absent = options.absent;
+  problem.constants = options.constants;
+  if (!options.results) return problem;
+  for (const std::string& name : *options.results) {
+    if (program.find_result(name)) continue;
+    Suggestion suggestion(name);
+    for (const Output& result : program.results) suggestion.consider(result.name);
+    return invalid(program.name + " has no result '" + name + "'" + suggestion.text());
+  }
+  for (const Output& result : program.results)
+    if (!options.results->contains(result.name)) problem.absent.insert(result.name);
+  return problem;
+}
+
+// `i`, `j` and `n` are numbers up to 2^31.
+Status check_indices(const PlanState& plan) {
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  std::vector<bool> used(plan.program.size());
+  for (const Output& result : plan.program.results) used[result.value] = true;
+  for (NodeId id = static_cast<NodeId>(plan.program.size()); id-- > 0;) {
+    if (!used[id]) continue;
+    const Node& node = plan.program[id];
+    for (NodeId arg : node) used[arg] = true;
+    if (node.op == Op::RowIndex && plan.rows > most)
+      return plan.wrong(Code::InvalidArgument, "the program computes with i, and there are more than 2^31 rows");
+    if ((node.op == Op::ColumnIndex || node.op == Op::ColumnCount) && plan.columns > most)
+      return plan.wrong(Code::InvalidArgument,
+                        "the program computes with j or n, and there are more than 2^31 columns");
+  }
+  return Done{};
+}
+
+class Creator {
+ public:
+  Creator(const Device& device, const PlanOptions& options) : options_(options), plan_{.device = device} {}
+
+  Result<std::shared_ptr<const PlanState>> create() {
+    if (!options_.program) return invalid("a plan needs a program");
+    TRIREME_CHECK(check_shape(options_));
+    TRIREME_TRY(problem, problem_of(options_));
+    plan_.line = print(problem);
+    TRIREME_TRY(binding, binding_of(problem, options_.program.forward(), options_.program.graph()));
+    TRIREME_CHECK(with_line(bind_program(binding)));
+    describe_problem(problem);
+    TRIREME_CHECK(check_indices(plan_));
+    TRIREME_CHECK(add_arrays());
+    TRIREME_CHECK(place_results());
+    TRIREME_CHECK(take_strides());
+    TRIREME_CHECK(choose_threads());
+    TRIREME_CHECK(with_line(compile()));
+    if (options_.max_workspace_bytes && plan_.memory.workspace > *options_.max_workspace_bytes)
+      return plan_.wrong(Code::Unsupported, "the plan needs a workspace of " + std::to_string(plan_.memory.workspace) +
+                                                " bytes, and " + std::to_string(*options_.max_workspace_bytes) +
+                                                " are allowed");
+    return std::make_shared<const PlanState>(std::move(plan_));
+  }
+
+ private:
+  Status with_line(Status status) const {
+    if (status || status.error().message.find("problem line") != std::string::npos) return status;
+    return plan_.wrong(status.error().code, status.error().message);
+  }
+
+  Status bind_program(const Binding& binding) {
+    TRIREME_TRY(bound, bind(options_.program.graph(), binding));
+    TRIREME_TRY(expanded, trireme::prepare(options_.program.graph(), binding));
+    plan_.constants = constants_of(bound, binding);
+    plan_.program = std::move(expanded);
+    return Done{};
+  }
+
+  void describe_problem(const Problem& problem) {
+    plan_.source_name = options_.program.forward().name;
+    plan_.backward = options_.program.is_backward();
+    plan_.shape = options_.shape;
+    plan_.axes = options_.axes.count;
+    plan_.rows = problem.rows();
+    plan_.columns = problem.columns();
+  }
+
+  Status add_arrays() {
+    std::vector<bool> used = reachable(plan_.program);
+    std::vector<bool> read(plan_.program.operands.size());
+    for (NodeId id = 0; id < plan_.program.size(); ++id)
+      if (used[id] && plan_.program[id].op == Op::Operand) read[plan_.program[id].payload] = true;
+    for (std::size_t k = 0; k < plan_.program.operands.size(); ++k) {
+      const Operand& operand = plan_.program.operands[k];
+      if (operand.constant) continue;
+      TRIREME_CHECK(add_array(operand.name, operand.spread, *operand.type, k));
+      plan_.arrays.back().needed = read[k];
+    }
+    for (std::size_t k = 0; k < plan_.program.results.size(); ++k) {
+      const Output& result = plan_.program.results[k];
+      TRIREME_CHECK(add_array(result.name, result.spread, *result.type, k));
+      plan_.arrays.back().result = true;
+    }
+    return Done{};
+  }
+
+  Status add_array(const std::string& name, const Spread& spread, Type type, std::size_t index) {
+    PlanArray array{.name = name, .index = index, .type = type};
+    Result<Indexing> where = indexing(plan_.program, spread, plan_.columns, plan_.constants);
+    if (!where) return plan_.wrong(where.error().code, name + ": " + where.error().message);
+    array.indexing = *where;
+    array.rows = where->row.extent(plan_.rows);
+    array.columns = where->column.extent(plan_.columns);
+    std::size_t outer = plan_.shape.size() - static_cast<std::size_t>(plan_.axes);
+    if (where->row.present && !where->row.plain()) array.row_dims = {array.rows};
+    if (where->row.present && where->row.plain())
+      for (std::size_t k = 0; k < outer; ++k) array.row_dims.push_back(plan_.shape[k]);
+    if (where->column.present && !where->column.plain()) array.column_dims = {array.columns};
+    if (where->column.present && where->column.plain())
+      for (std::size_t k = outer; k < plan_.shape.size(); ++k) array.column_dims.push_back(plan_.shape[k]);
+    array.strides = contiguous_strides(array.shape());
+    plan_.arrays.push_back(std::move(array));
+    return Done{};
+  }
+
+  bool is_rotated(std::size_t operand) const {
+    const Program& program = plan_.program;
+    std::vector<bool> used = reachable(program), holds(program.size());
+    for (NodeId id = 0; id < program.size(); ++id) {
+      const Node& node = program[id];
+      holds[id] = node.op == Op::Operand && node.payload == static_cast<std::int64_t>(operand);
+      if (is_row_reduction(node.op)) continue;  // the same in every column: rotating it reads nothing elsewhere
+      for (NodeId arg : node) holds[id] = holds[id] || holds[arg];
+      if (used[id] && node.op == Op::Rotate && holds[id]) return true;
+    }
+    return false;
+  }
+
+  Status place_results() {
+    for (const auto& [result, operand] : options_.in_place) {
+      std::string what = "in place, '" + result + "' over '" + operand + "': ";
+      std::optional<std::size_t> r = plan_.find(result), o = plan_.find(operand);
+      if (!r || !o) return plan_.unknown(r ? operand : result);
+      PlanArray &to = plan_.arrays[*r], &from = plan_.arrays[*o];
+      if (!to.result || from.result)
+        return plan_.wrong(Code::InvalidArgument, what + "a stored result takes the memory of an operand");
+      auto same = [](const AxisIndexing& a, const AxisIndexing& b) {
+        return a.present == b.present && a.plain() && b.plain();
+      };
+      if (!same(to.indexing.row, from.indexing.row) || !same(to.indexing.column, from.indexing.column) ||
+          !to.indexing.row.present)
+        return plan_.wrong(Code::Unsupported, what + "both must be [i,j], or both [i]");
+      if (bytes(to.type) != bytes(from.type))
+        return plan_.wrong(Code::InvalidArgument, what + "elements of " + std::string(name(to.type)) + " and " +
+                                                      std::string(name(from.type)) + " differ in size");
+      if (is_rotated(from.index))
+        return plan_.wrong(Code::Unsupported, what + "the program reads '" + operand + "' rotated");
+      to.in_place = *o;
+    }
+    return Done{};
+  }
+
+  Status take_strides() {
+    for (const auto& [name, strides] : options_.strides) {
+      std::optional<std::size_t> k = plan_.find(name);
+      if (!k) return plan_.unknown(name);
+      PlanArray& array = plan_.arrays[*k];
+      View view{.type = array.type, .shape = array.shape(), .strides = strides};
+      if (strides.size() != view.shape.size())
+        return plan_.wrong(Code::InvalidArgument, name + ": the strides " + print_strides(strides) +
+                                                      " are not those of the shape " + print(view.shape));
+      array.strided = true;  // lets any column stride pass here
+      TRIREME_TRY(flat, flattened(plan_, array, view));
+      array.strides = strides;
+      array.strided = array.columns > 1 && flat.column_stride != 1;
+    }
+    return Done{};
+  }
+
+  Status choose_threads() {
+    plan_.options.threads = options_.threads;
+    plan_.options.parallel_for = options_.parallel_for;
+    if (options_.threads < 0) return invalid("the number of threads is negative");
+    if (options_.threads > 0) return Done{};
+    plan_.options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const char* said = std::getenv("TRIREME_THREADS");
+    if (!said || !*said) return Done{};
+    char* end = nullptr;
+    long threads = std::strtol(said, &end, 10);
+    if (*end || threads < 1 || threads > 4096)
+      return invalid("TRIREME_THREADS is a number from 1 to 4096, not '" + std::string(said) + "'");
+    plan_.options.threads = static_cast<int>(threads);
+    return Done{};
+  }
+
+  Status compile() {
+    Facts facts{.rows = plan_.rows, .columns = plan_.columns};
+    facts.layout.strided_operands.resize(plan_.program.operands.size());
+    facts.layout.strided_results.resize(plan_.program.results.size());
+    facts.layout.over_operands.resize(plan_.program.results.size());
+    for (const PlanArray& array : plan_.arrays) {
+      (array.result ? facts.layout.strided_results : facts.layout.strided_operands)[array.index] = array.strided;
+      if (array.in_place != PlanArray::none) facts.layout.over_operands[array.index] = true;
+    }
+    TRIREME_TRY(executable, plan_.device.entry().compile(plan_.program, facts));
+    plan_.host = executable->on_host();
+    if (!plan_.host)
+      return Error{Code::Unsupported,
+                   "plans run on cpu and reference, not yet on " + plan_.device.name() + "; 'trireme verify' does"};
+    plan_.executable = std::move(executable);
+    plan_.memory = plan_.host->memory_bytes(plan_.rows, plan_.columns, plan_.options);
+    return Done{};
+  }
+
+  const PlanOptions& options_;
+  PlanState plan_;
+};
+
+}  // namespace
+
+Dims PlanArray::shape() const {
+  Dims shape = row_dims;
+  for (std::int64_t extent : column_dims) shape.push_back(extent);
+  return shape;
+}
+
+std::optional<std::size_t> PlanState::find(std::string_view name) const {
+  for (std::size_t k = 0; k < arrays.size(); ++k)
+    if (arrays[k].name == name) return k;
+  return std::nullopt;
+}
+
+Error PlanState::unknown(std::string_view name) const {
+  Suggestion suggestion(name);
+  std::string listed;
+  for (const PlanArray& array : arrays) {
+    suggestion.consider(array.name);
+    listed += (listed.empty() ? "" : ", ") + array.name;
+  }
+  return wrong(Code::InvalidArgument,
+               "the plan has no array '" + std::string(name) + "'" + suggestion.text() + "; it has " + listed);
+}
+
+Result<Plan> Plan::create(const Device& device, const PlanOptions& options) {
+  TRIREME_TRY(state, Creator(device, options).create());
+  return Plan(std::move(state));
+}
+
+}  // namespace trireme

@@ -1,0 +1,46 @@
+#include <cstdlib>
+
+#include "language/diagnostic.hpp"
+#include "plan/devices.hpp"
+#include "trireme/device.hpp"
+
+namespace trireme {
+
+std::vector<Device::Listed> Device::list() {
+  std::vector<Listed> listed;
+  for (const DeviceEntry& entry : devices()) listed.push_back({entry.name, entry.missing()});
+  return listed;
+}
+
+Result<Device> Device::cpu() {
+  if (const char* isa = std::getenv("TRIREME_ISA"); isa && *isa) {
+    Result<Device> device = named(std::string("cpu:") + isa);
+    if (device) return device;
+    return Error{device.error().code, "TRIREME_ISA=" + std::string(isa) + ": " + device.error().message};
+  }
+  for (const DeviceEntry& entry : devices())  // widest first
+    if (entry.name.starts_with("cpu:") && entry.missing().empty()) return Device(entry);
+  return reference();
+}
+
+Device Device::reference() { return Device(devices()[0]); }
+
+Result<Device> Device::named(std::string_view name) {
+  if (name == "cpu") return cpu();
+  std::string known = "cpu";
+  Suggestion suggestion(name);
+  for (const DeviceEntry& entry : devices()) {
+    known += ", " + entry.name;
+    suggestion.consider(entry.name);
+    if (entry.name != name) continue;
+    std::string missing = entry.missing();
+    if (missing.empty()) return Device(entry);
+    return Error{Code::NoDevice, entry.name + ": " + missing};
+  }
+  return Error{Code::NoDevice,
+               "no device named '" + std::string(name) + "'" + suggestion.text() + "; there are: " + known};
+}
+
+const std::string& Device::name() const { return entry_->name; }
+
+}  // namespace trireme

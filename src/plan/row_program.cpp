@@ -1,0 +1,48 @@
+#include "language/parse.hpp"
+#include "language/print.hpp"
+#include "language/print_expression.hpp"
+#include "passes/passes.hpp"
+#include "plan/check.hpp"
+#include "plan/ops.hpp"
+#include "trireme/program.hpp"
+
+namespace trireme {
+
+Result<RowProgram> RowProgram::parse(std::string_view text) {
+  TRIREME_TRY(program, trireme::parse(text));
+  auto shared = std::make_shared<const Program>(std::move(program));
+  return RowProgram(shared, shared);
+}
+
+Result<RowProgram> RowProgram::named(std::string_view name) {
+  TRIREME_TRY(program, find_program(name));
+  auto shared = std::make_shared<const Program>(std::move(program));
+  return RowProgram(shared, shared);
+}
+
+std::vector<std::string> RowProgram::names() {
+  std::vector<std::string> names;
+  for (const OperatorText& each : operator_texts()) names.emplace_back(each.name);
+  return names;
+}
+
+Result<RowProgram> RowProgram::differentiate() const {
+  if (!program_) return Error{Code::InvalidArgument, "there is no program to differentiate"};
+  TRIREME_TRY(backward, trireme::differentiate(*program_));
+  return RowProgram(program_, std::make_shared<const Program>(std::move(backward)));
+}
+
+const std::string& RowProgram::name() const { return program_->name; }
+std::string RowProgram::print() const { return trireme::print(*program_); }
+
+std::vector<RowProgram::Parameter> RowProgram::signature() const {
+  std::vector<Parameter> parameters;
+  for (const Operand& each : program_->operands)
+    parameters.push_back({each.name, each.constant ? Kind::Constant : Kind::Operand,
+                          each.constant ? "" : spread_text(*program_, each.spread), each.fallback != no_node});
+  for (const Output& each : program_->results)
+    parameters.push_back({each.name, Kind::Result, spread_text(*program_, each.spread)});
+  return parameters;
+}
+
+}  // namespace trireme

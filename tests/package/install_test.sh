@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Usage: install_test.sh BUILD CMAKE CXX CC
+# Installs a build, moves the tree, and builds two small projects against it: C++ with the static library, C with the
+# shared one. Then the same C file by pkg-config, where that is installed.
+set -euo pipefail
+build=$(realpath "$1") cmake=$2
+export CXX=$3 CC=$4
+here=$(dirname "$(realpath "$0")")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+"$cmake" --install "$build" --prefix "$folder/first" >/dev/null
+mv "$folder/first" "$folder/moved"
+if grep -rIl -e "$folder" -e "$build" "$folder/moved" --include='*.cmake' --include='*.pc' --include='*.h*'; then
+  echo "the files above name the place they were built in or installed to"
+  exit 1
+fi
+
+expect_right() {
+  local said
+  said=$("$@")
+  if [[ $said != right ]]; then
+    echo "FAIL $*: said '$said'"
+    exit 1
+  fi
+}
+for language in cpp c; do
+  "$cmake" -S "$here/$language" -B "$folder/$language" -G Ninja -DCMAKE_PREFIX_PATH="$folder/moved" >"$folder/log" ||
+    { cat "$folder/log"; exit 1; }
+  "$cmake" --build "$folder/$language" >"$folder/log" || { cat "$folder/log"; exit 1; }
+  expect_right "$folder/$language/from_$language"
+done
+
+if command -v pkg-config >/dev/null; then
+  PKG_CONFIG_PATH=$(dirname "$(find "$folder/moved" -name trireme.pc)")
+  export PKG_CONFIG_PATH
+  library_folder=$(dirname "$PKG_CONFIG_PATH")
+  read -ra flags <<<"$(pkg-config --cflags --libs trireme)"
+  "$CC" "$here/c/main.c" "${flags[@]}" -Wl,-rpath,"$library_folder" -o "$folder/by_pkg_config"
+  expect_right "$folder/by_pkg_config"
+fi
