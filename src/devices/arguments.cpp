@@ -9,7 +9,7 @@ namespace trireme {
 
 Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns) {
   bool sums = !kernels.column_results.empty();
-  return cut_rows(kernels, rows, columns, sums ? contract::row_block(rows, columns) : 1);
+  return cut_rows(kernels, rows, columns, sums ? contract::row_block(rows, columns) : kernels.rows.launch.rows);
 }
 
 Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t row_block) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "ir/program.hpp"
 
@@ -13,6 +14,25 @@ namespace trireme {
 // operands `d<result>` (default 0), gradients of operands leave as results `d<operand>`. Saved results of the forward
 // are operands whose default is the expression that recomputes them.
 Result<Program> differentiate(const Program& program);
+
+// What the parts of a row exchange: all parts' results of this name become their sum, largest or smallest.
+struct Exchange {
+  std::string name;
+  Op op;  // Sum, Amax or Amin
+};
+
+// One step of a program whose rows are spread over several machines. Each machine runs it on its own columns, then all
+// exchange what is listed; later stages take the exchanged values as operands of the same name.
+struct SplitStage {
+  Program program;
+  std::vector<Exchange> exchanges;  // of the last stage: column sums without j
+};
+
+// Cuts a program at its row reductions: `<name>_part1`, ..., `<name>_rest`. Results are stored by the first stage that
+// can. The constant `columns` is the number of columns of the whole row, `first_column` where a machine's part begins.
+// Saved results of a backward must be given. What reads columns of other parts (rotate, divided or wrapped j) is
+// refused.
+Result<std::vector<SplitStage>> split(const Program& program);
 
 // What a plan knows and a program does not.
 struct Binding {

@@ -4,6 +4,8 @@
 #include "devices/arguments.hpp"
 #include "plan/check.hpp"
 #include "plan/devices.hpp"
+#include "plan/ops.hpp"
+#include "plan/remarks.hpp"
 
 namespace trireme {
 namespace {
@@ -38,6 +40,24 @@ TEST(Conformance, RmsNormOnEveryDevice) {
             }
           }
         }
+}
+
+// Every operator, by the lines its file asks for.
+TEST(Conformance, EveryOperatorOnEveryDevice) {
+  for (const OperatorText& each : operator_texts()) {
+    Remarks remarks = parse_remarks(each.text).value();
+    EXPECT_FALSE(remarks.tries.empty()) << each.name << " has no '#: try' line";
+    for (const std::string& attempt : remarks.tries)
+      for (const char* direction : {"", " backward"}) {
+        std::string line = std::string(each.name) + " " + attempt + direction;
+        std::string wanted = digest_on(reference(), line, {});
+        for (const DeviceEntry& device : devices()) {
+          if (device.missing().size() || device.name == "reference" || device.name.starts_with("wasm")) continue;
+          EXPECT_EQ(digest_on(device, line, {.threads = 2}), wanted)
+              << device.name << "   rerun: trireme verify \"" << line << "\"";
+        }
+      }
+  }
 }
 
 }  // namespace

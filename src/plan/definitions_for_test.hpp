@@ -78,14 +78,13 @@ inline double gelu_erf(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0
 inline double relu(double x) { return x > 0 ? x : 0; }
 
 inline Vector sum_as_stored(const Row& row) {
-  return row.each(
-      [&](auto j) { return row.stored("h", row.at("x", row.i, j) + row.at("residual", row.i, j)); });
+  return row.each([&](auto j) { return row.stored("h", row.at("x", row.i, j) + row.at("residual", row.i, j)); });
 }
 
 // 1 / sqrt(mean square), of values less `average`.
 inline double inverse_deviation(const Row& row, const Vector& x, double average = 0) {
-  return 1 / std::sqrt(row.sum([&](auto j) { return (x[j] - average) * (x[j] - average); }) / row.n +
-                       row.constant("eps"));
+  return 1 /
+         std::sqrt(row.sum([&](auto j) { return (x[j] - average) * (x[j] - average); }) / row.n + row.constant("eps"));
 }
 
 inline void rms(const Row& row, RowResults& out, const Vector& x, const std::function<double(std::int64_t)>& weight) {
@@ -140,7 +139,8 @@ inline const std::vector<OperatorDefinition>& operator_definitions() {
        {"3x5", "2x7 gamma=none beta=none"},
        [](const Row& row, RowResults& out) {
          Vector h = sum_as_stored(row);
-         layer(row, out, h, [&](auto j) { return gamma_of(row, j); }, [&](auto j) { return row.at("beta", 0, j, 0); });
+         layer(
+             row, out, h, [&](auto j) { return gamma_of(row, j); }, [&](auto j) { return row.at("beta", 0, j, 0); });
          out["h"] = h;
        }},
       {"add_rms_norm",
@@ -171,8 +171,7 @@ inline const std::vector<OperatorDefinition>& operator_definitions() {
        {"3x5", "3x5 gamma=none beta=none"},
        [](const Row& row, RowResults& out) {
          out["y"] = row.each([&](auto j) {
-           return gamma_of(row, j) * std::tanh(row.at("alpha", 0, 0) * row.at("x", row.i, j)) +
-                  row.at("beta", 0, j, 0);
+           return gamma_of(row, j) * std::tanh(row.at("alpha", 0, 0) * row.at("x", row.i, j)) + row.at("beta", 0, j, 0);
          });
        }},
       {"gated_rms_norm",
@@ -189,8 +188,9 @@ inline const std::vector<OperatorDefinition>& operator_definitions() {
        {"4x6 groups=2 pixels=3", "5x6 groups=2 pixels=2 gamma=none"},
        [](const Row& row, RowResults& out) {
          std::int64_t group = row.i % row.integer("groups"), pixels = row.integer("pixels");
-         layer(row, out, row.elements("x"), [&](auto j) { return row.at("gamma", group, j / pixels, 1); },
-               [&](auto j) { return row.at("beta", group, j / pixels, 0); });
+         layer(
+             row, out, row.elements("x"), [&](auto j) { return row.at("gamma", group, j / pixels, 1); },
+             [&](auto j) { return row.at("beta", group, j / pixels, 0); });
        }},
       {"l2_norm",
        {"3x5"},
@@ -203,8 +203,9 @@ inline const std::vector<OperatorDefinition>& operator_definitions() {
       {"layer_norm",
        {"3x5", "2x7 gamma=none beta=none"},
        [](const Row& row, RowResults& out) {
-         layer(row, out, row.elements("x"), [&](auto j) { return gamma_of(row, j); },
-               [&](auto j) { return row.at("beta", 0, j, 0); });
+         layer(
+             row, out, row.elements("x"), [&](auto j) { return gamma_of(row, j); },
+             [&](auto j) { return row.at("beta", 0, j, 0); });
        }},
       {"log_softmax",
        {"3x5"},
@@ -216,8 +217,9 @@ inline const std::vector<OperatorDefinition>& operator_definitions() {
        {"5x4 tokens=2", "4x4 tokens=3 scale=none"},
        [](const Row& row, RowResults& out) {
          std::int64_t sample = row.i / row.integer("tokens");
-         layer(row, out, row.elements("x"), [&](auto j) { return 1 + row.at("scale", sample, j, 0); },
-               [&](auto j) { return row.at("shift", sample, j, 0); });
+         layer(
+             row, out, row.elements("x"), [&](auto j) { return 1 + row.at("scale", sample, j, 0); },
+             [&](auto j) { return row.at("shift", sample, j, 0); });
        }},
       {"reglu", {"3x5"}, [](const Row& row, RowResults& out) { gated(row, out, relu); }},
       {"rms_norm",

@@ -1,5 +1,5 @@
-// Every operator of ops/ against a definition of its own in plain double arithmetic: its results on every `#: try` line,
-// and its derived gradients against central differences of the definition.
+// Every operator of ops/ against a definition of its own in plain double arithmetic: its results on every `#: try`
+// line, and its derived gradients against central differences of the definition.
 #include <gtest/gtest.h>
 
 #include "passes/passes.hpp"
@@ -87,8 +87,8 @@ TEST(Operators, all_have_definitions_and_problems) {
   }
 }
 
-// The reference's result and the definition's, rounded to storage, both lie within the oracle's bound of the truth: they
-// are at most two bounds apart.
+// The reference's result and the definition's, rounded to storage, both lie within the oracle's bound of the truth:
+// they are at most two bounds apart.
 void compare_with_definition(const OperatorDefinition& definition, const std::string& line) {
   SCOPED_TRACE("rerun: trireme verify \"" + line + "\"");
   Prepared prepared = prepared_for(problem_of(line));
@@ -131,7 +131,8 @@ TEST(Operators, give_what_they_are_defined_as) {
 }
 
 // The sum of all results, weighted by their gradients.
-double weighted(const OperatorDefinition& definition, const Given& given, const std::map<std::string, Matrix>& weights) {
+double weighted(const OperatorDefinition& definition, const Given& given,
+                const std::map<std::string, Matrix>& weights) {
   double total = 0;
   for (const auto& [name, values] : defined(definition, given))
     if (auto it = weights.find("d" + name); it != weights.end())

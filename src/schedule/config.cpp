@@ -12,7 +12,7 @@ namespace trireme {
 namespace {
 
 struct Shape {
-  bool column_sums = false;
+  int column_sums = 0;
   std::int64_t widest = 1;     // bytes of the widest array per element
   std::int64_t row_bytes = 0;  // bytes a column costs in the ring: all operands per element
 };
@@ -26,7 +26,7 @@ Shape shape_of(const Program& program) {
     shape.row_bytes += size;
   }
   for (const Output& result : program.results) {
-    if (program[result.value].op == Op::ColumnSum) shape.column_sums = true;
+    if (program[result.value].op == Op::ColumnSum) ++shape.column_sums;
     if (result.spread.row.present && result.spread.column.present)
       shape.widest = std::max(shape.widest, static_cast<std::int64_t>(bytes(*result.type)));
   }
@@ -49,41 +49,52 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   return config;
 }
 
+// Columns a block keeps in registers (and its ring in shared memory); longer rows take a cluster of blocks.
+// bench/schedules on an H200: one column sum fits 16384 columns a block, two spill there.
+std::int64_t columns_of_a_block(const Shape& shape, const Machine& machine) {
+  bool fits = 2 * 16384 * shape.row_bytes + 4096 <= machine.shared_bytes;
+  return shape.column_sums == 0 || (shape.column_sums == 1 && fits) ? 16384 : 8192;
+}
+
 Config for_threads(const Program& program, const Machine& machine, const Facts& facts) {
   Config config{.simd = false, .lanes = 32, .columns = facts.columns, .streaming = true};
   Shape shape = shape_of(program);
   config.vector = static_cast<int>(std::clamp<std::int64_t>(facts.alignment, 1, 16 / shape.widest));
   std::int64_t stripes = contract::stripes(facts.columns);
+  auto power = [](std::int64_t value) { return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value))); };
+
+  std::int64_t each = 1;  // stripes a warp
   if (stripes == 1) {
     // Several short rows a warp: as many lanes as the row has vectors.
     std::int64_t vectors = (facts.columns + config.vector - 1) / config.vector;
-    config.lanes =
-        static_cast<int>(std::clamp<std::uint64_t>(std::bit_ceil(static_cast<std::uint64_t>(vectors)), 4, 32));
-    config.stripes = 1;
-    config.teams = 128 / config.lanes;
+    config.lanes = static_cast<int>(std::clamp<std::int64_t>(power(vectors), 4, 32));
+  } else if (shape.column_sums == 0) {
+    each = std::min<std::int64_t>(4, power(stripes));  // the part across warps is paid by few
   } else {
-    // Forward: 4 stripes a warp, so that the part across warps is paid by few (bench/gpu.sh: 0.95 - 1.00 of a copy from
-    // 1024 to 16384 columns). Column sums take registers too: 1 stripe a warp up to 8192 columns.
-    std::int64_t each = shape.column_sums
-                            ? (stripes <= 32 ? 1 : 4)
-                            : std::min<std::int64_t>(4, std::bit_ceil(static_cast<std::uint64_t>(stripes)));
-    std::int64_t groups = (stripes + each - 1) / each;
-    if (groups <= 32) {
-      config.stripes = static_cast<int>(each);
-      config.groups = static_cast<int>(groups);
-      config.teams = config.groups == 1 ? 4 : 1;
-    } else {
-      config.groups = 32;  // loops
-    }
+    each = stripes <= (shape.column_sums == 1 ? 4 : 2) ? power(stripes) : 2;
   }
-  config.hoist = config.stripes && (shape.column_sums || config.stripes <= 2);
-  config.reload = shape.column_sums;
-  if (shape.column_sums && config.stripes) {
-    std::int64_t row =
-        static_cast<std::int64_t>(config.groups) * config.stripes * contract::stripe * shape.row_bytes * config.teams;
-    std::int64_t room = machine.shared_bytes - 4096;
-    config.ring = static_cast<int>(std::min<std::int64_t>(row <= 16384 ? 4 : 3, room / row));
+  std::int64_t block_stripes = columns_of_a_block(shape, machine) / contract::stripe;
+  std::int64_t cluster = 1;
+  if (stripes > block_stripes) {
+    each = std::max<std::int64_t>(each, block_stripes / 16);
+    cluster = std::min<std::int64_t>(8, power((stripes + block_stripes - 1) / block_stripes));
+  }
+  std::int64_t groups = (stripes + each * cluster - 1) / (each * cluster);
+  if (cluster > 1) groups = power(groups);
+  if (groups > 32 || (cluster > 1 && !machine.clusters)) {
+    config.groups = 32;  // in loops, the row read once a sweep
+    return config;
+  }
+  config.stripes = static_cast<int>(each);
+  config.groups = static_cast<int>(groups);
+  config.cluster = static_cast<int>(cluster);
+  config.teams = groups * cluster == 1 ? 128 / config.lanes : 1;
+  config.hoist = shape.column_sums > 0 || each <= 2;
+  if (shape.column_sums > 0 && stripes > 1) {
+    std::int64_t row = groups * each * contract::stripe * shape.row_bytes * config.teams;
+    config.ring = static_cast<int>(std::min<std::int64_t>(groups == 16 ? 4 : 2, (machine.shared_bytes - 4096) / row));
     if (config.ring < 2) config.ring = 0;
+    config.reload = config.ring > 0;
   }
   return config;
 }
@@ -110,6 +121,8 @@ std::string print(const Config& config) {
   std::string text = fmt::format("{} lanes={}", config.simd ? "simd" : "threads", config.lanes);
   if (config.vector != 1) text += fmt::format(" vector={}", config.vector);
   if (config.groups != 1) text += fmt::format(" groups={}", config.groups);
+  if (config.cluster != 1) text += fmt::format(" cluster={}", config.cluster);
+  if (config.rows != 1) text += fmt::format(" rows={}", config.rows);
   if (config.teams != 1) text += fmt::format(" teams={}", config.teams);
   if (config.columns) text += fmt::format(" columns={}", config.columns);
   if (config.stripes) text += fmt::format(" stripes={}", config.stripes);

@@ -26,6 +26,8 @@ struct Config {
   int vector = 1;            // consecutive elements a thread loads at once; 1 on simd machines
   int groups = 1;            // groups that share a row and meet at barriers
   int teams = 1;             // rows side by side in a block; more than one only where groups is 1
+  int cluster = 1;           // blocks that share a row; groups is then a power of two
+  int rows = 1;              // rows a team takes one after the other, where no column sums say so
   std::int64_t columns = 0;  // fixed in the code; 0: any number of columns
   int stripes = 0;           // stripes a group keeps in registers, a power of two, fully unrolled; 0: loops, reloading
   int unroll = 16;           // vectors of a stripe unrolled in a loop, a power of two
@@ -43,11 +45,12 @@ struct Machine {
   bool simd = true;
   int register_bytes = 64;        // of a simd register
   std::int64_t shared_bytes = 0;  // a block's scratch on thread machines
+  bool clusters = false;             // blocks can share a row
   int processors = 1;             // blocks worth having in flight, for thread machines
 };
 
-// Do simd machines go lane by lane somewhere: rotated, divided or wrapped columns, columns that do not lie side by side,
-// comparisons of integers?
+// Do simd machines go lane by lane somewhere: rotated, divided or wrapped columns, columns that do not lie side by
+// side, comparisons of integers?
 bool goes_lane_by_lane(const Program& program, const Layout& layout);
 
 struct Facts {

@@ -36,7 +36,11 @@ struct Reg {
 
 // Global memory is addressed by a Pointer register, scratch by byte offsets: shared memory of a block on a thread
 // machine, the memory behind slot Scratch on a simd machine.
-enum class Space : std::uint8_t { Global, Scratch };
+enum class Space : std::uint8_t {
+  Global,
+  Scratch,
+  Cluster,  // the scratch of block number d of this block's cluster; only loaded from
+};
 
 // What a cache should make of an access.
 enum class Hint : std::uint8_t { None, Streaming };
@@ -82,6 +86,7 @@ enum class Do : std::uint8_t {
   MaskBelow,      // dst mask = a + imm (+ lane on simd machines) < b
   // Order
   Barrier,     // all threads of the team's block meet; scratch written before is seen after
+  ClusterBarrier,  // all threads of the cluster's blocks meet; scratch written before is seen after, by all blocks
   CopyAsync,   // thread machines: `count` elements from global (a, b, imm as in Load of `type`) to scratch at d + imm2
                // bytes, where the mask c lets it; the bytes are 4, 8 or 16 and both addresses multiples of that
   CopyCommit,  // closes a batch of copies
@@ -130,10 +135,12 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-// How a thread machine launches the kernel. Rows: grid = ceil(row blocks / teams). Columns: ceil(columns / covered).
+// How a thread machine launches the kernel. Rows: grid = ceil(row blocks / teams) * cluster. Columns: ceil(columns / covered).
 struct Launch {
   int lanes = 1;                     // lanes a group (simd width, or threads up to 32)
   int groups = 1;                    // groups a team: what works on one row together
+  int cluster = 1;  // blocks a cluster, which share a row; neighbours in the grid
+  int rows = 1;     // rows a team takes, where no column sums say so
   int teams = 1;                     // teams a block
   std::int64_t columns_covered = 0;  // of the columns kernel: columns a block covers
   int threads() const { return lanes * groups * teams; }

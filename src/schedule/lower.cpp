@@ -24,7 +24,49 @@ int RowLowering::chunks() const {
 
 bool RowLowering::in_ring(std::size_t operand) const { return ring_operands_.contains(operand); }
 
+std::vector<std::size_t> RowLowering::used_operands() const {
+  std::vector<bool> wanted(program_.operands.size());
+  for (NodeId id = 0; id < program_.size(); ++id)
+    if (used_[id] && program_[id].op == Op::Operand) wanted[program_[id].payload] = true;
+  std::vector<std::size_t> operands;
+  for (std::size_t k = 0; k < wanted.size(); ++k)
+    if (wanted[k]) operands.push_back(k);
+  return operands;
+}
+
+// Pointers to the first row of a block; each row moves them on, which costs an addition instead of a multiplication.
+void RowLowering::start_running_pointers() {
+  running_operands_.clear();
+  running_results_.clear();
+  running_ahead_.clear();
+  auto start = [&](std::size_t index, bool result) {
+    const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
+    if (!spread.row.present || !spread.row.plain()) return;
+    Type type = result ? *program_.results[index].type : *program_.operands[index].type;
+    Reg first = row_pointer(index, result);
+    Reg stride = b_.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, static_cast<int>(index)});
+    Running running{b_.fresh(Bank::Pointer), b_.mul(stride, static_cast<std::int64_t>(bytes(type)))};
+    auto copy = [&](Reg to) { b_.emit({.code = Do::PointerAdd, .dst = to, .a = first, .b = zero_, .imm = 1}); };
+    copy(running.pointer);
+    (result ? running_results_ : running_operands_)[index] = running;
+    if (!result && in_ring(index)) {
+      Running ahead{b_.fresh(Bank::Pointer), running.stride_bytes};
+      copy(ahead.pointer);
+      running_ahead_[index] = ahead;
+    }
+  };
+  operand_rows_.clear();
+  result_rows_.clear();
+  mapped_rows_.clear();
+  for (std::size_t k : used_operands()) start(k, false);
+  for (std::size_t r = 0; r < program_.results.size(); ++r) start(r, true);
+  operand_rows_.clear();
+  result_rows_.clear();
+}
+
 Reg RowLowering::row_pointer(std::size_t index, bool result) {
+  auto& running = result ? running_results_ : running_operands_;
+  if (auto it = running.find(index); it != running.end()) return it->second.pointer;
   auto& known = result ? result_rows_ : operand_rows_;
   if (auto it = known.find(index); it != known.end()) return it->second;
   int k = static_cast<int>(index);
@@ -45,7 +87,7 @@ void RowLowering::locate_threads() {
   columns_ = config_.columns ? b_.index(config_.columns) : b_.slot({Slot::Kind::Columns});
   limit_ = columns_;
   if (config_.simd) {
-    thread_column_ = zero_;
+    thread_column_ = block_column_ = zero_;
     return;
   }
   lane_ = b_.special(Do::ThreadLane);
@@ -53,13 +95,19 @@ void RowLowering::locate_threads() {
   team_ = b_.special(Do::ThreadTeam);
   row_owner_ = config_.groups > 1 ? b_.add(b_.mul(group_, config_.lanes), lane_) : lane_;
   thread_column_ = b_.mul(lane_, config_.vector);
-  if (config_.stripes && config_.groups > 1)
-    thread_column_ = b_.add(thread_column_, b_.mul(group_, config_.stripes * contract::stripe));
+  std::int64_t group_columns = config_.stripes * contract::stripe;
+  if (config_.stripes && config_.groups > 1) thread_column_ = b_.add(thread_column_, b_.mul(group_, group_columns));
+  block_column_ = thread_column_;
+  if (config_.cluster > 1) {
+    rank_ = b_.index(Do::IndexAnd, b_.special(Do::BlockIndex), config_.cluster - 1);
+    thread_column_ = b_.add(thread_column_, b_.mul(rank_, config_.groups * group_columns));
+    row_owner_ = b_.add(row_owner_, b_.mul(rank_, config_.groups * config_.lanes));
+  }
 }
 
 bool RowLowering::always_inside(std::int64_t offset) const {
   if (!config_.columns) return false;
-  std::int64_t last_group = (config_.groups - 1) * config_.stripes * contract::stripe;
+  std::int64_t last_group = (config_.cluster * config_.groups - 1) * config_.stripes * contract::stripe;
   return last_group + offset + config_.lanes * config_.vector <= config_.columns;
 }
 
@@ -83,7 +131,7 @@ void RowLowering::lay_out_scratch() {
   }
   std::int64_t count = static_cast<std::int64_t>(reductions);
   if (config_.stripes) {
-    if (config_.groups > 1) {
+    if (config_.groups * config_.cluster > 1) {
       for (const Stage& stage : stages_.sweeps) {
         sums_at_.push_back(at);
         at += static_cast<std::int64_t>(stage.reductions.size()) * config_.groups * value_bytes();
@@ -153,7 +201,10 @@ void RowLowering::run() {
   }
   if (parity_bytes_) parity_ = b_.copy(zero_);
   walk_blocks();
+  if (config_.cluster > 1) b_.emit({.code = Do::ClusterBarrier});  // nobody leaves while others read its scratch
 }
+
+void RowLowering::meet() { b_.emit({.code = config_.cluster > 1 ? Do::ClusterBarrier : Do::Barrier}); }
 
 // A team takes the rows of a block one after the other. A simd machine's one team takes all blocks.
 void RowLowering::walk_blocks() {
@@ -175,6 +226,8 @@ void RowLowering::walk_blocks() {
     return;
   }
   Reg block = b_.special(Do::BlockIndex);
+  if (config_.cluster > 1)
+    block = b_.index(Do::IndexShiftRight, block, std::countr_zero(static_cast<unsigned>(config_.cluster)));
   if (config_.teams > 1) block = b_.add(b_.mul(block, config_.teams), team_);
   row_ = b_.add(first, b_.index(Do::IndexMul, block, row_block));
   Reg end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
@@ -196,6 +249,7 @@ void RowLowering::walk_blocks() {
 void RowLowering::walk_rows(Reg, Reg end) {
   int ahead = config_.ring - 1;
   Reg fill, filled_to;
+  start_running_pointers();
   if (config_.ring) {
     // The ring's slot of the row at hand, and of the row `ahead` rows further on, as byte offsets.
     Reg base = b_.index(ring_at_);
@@ -225,6 +279,14 @@ void RowLowering::walk_rows(Reg, Reg end) {
     if (config_.ring) advance(ring_offset_);
     if (parity_) b_.emit({.code = Do::IndexSub, .dst = parity_, .a = b_.index(parity_bytes_), .b = parity_});
     b_.increase(row_, 1);
+    for (auto* pointers : {&running_operands_, &running_results_})
+      for (std::size_t k = 0; k < std::max(program_.operands.size(), program_.results.size()); ++k)
+        if (auto it = pointers->find(k); it != pointers->end())
+          b_.emit({.code = Do::PointerAdd,
+                   .dst = it->second.pointer,
+                   .a = it->second.pointer,
+                   .b = it->second.stride_bytes,
+                   .imm = 1});
   };
   b_.note("a row");
   if (config_.simd || config_.teams == 1) {
@@ -251,10 +313,9 @@ void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
   for (std::size_t k = 0; k < program_.operands.size(); ++k) {
     if (!in_ring(k)) continue;
     std::int64_t size = static_cast<std::int64_t>(bytes(*program_.operands[k].type));
-    Reg base = b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(k)});
-    Reg stride = b_.slot({Slot::Kind::OperandStride, static_cast<int>(k)});
-    Reg pointer = b_.pointer(base, b_.index(Do::IndexMul, row, stride), size);
-    Reg target = b_.add(ring_offset, b_.mul(thread_column_, size));
+    const Running& ahead = running_ahead_.at(k);
+    Reg pointer = ahead.pointer;
+    Reg target = b_.add(ring_offset, b_.mul(block_column_, size));
     for (int stripe = 0; stripe < config_.stripes; ++stripe)
       for (int c = 0; c < chunks(); ++c) {
         Leaf leaf = unrolled_leaf(stripe, c, limit);
@@ -270,6 +331,7 @@ void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
                  .imm2 = ring_operands_.at(k) + leaf.offset * size,
                  .count = config_.vector});
       }
+    b_.emit({.code = Do::PointerAdd, .dst = pointer, .a = pointer, .b = ahead.stride_bytes, .imm = 1});
   }
   b_.emit({.code = Do::CopyCommit});
 }
@@ -318,6 +380,8 @@ Status lowerable(const Program& program, const Config& config) {
     if (used[id] && program[id].op >= Op::Mean && program[id].op != Op::Rotate)
       return refuse(fmt::format("{} is not lowered yet", facts(program[id].op).name));
   if (!config.simd && !config.columns) return refuse("thread machines fix the number of columns");
+  if (config.cluster > 1 && (!config.stripes || !std::has_single_bit(static_cast<unsigned>(config.groups))))
+    return refuse("a cluster's blocks take whole subtrees: unrolled stripes, and a power of two of groups");
   if (config.stripes && !config.columns) return refuse("unrolled stripes fix the number of columns");
   return Done{};
 }
@@ -333,6 +397,8 @@ Result<Kernels> lower(const Program& program, const Config& config) {
   rows.simd = config.simd;
   rows.compute = *program.compute;
   rows.launch = {.lanes = config.lanes, .groups = config.groups, .teams = config.teams};
+  rows.launch.cluster = config.cluster;
+  rows.launch.rows = config.rows;
   RowLowering(program, stages, config, rows).run();
   for (std::size_t r : stages.column_results) kernels.column_results.push_back(static_cast<int>(r));
   if (!stages.column_results.empty()) {

@@ -46,7 +46,9 @@ std::string address(const Instr& instr) {
 }
 
 std::string access(const Instr& instr) {
-  return fmt::format("{} {}{} {}", name(instr.type), instr.space == Space::Global ? "global" : "scratch",
+  return fmt::format("{} {}{} {}", name(instr.type), instr.space == Space::Global    ? "global"
+                     : instr.space == Space::Scratch ? "scratch"
+                                                     : "scratch of block " + text(instr.d),
                      instr.hint == Hint::Streaming ? " streaming" : "", address(instr));
 }
 
@@ -159,6 +161,7 @@ std::string print(const Instr& instr, const Kernel& kernel) {
     case Do::LaneBit: return is(fmt::format("(lane & {}) != 0", instr.imm));
     case Do::MaskBelow: return is(fmt::format("{} < {}", here, text(instr.b)));
     case Do::Barrier: return "barrier";
+    case Do::ClusterBarrier: return "cluster_barrier";
     case Do::CopyAsync:
       return fmt::format("copy_async {} {} scratch [{}] = global {}{}", instr.count, name(instr.type),
                          sum(instr.d ? text(instr.d) : "", instr.imm2), address(instr), condition(instr));

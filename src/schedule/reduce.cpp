@@ -125,20 +125,34 @@ void RowLowering::publish(std::size_t k, std::size_t which, Reg partial) {
 }
 
 Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
-  int count = std::bit_ceil(static_cast<unsigned>(config_.groups));
-  Reg mask = config_.groups == config_.lanes ? Reg{} : b_.below(lane_, 0, b_.index(config_.groups));
-  Reg value = b_.fresh(Bank::Lane);
-  b_.emit({.code = Do::Load,
-           .type = *program_.compute,
-           .space = Space::Scratch,
-           .a = parity_,
-           .b = lane_,
-           .c = mask,
-           .imm = sums_of(k, which),
-           .values = {value}});
-  if (mask) value = b_.primitive(Op::Select, {mask, value, b_.number(identity(op))});
+  // Each lane takes as many neighbouring sums as it must; a cluster's are read where they lie.
+  int groups = config_.groups, count = groups * config_.cluster;
+  int each = std::max(1, count / config_.lanes);
+  Reg mask = count >= config_.lanes ? Reg{} : b_.below(lane_, 0, b_.index(count));
+  std::vector<Reg> sums;
+  for (int n = 0; n < each; ++n) {
+    Reg value = b_.fresh(Bank::Lane);
+    Instr load{.code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .a = parity_, .b = lane_, .c = mask};
+    load.imm = sums_of(k, which);
+    load.values = {value};
+    if (config_.cluster > 1) {
+      Reg place = b_.add(b_.mul(lane_, each), n);
+      load.space = Space::Cluster;
+      load.b = b_.index(Do::IndexAnd, place, groups - 1);
+      load.d = b_.index(Do::IndexShiftRight, place, std::countr_zero(static_cast<unsigned>(groups)));
+      // Lanes without a sum of their own ask the first block, and are not listened to.
+      if (mask) load.d = b_.index(Do::IndexAnd, load.d, config_.cluster - 1);
+    }
+    b_.emit(std::move(load));
+    if (mask) value = b_.primitive(Op::Select, {mask, value, b_.number(identity(op))});
+    sums.push_back(value);
+  }
+  while (sums.size() > 1) {
+    for (std::size_t n = 0; n < sums.size() / 2; ++n) sums[n] = combine(op, sums[2 * n], sums[2 * n + 1]);
+    sums.resize(sums.size() / 2);
+  }
   // Lanes beyond `count` hold identities and would stay without the total: all lanes take part.
-  return butterfly(op, value, 1, std::max(count, config_.lanes) / 2);
+  return butterfly(op, sums[0], 1, config_.lanes / 2);
 }
 
 void RowLowering::store_stripe(std::size_t, std::size_t which, Reg total, Reg stripe) {

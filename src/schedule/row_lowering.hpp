@@ -107,9 +107,12 @@ class RowLowering {
   void add_to_columns(std::size_t result, const Leaf& leaf);
   void lay_out_scratch();
   void prefetch(Reg row, Reg end, Reg ring_offset);
+  std::vector<std::size_t> used_operands() const;
   Leaf unrolled_leaf(int stripe, int chunk, Reg limit);
   bool always_inside(std::int64_t offset) const;
   Reg row_pointer(std::size_t index, bool result);
+  void start_running_pointers();
+  void meet();  // all groups of a row, in one block or several
 
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
@@ -130,11 +133,17 @@ class RowLowering {
   Reg zero_, one_index_, columns_, row_;
   Reg lane_, group_, team_;  // thread machines
   Reg row_owner_;            // 0 in the one thread that writes a row's own results
+  Reg block_column_;              // as thread_column_, counted from the block's first column
+  Reg rank_;                      // this block's number in its cluster
   Reg thread_column_;        // the first column of this thread in leaf 0
   Reg limit_;                // columns, or nothing where this team has no row
   bool limit_varies_ = false;
   Reg row_exists_;  // Mask; none: it does
   std::unordered_map<std::size_t, Reg> column_pointers_, operand_rows_, result_rows_;
+  struct Running {  // the pointer to the row at hand moves on by a stride
+    Reg pointer, stride_bytes;
+  };
+  std::unordered_map<std::size_t, Running> running_operands_, running_results_, running_ahead_;
   std::unordered_map<std::size_t, Reg> operand_column_strides_, result_column_strides_;
   std::unordered_map<NodeId, Reg> amounts_;               // divisors and rotations, Index registers
   std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;  // of this row, by divisor and wrap

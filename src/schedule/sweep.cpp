@@ -71,9 +71,9 @@ void RowLowering::sweep_unrolled(std::size_t k) {
   std::vector<Reg> totals;
   for (std::size_t r = 0; r < reductions; ++r)
     totals.push_back(across_lanes(program_[stage.reductions[r]].op, std::move(stripes[r])));
-  if (config_.groups > 1) {
+  if (config_.groups * config_.cluster > 1) {
     for (std::size_t r = 0; r < reductions; ++r) publish(k, r, totals[r]);
-    b_.emit({.code = Do::Barrier});
+    meet();
     for (std::size_t r = 0; r < reductions; ++r) totals[r] = across_groups(k, r, program_[stage.reductions[r]].op);
   }
   for (std::size_t r = 0; r < reductions; ++r) row_values_[stage.reductions[r]] = totals[r];

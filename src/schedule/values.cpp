@@ -122,6 +122,7 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
   load.imm = leaf.offset * static_cast<std::int64_t>(bytes(*operand.type));
   if (in_ring(index)) {
     load.space = Space::Scratch;
+    load.b = block_column_;
     load.a = ring_offset_;
     load.imm += ring_operands_.at(index);
   } else {

@@ -15,7 +15,7 @@ struct Form {
   bool threads_only = false;
 };
 
-constexpr std::array<Form, 39> forms = {{
+constexpr std::array<Form, 40> forms = {{
     {Do::IndexConstant, "x", "", "", "", ""},
     {Do::IndexSlot, "x", "", "", "", ""},
     {Do::IndexArgument, "x", "", "", "", ""},
@@ -49,6 +49,7 @@ constexpr std::array<Form, 39> forms = {{
     {Do::LaneBit, "m", "", "", "", "", true},
     {Do::MaskBelow, "m", "x", "x", "", ""},
     {Do::Barrier, "", "", "", "", "", true},
+    {Do::ClusterBarrier, "", "", "", "", "", true},
     {Do::CopyAsync, "", "p", "x?", "m?", "x?", true},
     {Do::CopyCommit, "", "", "", "", "", true},
     {Do::CopyWait, "", "", "", "", "", true},
@@ -100,7 +101,12 @@ class Verifier {
       form = primitive_form(instr.op);
     }
     if (instr.code == Do::IndexMove && instr.dst.bank == Bank::Pointer) form.dst = form.a = "p";
-    if (is_memory(instr.code) && instr.space == Space::Scratch) form.a = "x?";
+    if (is_memory(instr.code) && instr.space != Space::Global) form.a = "x?";
+    if (instr.space == Space::Cluster) {
+      if (instr.code != Do::Load || kernel_.launch.cluster == 1) return "another block's scratch is only loaded, in a cluster";
+      form.d = "x";
+    }
+    if (instr.code == Do::Barrier && kernel_.launch.cluster > 1) return "the blocks of a cluster meet all together";
     for (auto [reg, wanted, part] : {std::tuple{instr.dst, form.dst, "dst"},
                                      {instr.a, form.a, "a"},
                                      {instr.b, form.b, "b"},

@@ -28,6 +28,7 @@ std::int64_t extent_bytes(const Array& array, std::int64_t rows, std::int64_t co
 Machine machine_of(const Device& device) {
   return {.simd = false,
           .shared_bytes = device.facts().shared_bytes_per_block,
+          .clusters = device.facts().clusters,
           .processors = device.facts().multiprocessors};
 }
 
@@ -66,9 +67,10 @@ Status CudaExecutable::launch(const Problem2d& problem, const Blocks& blocks, vo
   void* params[] = {args.data(), &first, &last, &total};
   std::int64_t teams = (last - first + blocks.row_block - 1) / blocks.row_block;
   return device_.launch(rows_,
-                        {.grid = {blocks_for(teams, form.teams)},
+                        {.grid = {blocks_for(teams, form.teams) * static_cast<std::uint32_t>(form.cluster)},
                          .block = {static_cast<std::uint32_t>(form.threads())},
                          .shared_bytes = static_cast<std::uint32_t>(kernels_.rows.scratch_bytes),
+                         .cluster = form.cluster > 1 ? static_cast<std::uint32_t>(form.cluster) : 0,
                          .stream = stream},
                         params);
 }

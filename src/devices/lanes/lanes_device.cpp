@@ -42,7 +42,7 @@ class LanesExecutable : public Executable {
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
     TRIREME_CHECK(check_layout(kernels_, program_, problem));
-    Blocks blocks = kernels_.columns.empty() ? cut_rows(kernels_, problem.rows, problem.columns, row_block_)
+    Blocks blocks = kernels_.columns.empty() && row_block_ ? cut_rows(kernels_, problem.rows, problem.columns, row_block_)
                                              : cut_rows(kernels_, problem.rows, problem.columns);
     std::vector<std::byte> workspace(blocks.workspace_bytes + 64), scratch(scratch_bytes(kernels_, problem.columns));
     auto address = [](auto& bytes) { return reinterpret_cast<std::uint64_t>(bytes.data()); };
@@ -54,7 +54,8 @@ class LanesExecutable : public Executable {
     for (std::int64_t first = 0; first < problem.rows; first += step) {
       std::int64_t last = std::min(first + step, problem.rows);
       std::int64_t teams = (last - first + blocks.row_block - 1) / blocks.row_block;
-      std::int64_t grid = (teams + kernels_.rows.launch.teams - 1) / kernels_.rows.launch.teams;
+      const Launch& form = kernels_.rows.launch;
+      std::int64_t grid = (teams + form.teams - 1) / form.teams * form.cluster;
       TRIREME_CHECK(interpret(kernels_.rows, args, first, last, problem.rows, grid, ranges));
     }
     for (const Kernel& kernel : kernels_.columns) {
@@ -81,7 +82,7 @@ Result<std::unique_ptr<Executable>> compile_with(const Program& program, const C
 }
 
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
-  return compile_with(program, choose_config(program, {.simd = false, .shared_bytes = 232448}, facts));
+  return compile_with(program, choose_config(program, {.simd = false, .shared_bytes = 232448, .clusters = true}, facts));
 }
 
 }  // namespace trireme::lanes

@@ -44,7 +44,7 @@ Status interpret(const Kernel& kernel, std::span<const std::uint64_t> args, std:
 
   ContractArithmetic arithmetic;
   Call call{args, {first, last, total}, memory};
-  if (kernel.simd) blocks = 1;
+  blocks = kernel.simd ? 1 : blocks / kernel.launch.cluster;  // a cluster's blocks run side by side
   if (kernel.compute == Type::F64) return run<double>(kernel, call, blocks, scratch_bytes, scratch);
   return run<float>(kernel, call, blocks, scratch_bytes, scratch);
 }

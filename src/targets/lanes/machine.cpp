@@ -30,7 +30,7 @@ template <typename T>
 Machine<T>::Machine(const Kernel& kernel, const Call& call, std::int64_t scratch_bytes, std::byte* scratch)
     : kernel_(kernel),
       call_(call),
-      lane_width_(kernel.simd ? kernel.launch.lanes : kernel.launch.threads()),
+      lane_width_(kernel.simd ? kernel.launch.lanes : kernel.launch.threads() * kernel.launch.cluster),
       index_width_(kernel.simd ? 1 : lane_width_),
       lanes_(static_cast<std::size_t>(kernel.lane_count) * lane_width_),
       shuffled_(lane_width_),
@@ -40,7 +40,8 @@ Machine<T>::Machine(const Kernel& kernel, const Call& call, std::int64_t scratch
       first_of_bank_{0, kernel.lane_count, kernel.lane_count + kernel.mask_count,
                      kernel.lane_count + kernel.mask_count + kernel.index_count},
       set_(static_cast<std::size_t>(first_of_bank_[3]) + kernel.pointer_count),
-      scratch_(index_width_, kernel.simd ? 1 : kernel.launch.lanes, scratch_bytes, scratch) {}
+      block_scratch_bytes_(scratch_bytes),
+      scratch_(index_width_, kernel.simd ? 1 : kernel.launch.lanes, scratch_bytes * kernel.launch.cluster, scratch) {}
 
 template <typename T>
 Status Machine<T>::run_block(std::int64_t block) {
@@ -122,7 +123,8 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
     case Do::MaskBelow:
       return set_mask([&](int t) { return column(t) < indices(instr.b)[kernel_.simd ? 0 : t]; }), true;
 
-    case Do::Barrier: return scratch_.barrier(), true;  // may_part has seen to it that all threads are here
+    case Do::Barrier:
+    case Do::ClusterBarrier: return scratch_.barrier(), true;  // may_part has seen to it that all threads are here
     case Do::CopyAsync: return copy(instr, active);
     case Do::CopyCommit: return each_index(active, [&](int t) { scratch_.commit(t); }), true;
     case Do::CopyWait:
@@ -172,7 +174,7 @@ template <typename T>
 bool Machine<T>::may_part(const Instr& instr, const Active& active, const Active& taken) {
   if (taken.all) return true;
   if (!active.all && active.threads.size() == taken.threads.size()) return true;
-  bool barrier = contains(instr, Do::Barrier), shuffle = contains(instr, Do::ShuffleXor);
+  bool barrier = contains(instr, Do::Barrier) || contains(instr, Do::ClusterBarrier), shuffle = contains(instr, Do::ShuffleXor);
   if (!barrier && !shuffle) return true;
   auto part = [&](int thread) { return barrier ? 0 : thread / warp; };
   std::vector<int> in(index_width_, -1), out(index_width_, -1);  // a thread by warp
@@ -227,8 +229,8 @@ bool Machine<T>::index(const Instr& instr, const Active& active) {
     case Do::IndexArgument: return set([&](int) { return call_.arguments[instr.imm]; });
     case Do::ThreadLane: return set([&](int t) { return t % launch.lanes; });
     case Do::ThreadGroup: return set([&](int t) { return t / launch.lanes % launch.groups; });
-    case Do::ThreadTeam: return set([&](int t) { return t / (launch.lanes * launch.groups); });
-    case Do::BlockIndex: return set([&](int) { return block_; });
+    case Do::ThreadTeam: return set([&](int t) { return t / (launch.lanes * launch.groups) % launch.teams; });
+    case Do::BlockIndex: return set([&](int t) { return block_ * launch.cluster + t / launch.threads(); });
     case Do::IndexMove: return set([&](int t) { return a[t]; });
     case Do::IndexAdd: return combine([](I x, I y) { return bits(x) + bits(y); });
     case Do::IndexSub: return combine([](I x, I y) { return bits(x) - bits(y); });

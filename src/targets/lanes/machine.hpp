@@ -56,6 +56,7 @@ class Machine {
   bool store_vector(const Instr& instr);
   bool copy(const Instr& instr, const Active& active);
   std::uint64_t address(const Instr& instr, int thread) const;
+  std::int64_t scratch_of(int thread) const { return thread / kernel_.launch.threads() * block_scratch_bytes_; }
   const std::byte* read(const Instr& instr, int thread, std::uint64_t address, int bytes);
   bool write(const Instr& instr, int thread, std::uint64_t address, int bytes, const std::byte* data);
   bool reaches(const Instr& instr, int thread, std::uint64_t address, int bytes, bool to_write);
@@ -108,7 +109,8 @@ class Machine {
   std::vector<std::uint64_t> pointers_;
   int first_of_bank_[4];
   std::vector<std::uint8_t> set_;  // by register: some thread has set it
-  Scratch scratch_;
+  const std::int64_t block_scratch_bytes_;
+  Scratch scratch_;  // of all blocks of a cluster, one after the other
   std::size_t last_range_ = 0;  // of call_.memory; most accesses hit it again
   std::int64_t block_ = 0;
   std::string fault_;

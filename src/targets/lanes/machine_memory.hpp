@@ -41,6 +41,9 @@ void Machine<T>::narrow(Type type, std::byte* element, T value) const {
 template <typename T>
 std::uint64_t Machine<T>::address(const Instr& instr, int thread) const {
   std::uint64_t base = static_cast<std::uint64_t>(instr.imm);
+  if (instr.space == Space::Cluster)
+    base += static_cast<std::uint64_t>(indices(instr.d)[thread] * block_scratch_bytes_);
+  else if (instr.space == Space::Scratch && !kernel_.simd) base += static_cast<std::uint64_t>(scratch_of(thread));
   if (instr.b) base += static_cast<std::uint64_t>(indices(instr.b)[thread]) * bytes(instr.type);
   if (!instr.a) return base;
   if (instr.a.bank == Bank::Pointer) return base + pointers(instr.a)[thread];
@@ -192,7 +195,7 @@ bool Machine<T>::copy(const Instr& instr, const Active& active) {
   return while_each(active, [&](int t) {
     if (on && !on[t]) return true;
     const std::uint64_t source = address(instr, t);
-    const std::int64_t offset = instr.imm2 + (instr.d ? indices(instr.d)[t] : 0);
+    const std::int64_t offset = scratch_of(t) + instr.imm2 + (instr.d ? indices(instr.d)[t] : 0);
     if (!reaches(instr, t, source, size, false)) return false;
     return scratch_.copy(t, offset, size, reinterpret_cast<const std::byte*>(source)) ||
            refuse(instr, t, scratch_.fault());

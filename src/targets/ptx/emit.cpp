@@ -16,8 +16,8 @@ std::string head(const trireme::Kernel& form) {
   if (launch.columns_covered) {
     text += fmt::format("grid: ceil((last - first) / {}) blocks over columns\n", launch.columns_covered);
   } else {
-    text += fmt::format("grid: ceil(row blocks / {}) blocks; slot row_block says how many rows a block takes\n",
-                        launch.teams);
+    text += fmt::format("grid: ceil(row blocks / {}) * {} blocks; slot row_block says how many rows a team takes\n",
+                        launch.teams, launch.cluster);
   }
   return text + fmt::format("dynamic shared memory: {} bytes", form.scratch_bytes);
 }
@@ -25,6 +25,7 @@ std::string head(const trireme::Kernel& form) {
 Status emit_into(Module& module, const trireme::Kernel& form, int arch) {
   if (form.simd) return Error{Code::Internal, form.name + ": PTX runs thread kernels"};
   KernelOptions options{.comment = head(form), .reqntid = {static_cast<std::uint32_t>(form.launch.threads())}};
+  if (form.launch.cluster > 1) options.reqnctapercluster = static_cast<std::uint32_t>(form.launch.cluster);
   Kernel& kernel = module.kernel(form.name, options);
   if (form.compute == Type::F32) return Machine<F32>(form, kernel, arch).run();
   return Machine<F64>(form, kernel, arch).run();

@@ -91,7 +91,10 @@ void Machine<R>::instruction(const Instr& instr) {
     case Do::PointerSlot:
       k_.load<U64>(args_, static_cast<std::uint32_t>(8 * instr.imm), into(pointer(instr.dst)));
       break;
-    case Do::PointerAdd: k_.mad(index(instr.b), instr.imm, pointer(instr.a), into(pointer(instr.dst))); break;
+    case Do::PointerAdd:
+      if (instr.imm == 1) k_.add(pointer(instr.a), index(instr.b), into(pointer(instr.dst)));
+      else k_.mad(index(instr.b), instr.imm, pointer(instr.a), into(pointer(instr.dst)));
+      break;
     case Do::Load:
     case Do::LoadOne: load(instr); break;
     case Do::Store:
@@ -115,6 +118,10 @@ void Machine<R>::instruction(const Instr& instr) {
       break;
     }
     case Do::Barrier: k_.bar_sync(); break;
+    case Do::ClusterBarrier:
+      k_.cluster_arrive();
+      k_.cluster_wait();
+      break;
     case Do::CopyAsync: {
       std::int64_t size = static_cast<std::int64_t>(bytes(instr.type));
       Global from = global(instr);

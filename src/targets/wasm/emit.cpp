@@ -23,11 +23,10 @@ Result<Callee> Emitter::add(const Kernel& kernel, const std::string& name, const
   if (kernel.launch.lanes != lanes(kernel.compute))
     return Error{trireme::Code::Internal, fmt::format("wasm: kernel {} has {} lanes of {}", kernel.name,
                                                       kernel.launch.lanes, trireme::name(kernel.compute))};
-  const bool wide = kernel.compute == trireme::Type::F64;
-  std::optional<Callee>& fma = wide ? fma_f64_ : fma_f32_;
+  std::optional<Callee>& fma = kernel.compute == trireme::Type::F64 ? fma_f64_ : fma_f32_;
   if (!options_.relaxed && !fma && uses_fma(kernel.body)) {
-    TRIREME_TRY(body, wide ? write_fma_f64() : write_fma_f32x4());
-    fma = module_.add(std::move(body));
+    TRIREME_TRY(added, add_fma(module_, kernel.compute));
+    fma = added;
   }
   TRIREME_TRY(body, translate(kernel, {.name = name, .has_total = has_total, .fma = fma}));
   return module_.add(std::move(body), export_name);

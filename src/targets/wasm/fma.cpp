@@ -1,194 +1,146 @@
+// f32 goes through f64, where its products are exact. f64 goes through pairs of f64, an exact value as the sum of two.
 #include "targets/wasm/fma.hpp"
-
-#include "targets/wasm/values.hpp"
 
 namespace trireme::wasm {
 namespace {
 
-// Lanes 2 and 3 in the places of 0 and 1.
-Value<F32x4> upper(Value<F32x4> v) {
-  return shuffle(v, v, {8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15});
+struct Pair {
+  Value<F64x2> value, lost;  // value is the nearest f64 to value + lost
+};
+
+Pair two_sum(Value<F64x2> a, Value<F64x2> b) {
+  const auto sum = a + b;
+  const auto part = sum - a;
+  const auto a_lost = a - (sum - part);
+  return {sum, (b - part) + a_lost};
 }
 
-// a * b + c of the lower lanes, rounded to f64's neighbour that is odd. The product of two f32 is exact in f64, and
-// what the sum loses is known exactly (TwoSum), so this is the sum cut towards zero, its last bit set where something
-// was lost. Rounding that to f32, at most 24 bits, gives what rounding the true value would have given: subnormal
-// results and overflow too.
-Value<F64x2> to_odd_fma(Value<F32x4> a, Value<F32x4> b, Value<F32x4> c) {
-  Writer& writer = *a.writer;
-  constexpr PlainOp promote = "f64x2.promote_low_f32x4";
-  const auto left = writer.apply<F64x2>(promote, a);
-  const auto right = writer.apply<F64x2>(promote, b);
-  const auto added = writer.apply<F64x2>(promote, c);
-  const auto product = left * right;
-  const auto sum = product + added;
-  const auto part = sum - product;
-  const auto product_lost = product - (sum - part);
-  const auto lost = (added - part) + product_lost;
-  const auto inexact = more(abs(lost), 0.0);  // false for infinities and NaN, where `lost` is NaN
-  const auto opposite = as<I64x2>(lost ^ sum) & inexact;
-  const auto cut = as<I64x2>(sum) - (opposite >> 63);
+// Veltkamp's halves and Dekker's product.
+Pair split(Value<F64x2> v) {
+  const auto large = v * 0x1.0000002p27;
+  const auto high = large - (large - v);
+  return {high, v - high};
+}
+Pair two_product(Value<F64x2> a, Value<F64x2> b) {
+  const auto product = a * b;
+  const Pair left = split(a), right = split(b);
+  const auto middle = left.value * right.lost, other = left.lost * right.value, small = left.lost * right.lost;
+  return {product, (left.value * right.value - product) + middle + other + small};
+}
+
+// The pair rounded to odd: cut towards zero, and the last bit set where that lost something. Rounded again, to fewer
+// bits by two or more, it gives what rounding the pair once would have given.
+Value<F64x2> to_odd(const Pair& pair) {
+  const auto inexact = more(abs(pair.lost), 0.0);  // false for infinities and NaN, where `lost` is NaN
+  const auto opposite = as<I64x2>(pair.lost ^ pair.value) & inexact;
+  const auto cut = as<I64x2>(pair.value) - (opposite >> 63);
   const auto odd = inexact >> 63;
   return as<F64x2>(cut | odd);
 }
 
-// ---- f64: in integers, 128 bits wide -----------------------------------------------------------------------------
-
-constexpr std::uint64_t infinity = 0x7ff0000000000000;
-
-Value<I64> to_i64(Value<I32> condition) { return condition.writer->apply<I64>("i64.extend_i32_u", condition); }
-Value<I64> leading_zeros(Value<I64> v) { return v.writer->apply<I64>("i64.clz", v); }
-Value<I64> nonzero(Value<I64> v) { return to_i64(differ(v, 0)); }
-Value<I64> bits_of(Value<F64> v) { return v.writer->apply<I64>("i64.reinterpret_f64", v); }
-
-// A magnitude of 126 bits, the highest of them set, which stands for 2^exponent.
-struct Wide {
-  Value<I64> high, low, exponent, sign;
+// Lanes 0 and 1, and lanes 2 and 3, as f64.
+struct Halves {
+  Value<F64x2> low, high;
 };
-
-Wide choose_wide(Value<I32> condition, const Wide& yes, const Wide& no) {
-  const auto high = choose(condition, yes.high, no.high), low = choose(condition, yes.low, no.low);
-  const auto exponent = choose(condition, yes.exponent, no.exponent), sign = choose(condition, yes.sign, no.sign);
-  return {high, low, exponent, sign};
+Halves halves(const FmaOperand& operand) {
+  Writer& writer = *operand.value.writer;
+  if (operand.constant) {
+    const auto constant = writer.constant<F64x2>(*operand.constant);
+    return {constant, constant};
+  }
+  constexpr PlainOp promote = "f64x2.promote_low_f32x4";
+  const auto v = operand.value;
+  const auto upper = shuffle(v, v, {8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15});
+  const auto low = writer.apply<F64x2>(promote, v);
+  return {low, writer.apply<F64x2>(promote, upper)};
 }
-
-// A finite number other than 0 is mantissa * 2^(exponent - 1075), the mantissa from 2^52 up to 2^53.
-struct Parts {
-  Value<I64> mantissa, exponent, sign;
-};
-Parts take_apart(Value<F64> v) {
-  const auto bits = bits_of(v);
-  const auto fraction = bits & 0x000fffffffffffffu;
-  const auto field = (bits >> 52) & 0x7ffu;
-  const auto is_normal = nonzero(field);
-  const auto mantissa = fraction | (is_normal << 52);
-  const auto shift = leading_zeros(mantissa) - 11;  // 0 for normal numbers
-  const auto exponent = ((field + 1) - is_normal) - shift;
-  return {mantissa << shift, exponent, bits >> 63};
+Value<F32x4> joined(Value<F64x2> low, Value<F64x2> high) {
+  Writer& writer = *low.writer;
+  constexpr PlainOp demote = "f32x4.demote_f64x2_zero";
+  const auto first = writer.apply<F32x4>(demote, low), second = writer.apply<F32x4>(demote, high);
+  return shuffle(first, second, {0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23});
 }
-
-Wide exact_product(const Parts& x, const Parts& y) {
-  constexpr std::uint64_t half = 0xffffffff;
-  const auto x_low = x.mantissa & half, x_high = x.mantissa >> 32;
-  const auto y_low = y.mantissa & half, y_high = y.mantissa >> 32;
-  const auto low_carry = (x_low * y_low) >> 32;
-  const auto cross = x_high * y_low + low_carry;
-  const auto cross_low = cross & half, cross_high = cross >> 32;
-  const auto other = x_low * y_high + cross_low;
-  const auto other_high = other >> 32;
-  const auto high = x_high * y_high + cross_high + other_high;
-  const auto low = x.mantissa * y.mantissa;
-  const auto shift = leading_zeros(high) - 2;  // 20 or 21
-  const auto from_low = low >> (shift ^ 63) >> 1;
-  const auto exponent = (x.exponent + y.exponent) - (2150 - 125);
-  return {(high << shift) | from_low, low << shift, exponent - shift, x.sign ^ y.sign};
-}
-
-// Shifted right by `count`; the last bit is set where ones were lost.
-Wide shift_down(const Wide& v, Value<I64> count) {
-  Writer& writer = *count.writer;
-  const auto zero = writer.constant<I64>(0);
-  const auto is_far = more(count, 63);
-  const auto middle = choose(is_far, v.high, v.low), high = choose(is_far, zero, v.high);
-  const auto lost_far = choose(is_far, v.low, zero);
-  const auto shift = choose(more(count, 127), writer.constant<I64>(63), count) & 63;
-  const auto back = shift ^ 63;  // a shift by back and 1 more is one by 64 - shift
-  const auto from_high = high << 1 << back;
-  const auto lost = (middle << 1 << back) | lost_far;
-  const auto sticky = nonzero(lost);
-  return {high >> shift, (middle >> shift) | from_high | sticky, v.exponent, v.sign};
-}
-
-// The magnitude of a + b, where a is not the smaller one; its leading bit may be lower.
-Wide sum(const Wide& a, const Wide& b) {
-  const auto negate = a.sign ^ b.sign;
-  const auto ones = a.sign.writer->constant<I64>(0) - negate;
-  const auto b_low = (b.low ^ ones) + negate;
-  const auto negate_carry = to_i64(less_unsigned(b_low, negate));
-  const auto low = a.low + b_low;
-  const auto carry = to_i64(less_unsigned(low, b_low));
-  const auto b_high = (b.high ^ ones) + negate_carry;
-  return {a.high + b_high + carry, low, a.exponent, a.sign};
-}
-
-// The nearest f64 to a magnitude above 0.
-Value<F64> rounded(const Wide& v) {
-  Writer& writer = *v.high.writer;
-  const auto zero = writer.constant<I64>(0);
-  // The leading bit into bit 62 of `top`: first by 63 places where the high word is empty.
-  const auto is_low = equal(v.high, 0);
-  const auto low_half = v.low >> 1, low_bit = v.low << 63;
-  const auto high = choose(is_low, low_half, v.high), low = choose(is_low, low_bit, v.low);
-  const auto jump = choose(is_low, writer.constant<I64>(63), zero);
-  const auto shift = leading_zeros(high) - 1;
-  const auto from_low = low >> 1 >> (shift ^ 63);
-  const auto sticky = nonzero(low << shift);
-  const auto top = (high << shift) | from_low | sticky;
-  const auto biased = ((v.exponent + (1023 + 1)) - jump) - shift;
-  // Subnormal results lose more bits.
-  const auto missing = writer.constant<I64>(1) - biased;
-  const auto below = choose(more(missing, 0), missing, zero);
-  const auto extra = choose(more(below, 63), writer.constant<I64>(63), below);
-  const auto lost = nonzero(top << 1 << (extra ^ 63));
-  const auto kept = (top >> extra) | lost;
-  const auto odd = (kept >> 10) & 1;
-  const auto mantissa = (kept + 0x1ff + odd) >> 10;
-  // The mantissa's leading bit, where there is one, counts as 1 in the exponent.
-  const auto finite = ((below - missing) << 52) + mantissa;
-  const auto magnitude = choose(more_unsigned(finite, infinity), writer.constant<I64>(infinity), finite);
-  return writer.apply<F64>("f64.reinterpret_i64", magnitude | (v.sign << 63));
-}
-
-// Zero, infinity or NaN.
-Value<I32> is_special(Value<F64> v) {
-  const auto magnitude = bits_of(v) & 0x7fffffffffffffffu;
-  return more_unsigned(magnitude - 1, infinity - 2);
-}
-
-void return_if(Value<I32> condition, auto&& value) {
-  Writer& writer = *condition.writer;
-  writer.push(condition);
-  const Label taken = writer.raw().if_();
-  writer.push(value());
-  writer.raw().ret();
-  writer.raw().end(taken);
-}
-
-}  // namespace
 
 Result<Body> write_fma_f32x4() {
   return write_twice("fma_f32x4", Type::V128, [](Function& f, Constants& constants) {
     const auto a_local = f.parameter<V128>("a"), b_local = f.parameter<V128>("b"), c_local = f.parameter<V128>("c");
     Writer writer(f, constants);
-    const auto a = writer.value<F32x4>(a_local), b = writer.value<F32x4>(b_local), c = writer.value<F32x4>(c_local);
-    constexpr PlainOp demote = "f32x4.demote_f64x2_zero";
-    const auto low = writer.apply<F32x4>(demote, to_odd_fma(a, b, c));
-    const auto a_upper = upper(a), b_upper = upper(b), c_upper = upper(c);
-    const auto high = writer.apply<F32x4>(demote, to_odd_fma(a_upper, b_upper, c_upper));
-    writer.push(shuffle(low, high, {0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23}));
+    const Halves a = halves({writer.value<F32x4>(a_local), {}}), b = halves({writer.value<F32x4>(b_local), {}}),
+                 c = halves({writer.value<F32x4>(c_local), {}});
+    const auto low = to_odd(two_sum(a.low * b.low, c.low));
+    const auto high = to_odd(two_sum(a.high * b.high, c.high));
+    writer.push(joined(low, high));
   });
 }
 
-Result<Body> write_fma_f64() {
-  return write_twice("fma_f64", Type::F64, [](Function& f, Constants& constants) {
-    const auto x_local = f.parameter<F64>("x"), y_local = f.parameter<F64>("y"), z_local = f.parameter<F64>("z");
+// Boldo and Melquiond, Emulation of FMA and correctly rounded sums (2008): with a * b = u + u', c + u' = t + t' and
+// u + t = v + v', the nearest to v + odd(t' + v') is the answer, unless something overflows or u' underflows.
+Result<Body> write_fma_f64x2(const Callee& fma_f64) {
+  return write_twice("fma_f64x2", Type::V128, [&](Function& f, Constants& constants) {
+    const auto a_local = f.parameter<V128>("a"), b_local = f.parameter<V128>("b"), c_local = f.parameter<V128>("c");
     Writer writer(f, constants);
-    const auto x = writer.value<F64>(x_local), y = writer.value<F64>(y_local), z = writer.value<F64>(z_local);
-    const auto x_special = is_special(x), y_special = is_special(y);
-    return_if(x_special | y_special, [&] { return x * y + z; });
-    return_if(equal(z, 0.0), [&] { return x * y; });  // with its own sign where it underflows
-    return_if(is_special(z), [&] { return z; });
-    const Parts x_parts = take_apart(x), y_parts = take_apart(y), z_parts = take_apart(z);
-    const Wide product = exact_product(x_parts, y_parts);
-    const Wide added = {z_parts.mantissa << 9, writer.constant<I64>(0), z_parts.exponent - 1023, z_parts.sign};
-    const auto same = equal(added.exponent, product.exponent);
-    const auto wider = more_unsigned(added.high, product.high) & same;
-    const auto swap = more(added.exponent, product.exponent) | wider;
-    const Wide larger = choose_wide(swap, added, product), smaller = choose_wide(swap, product, added);
-    const Wide total = sum(larger, shift_down(smaller, larger.exponent - smaller.exponent));
-    return_if(equal(total.high | total.low, 0), [&] { return writer.constant<F64>(0); });
-    writer.push(rounded(total));
+    const auto a = writer.value<F64x2>(a_local), b = writer.value<F64x2>(b_local), c = writer.value<F64x2>(c_local);
+    const Pair u = two_product(a, b);
+    const Pair t = two_sum(c, u.lost);
+    const Pair v = two_sum(u.value, t.value);
+    const auto result = v.value + to_odd(two_sum(t.lost, v.lost));
+
+    const auto size = abs(u.value);
+    auto safe = less(size, 0x1p1000);
+    const auto not_tiny = more(size, 0x1p-900);
+    safe = safe & not_tiny;
+    for (Value<F64x2> operand : {a, b, c}) {
+      const auto small = less(abs(operand), 0x1p990);
+      safe = safe & small;
+    }
+    const auto all_safe = writer.apply<I32>("i64x2.all_true", safe);
+    writer.push(all_safe);
+    const Label done = writer.raw().if_();
+    writer.push(result), writer.raw().ret();
+    writer.raw().end(done);
+    const auto one_lane = [&](std::uint8_t lane) {
+      for (Value<F64x2> operand : {a, b, c}) writer.push(operand), writer.raw().lane("f64x2.extract_lane", lane);
+      writer.raw().call(fma_f64);
+    };
+    one_lane(0), writer.raw().op("f64x2.splat");
+    one_lane(1), writer.raw().lane("f64x2.replace_lane", 1);
   });
+}
+
+}  // namespace
+
+Result<Callee> add_fma(Module& module, trireme::Type compute) {
+  if (compute == trireme::Type::F32) {
+    TRIREME_TRY(body, write_fma_f32x4());
+    return module.add(std::move(body));
+  }
+  TRIREME_TRY(lane, write_fma_f64());
+  TRIREME_TRY(body, write_fma_f64x2(module.add(std::move(lane))));
+  return module.add(std::move(body));
+}
+
+// The sum, rounded to f64 and then to f32, is wrong only where the first rounding hit the middle between two f32: where
+// its last 29 bits are 1000..., or anywhere among subnormal results.
+Value<F32x4> fma_f32x4(const FmaOperand& a, const FmaOperand& b, const FmaOperand& c, const Callee& exact) {
+  Writer& writer = *a.value.writer;
+  const Halves left = halves(a), right = halves(b), added = halves(c);
+  const auto low = left.low * right.low + added.low;
+  const auto high = left.high * right.high + added.high;
+  const auto result = writer.fresh<F32x4>();
+  writer.assign(result.local, joined(low, high));
+
+  const auto low_words = as<I32x4>(shuffle(low, high, {0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27}));
+  const auto high_words = as<I32x4>(shuffle(low, high, {4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31}));
+  const auto middle = equal(low_words << 3, 0x80000000u);
+  const auto size = high_words & 0x7fffffffu;
+  const auto nonzero = more(size, 0);
+  const auto subnormal = less(size, 0x38100001u) & nonzero;  // the high word of 2^-126 is 0x38100000
+  writer.push(writer.apply<I32>("v128.any_true", subnormal | middle));
+  const Label rare = writer.raw().if_();
+  for (const FmaOperand& operand : {a, b, c}) writer.push(operand.value);
+  writer.raw().call(exact), writer.raw().set(result.local);
+  writer.raw().end(rare);
+  return result;
 }
 
 }  // namespace trireme::wasm

@@ -65,14 +65,19 @@ class Samples {
   }
   // c has all bits, and the product is half a unit of its last place, or next to that.
   void halfway() {
-    const int exponent = between(Limits::min_exponent - 2, Limits::max_exponent - 2), split = between(-20, 20);
+    const int exponent = between(Limits::min_exponent - 2, Limits::max_exponent - 2);
+    halfway(exponent);
+    halfway(between(Limits::min_exponent - 4, Limits::min_exponent + 1));  // about subnormal
+  }
+  void halfway(int exponent) {
+    const int half = std::max(exponent, Limits::min_exponent - 1) - digits, split = half / 2 + between(-9, 9);
     const T x = sign() * std::ldexp(T(1), split), z = near(exponent);
-    const int half = std::max(exponent, Limits::min_exponent - 1) - digits;
     T y = std::ldexp(T(1), half - split);
     if (random_() % 2) y = std::nextafter(y, sign() * Limits::max());
     result_.add(x, y, z);
-    const T u = 1 + Limits::epsilon() * T(random_() % 8);
-    result_.add(std::ldexp(u, split), std::ldexp(2 - u, half - split), z);  // a product of twice the bits
+    // A product of twice the bits, below or above by a little: (1 + k)(1 - k), (1 + k)^2 (1 - 2 k), about.
+    const T k = Limits::epsilon() * T(random_() % 8), u = 1 + k;
+    result_.add(std::ldexp(u, split), sign() * std::ldexp(random_() % 2 ? 2 - u : 1 / u, half - split), z);
   }
   // The product and c where the exponent is in this range.
   void at(int low, int high) {

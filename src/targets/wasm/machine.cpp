@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "targets/wasm/fma.hpp"
+
 namespace trireme::wasm {
 namespace {
 
@@ -148,6 +150,7 @@ Status Machine::step(const Instr& instr) {
     case Do::ThreadTeam:
     case Do::BlockIndex:
     case Do::Barrier:
+    case Do::ClusterBarrier:
     case Do::CopyAsync:
     case Do::CopyCommit:
     case Do::CopyWait: return refuse(instr, "belongs to thread machines");
@@ -251,19 +254,16 @@ void Machine::fma(const Instr& instr) {
   if (!entry_.fma)
     return lanewise(wide_ ? PlainOp("f64x2.relaxed_madd") : PlainOp("f32x4.relaxed_madd"), instr.dst, instr.a, instr.b,
                     instr.c);
-  const auto push_operands = [&](auto&& behind_each) {
-    for (Reg operand : {instr.a, instr.b, instr.c}) f().get(lane(operand)), behind_each();
-    f().call(*entry_.fma);
-  };
-  if (!wide_) {
-    push_operands([] {});
-  } else {
-    push_operands([&] { f().lane("f64x2.extract_lane", 0); });
-    f().op("f64x2.splat");
-    push_operands([&] { f().lane("f64x2.extract_lane", 1); });
-    f().lane("f64x2.replace_lane", 1);
+  if (wide_) {
+    for (Reg operand : {instr.a, instr.b, instr.c}) f().get(lane(operand));
+    f().call(*entry_.fma), f().set(lane(instr.dst));
+    return;
   }
-  f().set(lane(instr.dst));
+  const auto operand = [&](Reg reg) -> FmaOperand {
+    const auto constant = constants_[reg.id];
+    return {writer_->value<F32x4>(lane(reg)), constant ? std::optional(static_cast<float>(*constant)) : std::nullopt};
+  };
+  writer_->assign(lane(instr.dst), fma_f32x4(operand(instr.a), operand(instr.b), operand(instr.c), *entry_.fma));
 }
 
 void Machine::shuffle_xor(const Instr& instr) {

@@ -15,7 +15,7 @@ using Primitive = trireme::Op;
 struct Entry {
   std::string name;
   bool has_total = true;      // rows(args, first, last, total), or columns(args, first, last)
-  std::optional<Callee> fma;  // (v128 x 3) -> v128 for f32 lanes, (f64 x 3) -> f64 for f64; none: relaxed_madd
+  std::optional<Callee> fma;  // of add_fma; none: relaxed_madd
 };
 
 Result<Body> translate(const Kernel& kernel, const Entry& entry);

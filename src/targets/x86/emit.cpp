@@ -245,6 +245,7 @@ class Walker {
       case Do::BlockIndex:
       case Do::LaneBit:
       case Do::Barrier:
+      case Do::ClusterBarrier:
       case Do::CopyAsync:
       case Do::CopyCommit:
       case Do::CopyWait: return complain(fmt::format("code {} belongs to thread machines", static_cast<int>(i.code)));

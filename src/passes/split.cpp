@@ -1,0 +1,266 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "ir/verify.hpp"
+#include "passes/passes.hpp"
+
+namespace trireme {
+namespace {
+
+// A value's level is how many reductions stand one upon another below it; the stage of that number computes it. What a
+// reduction sums is one level below the reduction's own value, because the exchange lies between.
+class Splitter {
+ public:
+  explicit Splitter(const Program& program) : in_(program), wanted_(program.size()), level_(program.size()) {}
+
+  Result<std::vector<SplitStage>> run() {
+    mark_wanted();
+    TRIREME_CHECK(check_columns());
+    choose_names();
+    int last = 0;
+    for (const Output& result : in_.results) last = std::max(last, level_[result.value]);
+    std::vector<SplitStage> stages;
+    for (int stage = 0; stage <= last; ++stage) {
+      TRIREME_TRY(made, build(stage, last));
+      TRIREME_CHECK(verify(made.program));
+      stages.push_back(std::move(made));
+    }
+    return stages;
+  }
+
+ private:
+  // ---- what there is ----
+
+  void mark_wanted() {
+    for (const Output& result : in_.results) wanted_[result.value] = true;
+    for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;)
+      if (wanted_[id])
+        for (NodeId arg : in_[id]) wanted_[arg] = true;
+    for (NodeId id = 0; id < in_.size(); ++id) {
+      for (NodeId arg : in_[id]) level_[id] = std::max(level_[id], level_[arg]);
+      if (is_row_reduction(in_[id].op)) ++level_[id];
+    }
+  }
+
+  Error wrong(std::string message) const { return {Code::Unsupported, in_.name + " cannot be split: " + message}; }
+
+  // A part of a row knows its own columns only.
+  Status check_columns() const {
+    auto check = [&](const std::string& name, const Spread& spread) -> Status {
+      if (spread.column.plain()) return Done{};
+      return wrong("'" + name + "' divides or wraps j, and a part of a row begins anywhere");
+    };
+    for (NodeId id = 0; id < in_.size(); ++id) {
+      if (!wanted_[id]) continue;
+      if (in_[id].op == Op::Rotate) return wrong("rotate reads columns of other parts");
+      std::optional<std::size_t> operand;
+      if (in_[id].op == Op::Operand) operand = static_cast<std::size_t>(in_[id].payload);
+      if (in_[id].op == Op::Cast || in_[id].op == Op::Largest) operand = in_.find_operand(in_.symbols[in_[id].payload]);
+      if (operand) TRIREME_CHECK(check(in_.operands[*operand].name, in_.operands[*operand].spread));
+    }
+    for (const Output& result : in_.results) TRIREME_CHECK(check(result.name, result.spread));
+    return Done{};
+  }
+
+  void choose_names() {
+    std::set<std::string> taken;
+    for (const Operand& operand : in_.operands) taken.insert(operand.name);
+    for (const Output& result : in_.results) taken.insert(result.name);
+    for (const auto& [id, name] : in_.names()) taken.insert(name);
+    auto fresh = [&](std::string name) {
+      while (!taken.insert(name).second) name += "_";
+      return name;
+    };
+    columns_ = fresh("columns");
+    first_column_ = fresh("first_column");
+    names_.resize(in_.size());
+    int count = 0;
+    for (NodeId id = 0; id < in_.size(); ++id)
+      if (wanted_[id] && is_row_reduction(in_[id].op))
+        names_[id] = fresh(std::string(facts(exchange_of(in_[id].op)).name) + "_" + std::to_string(++count));
+  }
+
+  static Op exchange_of(Op op) { return op == Op::Mean ? Op::Sum : op; }
+
+  // ---- one stage ----
+
+  // Read from memory instead of computed: what other parts had a share in, and what an earlier stage stored as it is.
+  bool is_exchanged(NodeId id, int stage) const { return is_row_reduction(in_[id].op) && level_[id] <= stage; }
+  const Output* stored_before(NodeId id, int stage) const {
+    if (in_[id].op != Op::Cast || level_[id] >= stage) return nullptr;
+    for (const Output& result : in_.results)
+      if (result.value == id && result.name == in_.symbols[in_[id].payload] && in_[id].by_row && in_[id].by_column)
+        return &result;
+    return nullptr;
+  }
+
+  struct Stage {
+    Program program;
+    std::vector<bool> needed;
+    std::vector<NodeId> moved;
+    NodeId columns = no_node, first_column = no_node;
+  };
+
+  Result<SplitStage> build(int stage, int last) {
+    Stage work{{}, std::vector<bool>(in_.size()), std::vector<NodeId>(in_.size(), no_node)};
+    SplitStage made;
+    Program& out = work.program;
+    out.name = in_.name + (stage == last ? "_rest" : "_part" + std::to_string(stage + 1));
+    std::vector<NodeId> partial;
+    for (NodeId id = 0; id < in_.size(); ++id)
+      if (wanted_[id] && is_row_reduction(in_[id].op) && level_[id] == stage + 1) partial.push_back(id);
+    for (const Output& result : in_.results)
+      if (level_[result.value] == stage) work.needed[result.value] = true;
+    for (NodeId id : partial) work.needed[in_[id].args[0]] = true;
+    for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;)
+      if (work.needed[id] && !is_exchanged(id, stage) && !stored_before(id, stage))
+        for (NodeId arg : in_[id]) work.needed[arg] = true;
+
+    TRIREME_CHECK(make_operands(work, stage));
+    copy(work, stage);
+    for (const Output& result : in_.results)
+      if (level_[result.value] == stage) {
+        out.results.push_back({result.name, moved_spread(work, result.spread), work.moved[result.value]});
+        if (!result.spread.column.present && in_[result.value].op == Op::ColumnSum)
+          made.exchanges.push_back({result.name, Op::Sum});
+      }
+    for (NodeId id : partial) {
+      Op op = exchange_of(in_[id].op);
+      out.results.push_back({names_[id], {{true}, {}}, out.add(op, {work.moved[in_[id].args[0]]})});
+      made.exchanges.push_back({names_[id], op});
+    }
+    made.program = std::move(out);
+    return made;
+  }
+
+  // The operands that this stage reads or whose types it needs, in their order, then what was exchanged, then
+  // constants.
+  Status make_operands(Stage& work, int stage) {
+    Program& out = work.program;
+    std::vector<bool> used(in_.operands.size());
+    std::set<std::string> stored;  // by earlier stages
+    bool counts = false, indices = false;
+    for (NodeId id = 0; id < in_.size(); ++id) {
+      if (!work.needed[id]) continue;
+      const Node& node = in_[id];
+      if (const Output* result = stored_before(id, stage)) {
+        stored.insert(result->name);
+        continue;
+      }
+      if (node.op == Op::Operand || node.op == Op::Constant) used[node.payload] = true;
+      if (node.op == Op::Cast || node.op == Op::Largest) {
+        const std::string& symbol = in_.symbols[node.payload];
+        std::optional<std::size_t> result = in_.find_result(symbol);
+        if (!result) {
+          used[*in_.find_operand(symbol)] = true;
+        } else if (int level = level_[in_.results[*result].value]; level > stage) {
+          return wrong("the type of '" + symbol + "' is needed before it is stored");
+        } else if (level < stage) {
+          stored.insert(symbol);
+        }
+      }
+      counts = counts || node.op == Op::ColumnCount || (node.op == Op::Mean && is_exchanged(id, stage));
+      indices = indices || node.op == Op::ColumnIndex;
+    }
+    auto use_divisors = [&](const Spread& spread) {
+      for (NodeId id : {spread.row.divide, spread.row.wrap})
+        if (id != no_node) mark_divisor(id, work, used, counts);
+    };
+    for (std::size_t k = 0; k < used.size(); ++k)
+      if (used[k] && !in_.operands[k].constant) use_divisors(in_.operands[k].spread);
+    for (const Output& result : in_.results)
+      if (level_[result.value] == stage) use_divisors(result.spread);
+
+    place_.assign(in_.operands.size(), -1);
+    read_.clear();
+    auto keep = [&](bool constant) {
+      for (std::size_t k = 0; k < used.size(); ++k)
+        if (used[k] && in_.operands[k].constant == constant) {
+          place_[k] = static_cast<std::int64_t>(out.operands.size());
+          out.operands.push_back({in_.operands[k].name, constant, in_.operands[k].spread});
+        }
+    };
+    auto read = [&](const std::string& name, const Spread& spread) {
+      read_[name] = static_cast<std::int64_t>(out.operands.size());
+      out.operands.push_back({name, false, spread});
+    };
+    keep(false);
+    for (const Output& result : in_.results)
+      if (stored.contains(result.name)) read(result.name, result.spread);
+    for (NodeId id = 0; id < in_.size(); ++id)
+      if (work.needed[id] && is_exchanged(id, stage)) read(names_[id], {{true}, {}});
+    keep(true);
+    auto constant = [&](const std::string& name) {
+      out.operands.push_back({name, true});
+      return out.add(Op::Constant, {}, static_cast<std::int64_t>(out.operands.size() - 1));
+    };
+    if (counts) work.columns = constant(columns_);
+    if (indices) work.first_column = constant(first_column_);
+    return Done{};
+  }
+
+  void mark_divisor(NodeId id, Stage& work, std::vector<bool>& used, bool& counts) const {
+    work.needed[id] = true;
+    if (in_[id].op == Op::Constant) used[in_[id].payload] = true;
+    counts = counts || in_[id].op == Op::ColumnCount;
+    for (NodeId arg : in_[id]) mark_divisor(arg, work, used, counts);
+  }
+
+  void copy(Stage& work, int stage) const {
+    Program& out = work.program;
+    for (NodeId id = 0; id < in_.size(); ++id)
+      if (work.needed[id]) {
+        work.moved[id] = copied(work, id, stage);
+        if (const std::string* name = in_.name_of(id); name && out[work.moved[id]].arity > 0)
+          out.give_name(work.moved[id], *name);
+      }
+    for (std::size_t k = 0; k < in_.operands.size(); ++k) {
+      if (place_[k] < 0) continue;
+      Operand& operand = out.operands[place_[k]];
+      operand.spread = moved_spread(work, operand.spread);
+      // An expression says how a saved result is recomputed; here it must be given.
+      NodeId fallback = in_.operands[k].fallback;
+      if (fallback != no_node && as_number(in_, fallback)) operand.fallback = out.number(*as_number(in_, fallback));
+    }
+  }
+
+  NodeId copied(Stage& work, NodeId id, int stage) const {
+    Program& out = work.program;
+    const Node& node = in_[id];
+    if (is_exchanged(id, stage)) {
+      NodeId total = out.add(Op::Operand, {}, read_.at(names_[id]));
+      return node.op == Op::Mean ? out.add(Op::Div, {total, work.columns}) : total;
+    }
+    if (const Output* result = stored_before(id, stage)) return out.add(Op::Operand, {}, read_.at(result->name));
+    std::array<NodeId, 3> args = node.args;
+    for (int k = 0; k < node.arity; ++k) args[k] = work.moved[node.args[k]];
+    std::span<const NodeId> moved(args.data(), node.arity);
+    if (node.op == Op::ColumnCount) return work.columns;
+    if (node.op == Op::ColumnIndex) return out.add(Op::Add, {out.add(Op::ColumnIndex), work.first_column});
+    if (node.op == Op::Operand || node.op == Op::Constant) return out.add(node.op, {}, place_[node.payload]);
+    if (node.op == Op::Cast || node.op == Op::Largest) return out.symbol(node.op, in_.symbols[node.payload], moved);
+    return out.add(node.op, moved, node.payload);
+  }
+
+  static Spread moved_spread(const Stage& work, Spread spread) {
+    for (NodeId* id : {&spread.row.divide, &spread.row.wrap})
+      if (*id != no_node) *id = work.moved[*id];
+    return spread;
+  }
+
+  const Program& in_;
+  std::vector<bool> wanted_;
+  std::vector<int> level_;
+  std::vector<std::string> names_;  // of what is exchanged
+  std::string columns_, first_column_;
+  std::vector<std::int64_t> place_;           // of the program's operands in the stage's signature; -1: not there
+  std::map<std::string, std::int64_t> read_;  // of what is exchanged or stored before
+};
+
+}  // namespace
+
+Result<std::vector<SplitStage>> split(const Program& program) { return Splitter(program).run(); }
+
+}  // namespace trireme

@@ -1,0 +1,250 @@
+// A row spread over several machines gives the whole row's result: each part runs the stages of split() on its own
+// columns, and this test is the engine that reduces what they exchange.
+#include <gtest/gtest.h>
+
+#include "ir/primitives.hpp"
+#include "language/print.hpp"
+#include "language/random_program.hpp"
+#include "passes/passes.hpp"
+#include "plan/check.hpp"
+#include "plan/definitions_for_test.hpp"
+#include "reference/oracle.hpp"
+#include "support/mxcsr.hpp"
+
+namespace trireme {
+namespace {
+
+using Matrices = std::map<std::string, Matrix>;
+
+Matrix read(const Buffer& buffer) {
+  Matrix made{buffer.row_extent, buffer.column_extent, {}};
+  for (std::int64_t r = 0; r < made.rows; ++r)
+    for (std::int64_t c = 0; c < made.columns; ++c)
+      made.values.push_back(load_f64(buffer.array.type, buffer.array.entry(r, c)));
+  return made;
+}
+
+struct Part {
+  std::int64_t first = 0, columns = 0;
+  Matrices known;  // results and exchanged values
+};
+
+class Engine {
+ public:
+  Engine(const Prepared& whole, const std::vector<std::int64_t>& widths) : whole_(whole) {
+    for (std::int64_t width : widths) {
+      parts_.push_back({first_, width, {}});
+      first_ += width;
+    }
+    EXPECT_EQ(first_, whole.problem.columns());
+    for (std::size_t k = 0; k < whole.program.operands.size(); ++k)
+      if (!whole.program.operands[k].constant) {
+        given_[whole.program.operands[k].name] = read(whole.buffers.operands[k]);
+        types_[whole.program.operands[k].name] = *whole.program.operands[k].type;
+      }
+    for (const Output& result : whole.program.results) types_[result.name] = *result.type;
+  }
+
+  void run(const std::vector<SplitStage>& stages) {
+    for (const SplitStage& stage : stages) {
+      for (Part& part : parts_) run(stage.program, part);
+      for (const Exchange& each : stage.exchanges) exchange(each);
+    }
+  }
+
+  // The parts' columns side by side; what has no columns is the same in all parts.
+  Matrix result(const Output& output) const {
+    Matrix made = parts_[0].known.at(output.name);
+    if (!output.spread.column.present) {
+      for (const Part& part : parts_) EXPECT_EQ(part.known.at(output.name).values, made.values) << output.name;
+      return made;
+    }
+    made.columns = first_;
+    made.values.clear();
+    for (std::int64_t r = 0; r < made.rows; ++r)
+      for (const Part& part : parts_)
+        for (std::int64_t c = 0; c < part.columns; ++c) made.values.push_back(part.known.at(output.name).at(r, c));
+    return made;
+  }
+
+ private:
+  void run(const Program& program, Part& part) {
+    SCOPED_TRACE(print(program));
+    Binding binding;
+    for (const Operand& operand : program.operands) {
+      if (operand.name == "columns") binding.constants["columns"] = static_cast<double>(first_);
+      else if (operand.name == "first_column") binding.constants["first_column"] = static_cast<double>(part.first);
+      else if (operand.constant && whole_.problem.constants.contains(operand.name))
+        binding.constants[operand.name] = whole_.problem.constants.at(operand.name);
+      else if (!operand.constant && whole_.problem.absent.contains(operand.name)) binding.absent.insert(operand.name);
+      else if (!operand.constant) binding.types[operand.name] = type_of(operand.name);
+    }
+    for (const Output& result : program.results) binding.types[result.name] = type_of(result.name);
+    Result<Program> ready = prepare(program, binding);
+    ASSERT_TRUE(ready) << ready.error().message;
+    Buffers buffers = make_buffers(*ready, whole_.problem.rows(), part.columns).value();
+    std::vector<double> constants;
+    for (std::size_t k = 0; k < ready->operands.size(); ++k) {
+      const Operand& operand = ready->operands[k];
+      if (!operand.constant) fill(buffers.operands[k], operand, part);
+      auto given = binding.constants.find(operand.name);
+      constants.push_back(given != binding.constants.end() ? given->second
+                          : operand.constant               ? *as_number(*ready, operand.fallback)
+                                                           : 0);
+    }
+    std::vector<Array> operands = buffers.operand_arrays(), results = buffers.result_arrays();
+    Status status = run_reference(*ready, {.rows = whole_.problem.rows(),
+                                           .columns = part.columns,
+                                           .constants = constants,
+                                           .operands = operands,
+                                           .results = results});
+    ASSERT_TRUE(status) << status.error().message;
+    for (std::size_t k = 0; k < ready->results.size(); ++k)
+      part.known[ready->results[k].name] = read(buffers.results[k]);
+  }
+
+  Type type_of(const std::string& name) const {
+    auto it = types_.find(name);
+    return it == types_.end() ? *whole_.program.compute : it->second;
+  }
+
+  void fill(const Buffer& buffer, const Operand& operand, const Part& part) const {
+    auto known = part.known.find(operand.name);
+    bool whole = known == part.known.end();
+    const Matrix& from = whole ? given_.at(operand.name) : known->second;
+    std::int64_t first = whole && operand.spread.column.present ? part.first : 0;
+    for (std::int64_t r = 0; r < buffer.row_extent; ++r)
+      for (std::int64_t c = 0; c < buffer.column_extent; ++c)
+        store_f64(buffer.array.type, buffer.array.entry(r, c), from.at(r, first + c));
+  }
+
+  // In order of the parts, in the compute type.
+  void exchange(const Exchange& each) {
+    ContractArithmetic arithmetic;
+    Op op = each.op == Op::Sum ? Op::Add : each.op == Op::Amax ? Op::Max : Op::Min;
+    Matrix total = parts_[0].known.at(each.name);
+    for (std::size_t p = 1; p < parts_.size(); ++p)
+      for (std::size_t k = 0; k < total.values.size(); ++k) {
+        double next = parts_[p].known.at(each.name).values[k];
+        total.values[k] =
+            through_type(*whole_.program.compute, apply_primitive<double>(op, 0, total.values[k], next, 0));
+      }
+    for (Part& part : parts_) part.known[each.name] = total;
+  }
+
+  const Prepared& whole_;
+  std::int64_t first_ = 0;
+  std::vector<Part> parts_;
+  Matrices given_;
+  std::map<std::string, Type> types_;
+};
+
+const std::vector<std::vector<std::int64_t>> cuts = {{300, 301}, {256, 1, 344}, {86, 86, 86, 86, 86, 86, 85}};
+
+TEST(Split, gives_what_the_whole_row_gives) {
+  const char* lines[] = {
+      "rms_norm 5x601",
+      "layer_norm 5x601",
+      "softmax 5x601",
+      "log_softmax 5x601",
+      "add_rms_norm 5x601 x=bf16",
+      "cross_entropy 9x601 target=i32",
+      "rms_norm 5x601 gamma=none backward",
+      "rms_norm 5x601 backward",
+      "layer_norm 5x601 backward",
+      "softmax 5x601 backward",
+      "log_softmax 5x601 backward",
+      "add_rms_norm 5x601 x=bf16 backward",
+      "cross_entropy 9x601 target=i32 backward",
+      "dynamic_tanh 5x601 backward",
+  };
+  for (const char* line : lines) {
+    SCOPED_TRACE(line);
+    Prepared whole = prepare_problem(parse_problem(line).value()).value();
+    std::vector<OracleResult> oracle = run_oracle(whole.bound, whole.view()).value();
+    Result<std::vector<SplitStage>> stages = split(whole.source);
+    ASSERT_TRUE(stages) << stages.error().message;
+    for (const std::vector<std::int64_t>& widths : cuts) {
+      SCOPED_TRACE(std::to_string(widths.size()) + " parts");
+      Engine engine(whole, widths);
+      engine.run(*stages);
+      if (testing::Test::HasFatalFailure()) return;
+      for (std::size_t k = 0; k < whole.program.results.size(); ++k) {
+        Matrix got = engine.result(whole.program.results[k]);
+        std::int64_t wrong = 0;
+        for (std::size_t e = 0; e < got.values.size(); ++e) wrong += !oracle[k].elements[e].accepts(got.values[e]);
+        EXPECT_EQ(wrong, 0) << whole.program.results[k].name;
+      }
+    }
+  }
+}
+
+// Equal parts of a power of two of stripes are subtrees of the row's sum.
+TEST(Split, gives_the_same_bits_for_equal_parts_of_whole_stripes) {
+  for (const char* line : {"rms_norm 5x1024", "layer_norm 5x1024", "softmax 5x1024", "rms_norm 5x1024 backward"}) {
+    SCOPED_TRACE(line);
+    Prepared whole = prepare_problem(parse_problem(line).value()).value();
+    run_reference(whole.program, whole.view()).value();
+    Engine engine(whole, {512, 512});
+    engine.run(split(whole.source).value());
+    for (std::size_t k = 0; k < whole.program.results.size(); ++k)
+      EXPECT_EQ(engine.result(whole.program.results[k]).values, read(whole.buffers.results[k]).values)
+          << whole.program.results[k].name;
+  }
+}
+
+TEST(Split, says_what_is_exchanged) {
+  std::vector<SplitStage> stages = split(find_program("layer_norm").value()).value();
+  std::string text;
+  for (const SplitStage& stage : stages) {
+    text += print(stage.program);
+    for (const Exchange& each : stage.exchanges)
+      text += "all-reduce " + std::string(facts(each.op).name) + ": " + each.name + "\n";
+  }
+  EXPECT_EQ(text, R"(layer_norm_part1(x[i,j]) -> (sum_1[i])
+    sum_1 = sum(x)
+all-reduce sum: sum_1
+layer_norm_part2(x[i,j], sum_1[i], columns) -> (average[i], sum_2[i])
+    average = sum_1 / columns
+    t1      = x - average
+    sum_2   = sum(t1 * t1)
+all-reduce sum: sum_2
+layer_norm_rest(x[i,j], gamma[j] = 1, beta[j] = 0, sum_1[i], sum_2[i], eps = 1e-5, columns) -> (y[i,j], rstd[i])
+    rstd = rsqrt(sum_2 / columns + eps)
+    y    = (x - sum_1 / columns) * rstd * gamma + beta
+)");
+  for (const char* refused : {"rms_norm_rope", "group_norm"}) {
+    Result<std::vector<SplitStage>> none = split(find_program(refused).value());
+    ASSERT_FALSE(none) << refused;
+    EXPECT_EQ(none.error().code, Code::Unsupported);
+  }
+}
+
+// Stages of any program verify, read what earlier ones stored or exchanged, and together store every result once.
+TEST(Split, cuts_random_programs) {
+  int cut = 0;
+  for (int seed = 0; seed < 1000; ++seed) {
+    Program program = random_program({.seed = static_cast<std::uint64_t>(seed), .size = 4 + seed % 40});
+    Result<std::vector<SplitStage>> stages = split(program);
+    if (!stages) {
+      EXPECT_EQ(stages.error().code, Code::Unsupported) << stages.error().message << "\n" << print(program);
+      continue;
+    }
+    ++cut;
+    std::set<std::string> known, results;
+    for (const Operand& operand : program.operands) known.insert(operand.name);
+    known.insert({"columns", "first_column"});
+    for (const SplitStage& stage : *stages) {
+      for (const Operand& operand : stage.program.operands) EXPECT_TRUE(known.contains(operand.name)) << operand.name;
+      for (const Output& result : stage.program.results) {
+        EXPECT_TRUE(known.insert(result.name).second);
+        if (program.find_result(result.name)) results.insert(result.name);
+      }
+    }
+    EXPECT_EQ(results.size(), program.results.size());
+  }
+  EXPECT_GT(cut, 100);
+}
+
+}  // namespace
+}  // namespace trireme
