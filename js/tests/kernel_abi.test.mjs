@@ -355,3 +355,33 @@ test("the workspace of dweight is what the page and the command line say", () =>
     assert.equal(host.exports.kernel_backward(host.descriptor(dy, x, dx, work, params)), 0);
   }
 });
+
+test("fault_28 hostile descriptors never trap, and a refused call writes nothing", () => {
+  let state = 12345;
+  const random = (below) => ((state = (Math.imul(state, 1664525) + 1013904223) >>> 0), Math.floor((state / 2 ** 32) * below));
+  const end = 16 * page;
+  const nasty = [0, 1, 3, 4, 12, 16, 40, 63, 64, 100, 4096, end - 64, end - 4, end - 1, end, end + 1, 2 ** 31 - 1, 2 ** 31,
+    2 ** 32 - 40, 2 ** 32 - 4, 2 ** 32 - 1];
+  const value = () => (random(3) ? random(65536) : nasty[random(nasty.length)]);
+  const small = () => (random(8) ? random(9) : value());
+  const codes = new Set();
+  for (const op of ["rms_norm", "swiglu", "geglu"]) {
+    const { memory, kernel_forward, kernel_backward, kernel_init, kernel_info } = new WebAssembly.Instance(modules[op]).exports;
+    for (let turn = 0; turn < 3000; ++turn) {
+      const view = new DataView(memory.buffer), desc = random(20) ? 1000 : value(), params = random(20) ? 2000 : value();
+      const put = (at, list) => list.forEach((each, k) => at + 4 * k + 4 <= end && view.setUint32(at + 4 * k, each, true));
+      const size = random(2) ? 4 * random(64) : value();
+      put(desc, [value(), size, value(), random(3) ? size : value(), value(), random(3) ? size : value(), value(), value(),
+        params, random(4) ? [12, 32, 40][random(3)] : value()]);
+      put(params, [small(), small(), small(), random(10) ? 0 : value(), value(), value(), value(), value(), value(), value()]);
+      const before = turn % 50 ? undefined : Buffer.from(memory.buffer.slice(0));
+      const code = (random(2) ? kernel_forward : kernel_backward)(desc);
+      codes.add(code);
+      if (before && code) assert.ok(Buffer.from(memory.buffer, 0, end).equals(before));
+      kernel_init(value(), value());
+      if (turn % 10 === 0) kernel_info(value());
+    }
+    assert.equal(memory.buffer.byteLength, end);
+  }
+  assert.deepEqual([...codes].sort(), [0, 1, 2, 3]);
+});
