@@ -69,6 +69,10 @@ check 0 '^exports columns' emit rms_norm --backward --target wasm --type x=f64 -
 if command -v wasm-validate >/dev/null; then
   wasm-validate --enable-all "$folder/a.wasm" || fail "wasm-validate refuses a.wasm"
 fi
+check 0 'kernel ABI 1.1' emit swiglu --target wasm --abi kernel -o b.wasm
+check 2 "the kernel ABI has no 'softmax'; it has rms_norm, swiglu, geglu" emit softmax --target wasm --abi kernel -o b.wasm
+check 2 'both directions' emit swiglu --backward --target wasm --abi kernel -o b.wasm
+check 2 'for --target wasm' emit swiglu --target ptx --abi kernel -o b.wasm
 check 0 '^// args\[0\]: ' emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o -
 check 0 '^\.target sm_90' emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o -
 

@@ -7,6 +7,8 @@
 
 #include "devices/arguments.hpp"
 #include "ir/contract.hpp"
+#include "plan/kernel_abi.hpp"
+#include "plan/wasm_manifest.hpp"
 #include "program_options.hpp"
 #include "sources.hpp"
 #include "targets.hpp"
@@ -17,7 +19,7 @@ namespace {
 
 struct Options {
   ProgramOptions program;
-  std::string target, arch, file;
+  std::string target, arch, abi, file;
 };
 
 std::string describe_slot(const Slot& slot, const Program& program) {
@@ -109,11 +111,37 @@ Status write(const std::string& path, const std::string& head, const std::vector
   return Done{};
 }
 
+// A module for hosts of the kernel ABI: the program's name says all.
+Result<int> emit_for_hosts(const Options& options, Target target) {
+  const ProgramOptions& program = options.program;
+  if (options.abi != "kernel")
+    return Error{Code::InvalidArgument, fmt::format("--abi: '{}' is not known; there is kernel", options.abi)};
+  if (target != Target::Wasm) return Error{Code::InvalidArgument, "--abi kernel is for --target wasm"};
+  if (program.backward || !program.types.empty() || !program.constants.empty() || !program.absent.empty())
+    return Error{Code::InvalidArgument,
+                 "--abi kernel: a module has both directions, is in f32, and reads its constants from the host's "
+                 "params; leave out --backward, --type, --set and --absent"};
+  TRIREME_TRY(wasm, wasm_options(options.arch.empty() ? "simd128" : options.arch));
+  TRIREME_TRY(bytes, emit_kernel_abi(program.program, wasm));
+  TRIREME_CHECK(write(options.file, "", bytes));
+  if (options.file != "-") fmt::print("{}: {} bytes, kernel ABI 1.1\n", options.file, bytes.size());
+  return fine;
+}
+
 Result<int> emit(const Options& options) {
   TRIREME_TRY(target, one_of(target_names, "--target", options.target));
+  if (!options.abi.empty()) return emit_for_hosts(options, target);
   TRIREME_TRY(bound, bind_program(options.program));
   TRIREME_TRY(lowered, lower_for(bound, target, options.arch));
-  TRIREME_TRY(artifact, make_artifact(lowered));
+  std::string manifest;
+  if (target == Target::Wasm) {
+    TRIREME_TRY(text, wasm_manifest(bound.prepared.program, lowered.kernels, lowered.config,
+                                    {.columns = options.program.columns,
+                                     .constants = bound.prepared.constants,
+                                     .relaxed = lowered.arch == "relaxed"}));
+    manifest = text;
+  }
+  TRIREME_TRY(artifact, make_artifact(lowered, manifest));
   std::string text = describe(options, bound, lowered, artifact);
   TRIREME_CHECK(write(options.file, target == Target::Ptx ? as_comments(text) : "", artifact.bytes));
   if (options.file != "-") fmt::print("{}{}: {} bytes\n", text, options.file, artifact.bytes.size());
@@ -128,10 +156,13 @@ Verb add_emit(CLI::App& app) {
   add_program_options(*verb, options->program);
   verb->add_option("--target", options->target, "ptx, x86 or wasm")->type_name("TARGET")->required();
   verb->add_option("--arch", options->arch, arch_help)->type_name("ARCH");
+  verb->add_option("--abi", options->abi, "kernel: a module with the entries of docs/kernel-abi.md (wasm only)")
+      ->type_name("NAME");
   verb->add_option("-o", options->file, "Where it is written; - is the standard output")->type_name("FILE")->required();
   verb->footer(
       "Says what a caller needs: entries, arguments, grid, scratch and workspace; in PTX also as comments.\n"
-      "  trireme emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o rms_norm.ptx");
+      "  trireme emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o rms_norm.ptx\n"
+      "  trireme emit rms_norm --target wasm --abi kernel -o rmsnorm_f32.wasm");
   return {verb, [options] { return emit(*options); }};
 }
 

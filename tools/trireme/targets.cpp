@@ -32,12 +32,6 @@ Result<x86::Isa> isa_named(std::string_view arch) {
   return unknown_arch(arch);
 }
 
-Result<wasm::Options> wasm_options(std::string_view arch) {
-  if (arch == "simd128") return wasm::Options{};
-  if (arch == "relaxed") return wasm::Options{.relaxed = true};
-  return unknown_arch(arch);
-}
-
 Result<Machine> machine_of(Target target, std::string_view arch) {
   switch (target) {
     case Target::Ptx: {
@@ -79,6 +73,12 @@ Result<std::vector<x86::Code>> x86_code(const Lowered& lowered, bool with_listin
 
 }  // namespace
 
+Result<wasm::Options> wasm_options(std::string_view arch) {
+  if (arch == "simd128") return wasm::Options{};
+  if (arch == "relaxed") return wasm::Options{.relaxed = true};
+  return unknown_arch(arch);
+}
+
 Result<Lowered> lower_for(const BoundProgram& bound, Target target, std::string arch) {
   if (arch.empty()) arch = default_arch(target);
   TRIREME_TRY(machine, machine_of(target, arch));
@@ -110,7 +110,7 @@ Result<std::string> listing(const Lowered& lowered) {
   return std::string();
 }
 
-Result<Artifact> make_artifact(const Lowered& lowered) {
+Result<Artifact> make_artifact(const Lowered& lowered, const std::string& manifest) {
   switch (lowered.target) {
     case Target::Ptx: {
       TRIREME_TRY(text, ptx::emit(lowered.kernels, lowered.arch));
@@ -128,7 +128,7 @@ Result<Artifact> make_artifact(const Lowered& lowered) {
     }
     case Target::Wasm: {
       TRIREME_TRY(options, wasm_options(lowered.arch));
-      TRIREME_TRY(bytes, wasm::emit(lowered.kernels, options));
+      TRIREME_TRY(bytes, wasm::emit(lowered.kernels, options, manifest));
       return Artifact{std::move(bytes)};
     }
   }

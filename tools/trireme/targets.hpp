@@ -8,6 +8,7 @@
 
 #include "program_options.hpp"
 #include "schedule/kernel.hpp"
+#include "targets/wasm/emit.hpp"
 
 namespace trireme::cli {
 
@@ -31,6 +32,8 @@ Result<T> one_of(const std::pair<std::string_view, T> (&names)[count], std::stri
 inline constexpr const char* arch_help =
     "ptx: sm_80 (default) and up; x86: avx2 (default) or avx512; wasm: simd128 (default) or relaxed";
 
+Result<wasm::Options> wasm_options(std::string_view arch);
+
 struct Lowered {
   Target target;
   std::string arch;
@@ -49,6 +52,7 @@ struct Artifact {
   std::vector<std::uint8_t> bytes;
   std::int64_t columns_entry = -1;  // x86: where the columns kernel begins, if there is one
 };
-Result<Artifact> make_artifact(const Lowered& lowered);
+// `manifest`: for the custom section of a WebAssembly module.
+Result<Artifact> make_artifact(const Lowered& lowered, const std::string& manifest = {});
 
 }  // namespace trireme::cli

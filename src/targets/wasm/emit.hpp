@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schedule/kernel.hpp"
+#include "targets/wasm/encoder.hpp"
 #include "trireme/result.hpp"
 
 namespace trireme::wasm {
@@ -16,9 +17,29 @@ struct Options {
   bool relaxed = false;  // fma by relaxed_madd, for engines where a probe shows it fused; else by exact emulation
 };
 
+// Adds kernels of f32 or f64 to a module that has more in it. The functions are not exported.
+struct Functions {
+  Callee rows;
+  std::optional<Callee> columns;
+};
+class Emitter {
+ public:
+  Emitter(Module& module, const Options& options) : module_(module), options_(options) {}
+  Result<Functions> add(const Kernels& kernels, const std::string& prefix);
+
+ private:
+  friend Result<Module> build(const Kernels&, const Options&);
+  Result<Callee> add(const Kernel& kernel, const std::string& name, const std::string& export_name, bool has_total);
+  Module& module_;
+  Options options_;
+  std::optional<Callee> fma_f32_, fma_f64_;  // once a module
+};
+
 // A module that imports nothing and exports memory and functions rows(args, first, last, total) and, if there is one,
 // columns(args, first, last); args is the address of the slots (8 bytes each; addresses are 32-bit), the rest i64.
-Result<std::vector<std::uint8_t>> emit(const Kernels& kernels, const Options& options = {});
+// `manifest`, if any, is the content of its custom section "trireme".
+Result<std::vector<std::uint8_t>> emit(const Kernels& kernels, const Options& options = {},
+                                       const std::string& manifest = {});
 Result<std::string> listing(const Kernels& kernels, const Options& options = {});  // the same in the text format
 
 }  // namespace trireme::wasm

@@ -159,6 +159,10 @@ void Module::data(std::uint32_t offset, std::span<const std::uint8_t> bytes) {
   data_.push_back({offset, {bytes.begin(), bytes.end()}});
 }
 
+void Module::custom(std::string name, std::string content) {
+  customs_.push_back({std::move(name), std::move(content)});
+}
+
 std::vector<std::uint8_t> Module::encode(bool with_names) const {
   std::vector<Signature> signatures;
   Bytes functions, types, memory, globals, exports, code, data, names;
@@ -212,6 +216,12 @@ std::vector<std::uint8_t> Module::encode(bool with_names) const {
   if (export_count > 0) out.section(7, exports_section);
   if (!functions_.empty()) out.section(10, code);
   if (!data_.empty()) out.section(11, data);
+  for (const Custom& each : customs_) {
+    Bytes custom;
+    custom.string(each.name);
+    custom.data.insert(custom.data.end(), each.content.begin(), each.content.end());
+    out.section(0, custom);
+  }
   if (with_names) {
     Bytes custom;
     custom.string("name"), custom.section(1, names);

@@ -187,6 +187,7 @@ class Module {
   Global global(GlobalOptions options);
   Callee add(Body body, std::string export_name = {});  // functions call those added before them
   void data(std::uint32_t offset, std::span<const std::uint8_t> bytes);
+  void custom(std::string name, std::string content);  // a section that engines carry and do not read
 
   std::vector<std::uint8_t> encode(bool with_names = false) const;  // names of functions, for an engine's stack traces
   std::string text() const;
@@ -200,11 +201,15 @@ class Module {
     Body body;
     std::string export_name;
   };
+  struct Custom {
+    std::string name, content;
+  };
 
   Memory memory_;
   std::vector<GlobalOptions> globals_;
   std::vector<Entry> functions_;
   std::vector<Segment> data_;
+  std::vector<Custom> customs_;
 };
 
 }  // namespace trireme::wasm

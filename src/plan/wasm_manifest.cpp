@@ -1,0 +1,91 @@
+#include "plan/wasm_manifest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/contract.hpp"
+#include "layout/indexing.hpp"
+
+namespace trireme {
+namespace {
+
+const char* kind_name(Slot::Kind kind) {
+  switch (kind) {
+    case Slot::Kind::Columns: return "columns";
+    case Slot::Kind::OperandPointer: return "operand";
+    case Slot::Kind::OperandStride: return "operandStride";
+    case Slot::Kind::OperandColumnStride: return "operandColumnStride";
+    case Slot::Kind::ResultPointer: return "result";
+    case Slot::Kind::ResultStride: return "resultStride";
+    case Slot::Kind::ResultColumnStride: return "resultColumnStride";
+    case Slot::Kind::Constant: return "constant";
+    case Slot::Kind::RowBlock: return "rowBlock";
+    case Slot::Kind::Blocks: return "blocks";
+    case Slot::Kind::Partials: return "partials";
+    case Slot::Kind::PartialStride: return "partialStride";
+    case Slot::Kind::Scratch: return "scratch";
+  }
+  return "";
+}
+
+// Names are identifiers and need no escapes.
+std::string axis(const AxisIndexing& axis) {
+  if (!axis.present) return "null";
+  return fmt::format(R"({{"divide":{},"wrap":{}}})", axis.divide, axis.wrap);
+}
+
+std::string number(double value) {  // JSON has no names for these
+  if (std::isnan(value)) return "\"NaN\"";
+  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  return fmt::format("{}", value);
+}
+
+template <typename Range, typename Print>
+std::string list(const Range& range, Print&& print) {
+  std::string text;
+  for (const auto& each : range) text += (text.empty() ? "" : ",") + print(each);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+Result<std::string> wasm_manifest(const Program& program, const Kernels& kernels, const Config& config,
+                                  const ManifestOptions& options) {
+  bool fixed = config.columns != 0;
+  std::vector<std::string> operands, results;
+  for (std::size_t k = 0; k < program.operands.size(); ++k) {
+    const Operand& operand = program.operands[k];
+    if (operand.constant) {
+      operands.push_back(fmt::format(R"({{"name":"{}","constant":{}}})", operand.name, number(options.constants[k])));
+      continue;
+    }
+    TRIREME_TRY(where, indexing(program, operand.spread, options.columns, options.constants));
+    fixed = fixed || !operand.spread.plain();
+    operands.push_back(fmt::format(R"({{"name":"{}","type":"{}","row":{},"column":{}}})", operand.name,
+                                   name(*operand.type), axis(where.row), axis(where.column)));
+  }
+  for (const Output& result : program.results) {
+    TRIREME_TRY(where, indexing(program, result.spread, options.columns, options.constants));
+    fixed = fixed || !result.spread.plain();
+    results.push_back(fmt::format(R"({{"name":"{}","type":"{}","row":{},"column":{}}})", result.name,
+                                  name(*result.type), axis(where.row), axis(where.column)));
+  }
+  std::int64_t scratch = kernels.rows.scratch_bytes, per_stripe = kernels.rows.scratch_bytes_per_stripe;
+  for (const Kernel& kernel : kernels.columns) {
+    scratch = std::max(scratch, kernel.scratch_bytes);
+    per_stripe = std::max(per_stripe, kernel.scratch_bytes_per_stripe);
+  }
+  const auto same = [](const std::string& text) { return text; };
+  return fmt::format(
+      R"({{"format":1,"contract":{},"program":"{}","compute":"{}","relaxed":{},"columns":{},"operands":{},"results":{},)"
+      R"("slots":{},"scratch":{{"bytes":{},"bytesPerStripe":{}}},"columnSums":{}}})",
+      contract::version, program.name, name(*program.compute), options.relaxed, fixed ? options.columns : 0,
+      list(operands, same), list(results, same),
+      list(kernels.rows.slots,
+           [](const Slot& slot) { return fmt::format(R"(["{}",{}])", kind_name(slot.kind), slot.index); }),
+      scratch, per_stripe, kernels.column_results.size());
+}
+
+}  // namespace trireme
