@@ -44,19 +44,25 @@ class GpuProblem {
       std::uint16_t bits = static_cast<std::uint16_t>((k & 2 ? 0x3F00 : 0x3F80) + (k * 2654435761u >> 26));
       std::memcpy(&noise[k], &bits, 2);
     }
-    auto array = [&](const Spread& spread, Type type) {
+    std::vector<bool> read(program.operands.size());
+    std::vector<bool> used = reachable(program);
+    for (NodeId id = 0; id < program.size(); ++id)
+      if (used[id] && program[id].op == Op::Operand) read[program[id].payload] = true;
+    auto array = [&](const Spread& spread, Type type, bool moved) {
       std::int64_t r = spread.row.present ? rows : 1, c = spread.column.present ? columns : 1;
       std::int64_t size = r * c * static_cast<std::int64_t>(bytes(type));
       memory_.push_back(must(device.allocate(size)));
       for (std::int64_t at = 0; at < size; at += static_cast<std::int64_t>(noise.size()))
         must(device.copy(static_cast<char*>(memory_.back().get()) + at, noise.data(),
                          std::min<std::int64_t>(noise.size(), size - at)));
-      if (is_element(spread)) element_bytes_ += size;
+      if (is_element(spread) && moved) element_bytes_ += size;
       return Array{memory_.back().get(), type, spread.row.present ? c : 0, spread.column.present ? 1 : 0};
     };
-    for (const Operand& operand : program.operands)
-      operands_.push_back(operand.constant ? Array{} : array(operand.spread, *operand.type));
-    for (const Output& result : program.results) results_.push_back(array(result.spread, *result.type));
+    for (std::size_t k = 0; k < program.operands.size(); ++k) {
+      const Operand& operand = program.operands[k];
+      operands_.push_back(operand.constant ? Array{} : array(operand.spread, *operand.type, read[k]));
+    }
+    for (const Output& result : program.results) results_.push_back(array(result.spread, *result.type, true));
     problem_ = {rows, columns, constants_, operands_, results_};
   }
   GpuProblem(const GpuProblem&) = delete;

@@ -43,18 +43,18 @@ int main(int argc, char** argv) {
   fmt::print("{:<11} {:>7} {:>8} {:>6} {:>6}  {:>6}  {}\n", "program", "columns", "rows", "block", "blocks", "share",
              "config");
   for (const char* text : {rms_norm, layer_norm})
-    for (std::int64_t columns : {128, 256, 512, 1024, 2048, 2880, 4096, 5120, 7168, 8192, 12288, 16384, 32768, 65536, 131072}) {
+    for (std::int64_t columns :
+         {128, 256, 512, 1024, 2048, 2880, 4096, 5120, 7168, 8192, 12288, 16384, 32768, 65536, 131072}) {
       std::int64_t rows = tensor / 2 / columns;
       Program program = bound(must(differentiate(must(parse(text)))), Type::BF16);
       GpuProblem gpu(device, program, rows, columns);
       double copy = copy_seconds(device, stream.get(), gpu.element_bytes());
       std::vector<std::pair<double, std::string>> table;
-      for (const Config& config :
-           candidates(choose_config(program, cuda::machine_of(device), {rows, columns, 16}))) {
+      for (const Config& config : candidates(choose_config(program, cuda::machine_of(device), {rows, columns, 16}))) {
         auto made = cuda::CudaExecutable::create(device, program, config);
         if (!made) continue;
-        for (std::int64_t wanted : {8, 12, 14, 15, 16, 24, 28, 30, 32, 33, 48, 56, 60, 64, 66, 96, 112, 128, 132, 192, 256, 264, 384, 512, 1024, 2048,
-                                    4096, 8192}) {
+        for (std::int64_t wanted : {8,  12, 14,  15,  16,  24,  28,  30,  32,  33,  48,   56,   60,   64,
+                                    66, 96, 112, 128, 132, 192, 256, 264, 384, 512, 1024, 2048, 4096, 8192}) {
           std::int64_t block = (rows + wanted - 1) / wanted;
           Blocks blocks = cut_rows((*made)->kernels(), rows, columns, block);
           if (blocks.workspace_bytes > (std::int64_t{1} << 30) || wanted * 4 > rows) continue;

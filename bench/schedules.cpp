@@ -27,7 +27,8 @@ std::vector<Config> candidates(const Config& chosen, std::int64_t columns, bool 
             if (cluster > 1) groups = std::bit_ceil(static_cast<std::uint64_t>(groups));
             bool one_warp = groups == 1 && cluster == 1;
             if ((sums && rows > 1) || (ring && !sums && rows == 1) || (rows > 1 && !one_warp)) continue;
-            if (each > 2 * stripes || groups > 32 || (cluster > 1 && columns < 8192) || (stripes == 1 && each > 1)) continue;
+            if (each > 2 * stripes || groups > 32 || (cluster > 1 && columns < 8192) || (stripes == 1 && each > 1))
+              continue;
             if (groups * each * cluster > 2 * stripes && groups > 1) continue;
             other.stripes = each;
             other.groups = static_cast<int>(groups);
@@ -57,7 +58,8 @@ int main(int argc, char** argv) {
     std::string_view op = std::string_view(wanted).substr(0, wanted.find(':'));
     for (const OperatorText& each : operator_texts()) {
       if (each.name != op) continue;
-      for (std::int64_t columns : {128, 256, 512, 1024, 2048, 2880, 4096, 5120, 8192, 12288, 16384, 32768, 65536, 131072}) {
+      for (std::int64_t columns :
+           {128, 256, 512, 1024, 2048, 2880, 4096, 5120, 8192, 12288, 16384, 32768, 65536, 131072}) {
         if (clock() > end) return 0;
         std::int64_t rows = tensor / 2 / columns;
         Program source = must(parse(each.text));

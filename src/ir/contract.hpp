@@ -22,10 +22,9 @@ constexpr std::int64_t stripes(std::int64_t columns) { return (columns + stripe 
 constexpr std::int64_t row_block(std::int64_t rows, std::int64_t entries) {
   auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   entries = std::max<std::int64_t>(entries, 1);
-  std::int64_t blocks =
-      entries <= 8192
-          ? static_cast<std::int64_t>(std::bit_floor(std::min<std::uint64_t>(8192, (1u << 20) / static_cast<std::uint64_t>(entries))))
-          : std::max<std::int64_t>(8, std::min<std::int64_t>(120, (15 << 17) / entries));
+  std::int64_t blocks = entries <= 8192 ? static_cast<std::int64_t>(std::bit_floor(std::min<std::uint64_t>(
+                                              8192, (1u << 20) / static_cast<std::uint64_t>(entries))))
+                                        : std::max<std::int64_t>(8, std::min<std::int64_t>(120, (15 << 17) / entries));
   return std::max<std::int64_t>({1, ceil_div(rows, blocks), std::min<std::int64_t>(16, ceil_div(rows, 128))});
 }
 

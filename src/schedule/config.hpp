@@ -46,7 +46,7 @@ struct Machine {
   bool simd = true;
   int register_bytes = 64;        // of a simd register
   std::int64_t shared_bytes = 0;  // a block's scratch on thread machines
-  bool clusters = false;             // blocks can share a row
+  bool clusters = false;          // blocks can share a row
   int processors = 1;             // blocks worth having in flight, for thread machines
 };
 

@@ -85,7 +85,7 @@ enum class Do : std::uint8_t {
   LaneBit,        // dst mask = (lane & imm) != 0                             (thread machines)
   MaskBelow,      // dst mask = a + imm (+ lane on simd machines) < b
   // Order
-  Barrier,     // all threads of the team's block meet; scratch written before is seen after
+  Barrier,         // all threads of the team's block meet; scratch written before is seen after
   ClusterBarrier,  // all threads of the cluster's blocks meet; scratch written before is seen after, by all blocks
   CopyAsync,   // thread machines: `count` elements from global (a, b, imm as in Load of `type`) to scratch at d + imm2
                // bytes, where the mask c lets it; the bytes are 4, 8 or 16 and both addresses multiples of that
@@ -135,12 +135,13 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-// How a thread machine launches the kernel. Rows: grid = ceil(row blocks / teams) * cluster. Columns: ceil(columns / covered).
+// How a thread machine launches the kernel. Rows: grid = ceil(row blocks / teams) * cluster. Columns: ceil(columns /
+// covered).
 struct Launch {
   int lanes = 1;                     // lanes a group (simd width, or threads up to 32)
   int groups = 1;                    // groups a team: what works on one row together
-  int cluster = 1;  // blocks a cluster, which share a row; neighbours in the grid
-  int rows = 1;     // rows a team takes, where no column sums say so
+  int cluster = 1;                   // blocks a cluster, which share a row; neighbours in the grid
+  int rows = 1;                      // rows a team takes, where no column sums say so
   int teams = 1;                     // teams a block
   std::int64_t columns_covered = 0;  // of the columns kernel: columns a block covers
   int threads() const { return lanes * groups * teams; }

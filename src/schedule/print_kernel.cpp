@@ -46,7 +46,8 @@ std::string address(const Instr& instr) {
 }
 
 std::string access(const Instr& instr) {
-  return fmt::format("{} {}{} {}", name(instr.type), instr.space == Space::Global    ? "global"
+  return fmt::format("{} {}{} {}", name(instr.type),
+                     instr.space == Space::Global    ? "global"
                      : instr.space == Space::Scratch ? "scratch"
                                                      : "scratch of block " + text(instr.d),
                      instr.hint == Hint::Streaming ? " streaming" : "", address(instr));

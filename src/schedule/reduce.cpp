@@ -132,7 +132,8 @@ Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
   std::vector<Reg> sums;
   for (int n = 0; n < each; ++n) {
     Reg value = b_.fresh(Bank::Lane);
-    Instr load{.code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .a = parity_, .b = lane_, .c = mask};
+    Instr load{
+        .code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .a = parity_, .b = lane_, .c = mask};
     load.imm = sums_of(k, which);
     load.values = {value};
     if (config_.cluster > 1) {

@@ -133,8 +133,8 @@ class RowLowering {
   Reg zero_, one_index_, columns_, row_;
   Reg lane_, group_, team_;  // thread machines
   Reg row_owner_;            // 0 in the one thread that writes a row's own results
-  Reg block_column_;              // as thread_column_, counted from the block's first column
-  Reg rank_;                      // this block's number in its cluster
+  Reg block_column_;         // as thread_column_, counted from the block's first column
+  Reg rank_;                 // this block's number in its cluster
   Reg thread_column_;        // the first column of this thread in leaf 0
   Reg limit_;                // columns, or nothing where this team has no row
   bool limit_varies_ = false;

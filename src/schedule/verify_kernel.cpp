@@ -103,7 +103,8 @@ class Verifier {
     if (instr.code == Do::IndexMove && instr.dst.bank == Bank::Pointer) form.dst = form.a = "p";
     if (is_memory(instr.code) && instr.space != Space::Global) form.a = "x?";
     if (instr.space == Space::Cluster) {
-      if (instr.code != Do::Load || kernel_.launch.cluster == 1) return "another block's scratch is only loaded, in a cluster";
+      if (instr.code != Do::Load || kernel_.launch.cluster == 1)
+        return "another block's scratch is only loaded, in a cluster";
       form.d = "x";
     }
     if (instr.code == Do::Barrier && kernel_.launch.cluster > 1) return "the blocks of a cluster meet all together";

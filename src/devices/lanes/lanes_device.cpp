@@ -42,8 +42,9 @@ class LanesExecutable : public Executable {
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
     TRIREME_CHECK(check_layout(kernels_, program_, problem));
-    Blocks blocks = kernels_.columns.empty() && row_block_ ? cut_rows(kernels_, problem.rows, problem.columns, row_block_)
-                                             : cut_rows(kernels_, problem.rows, problem.columns);
+    Blocks blocks = kernels_.columns.empty() && row_block_
+                        ? cut_rows(kernels_, problem.rows, problem.columns, row_block_)
+                        : cut_rows(kernels_, problem.rows, problem.columns);
     std::vector<std::byte> workspace(blocks.workspace_bytes + 64), scratch(scratch_bytes(kernels_, problem.columns));
     auto address = [](auto& bytes) { return reinterpret_cast<std::uint64_t>(bytes.data()); };
     std::vector<std::uint64_t> args =
@@ -82,7 +83,8 @@ Result<std::unique_ptr<Executable>> compile_with(const Program& program, const C
 }
 
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
-  return compile_with(program, choose_config(program, {.simd = false, .shared_bytes = 232448, .clusters = true}, facts));
+  return compile_with(program,
+                      choose_config(program, {.simd = false, .shared_bytes = 232448, .clusters = true}, facts));
 }
 
 }  // namespace trireme::lanes

@@ -174,7 +174,8 @@ template <typename T>
 bool Machine<T>::may_part(const Instr& instr, const Active& active, const Active& taken) {
   if (taken.all) return true;
   if (!active.all && active.threads.size() == taken.threads.size()) return true;
-  bool barrier = contains(instr, Do::Barrier) || contains(instr, Do::ClusterBarrier), shuffle = contains(instr, Do::ShuffleXor);
+  bool barrier = contains(instr, Do::Barrier) || contains(instr, Do::ClusterBarrier),
+       shuffle = contains(instr, Do::ShuffleXor);
   if (!barrier && !shuffle) return true;
   auto part = [&](int thread) { return barrier ? 0 : thread / warp; };
   std::vector<int> in(index_width_, -1), out(index_width_, -1);  // a thread by warp

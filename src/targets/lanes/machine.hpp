@@ -110,7 +110,7 @@ class Machine {
   int first_of_bank_[4];
   std::vector<std::uint8_t> set_;  // by register: some thread has set it
   const std::int64_t block_scratch_bytes_;
-  Scratch scratch_;  // of all blocks of a cluster, one after the other
+  Scratch scratch_;             // of all blocks of a cluster, one after the other
   std::size_t last_range_ = 0;  // of call_.memory; most accesses hit it again
   std::int64_t block_ = 0;
   std::string fault_;

@@ -25,7 +25,8 @@ struct Judge {
   std::int64_t shared_bytes;
   bool clusters;
 };
-constexpr Judge judges[] = {{"sm_90", 232448, true}, {"sm_80", 166912, false}, {"sm_100", 232448, true}, {"sm_120", 101376, true}};
+constexpr Judge judges[] = {
+    {"sm_90", 232448, true}, {"sm_80", 166912, false}, {"sm_100", 232448, true}, {"sm_120", 101376, true}};
 
 bool assembles(const std::string& text, const std::string& arch) {
   std::string path = ::testing::TempDir() + "/trireme_" + arch + ".ptx";
@@ -49,7 +50,8 @@ TEST(PtxEmit, PtxasAcceptsEverySchedule) {
       for (std::int64_t columns : {1, 64, 128, 257, 1024, 4096, 4097, 16384, 65536}) {
         const Judge& judge = judges[turn++ % std::size(judges)];
         Facts facts{.rows = 1000, .columns = columns, .alignment = columns % 16 ? 1 : 16};
-        Config config = choose_config(program, {.simd = false, .shared_bytes = judge.shared_bytes, .clusters = judge.clusters}, facts);
+        Config config = choose_config(
+            program, {.simd = false, .shared_bytes = judge.shared_bytes, .clusters = judge.clusters}, facts);
         std::string text = ptx::emit(lower(program, config).value(), judge.arch).value();
         EXPECT_TRUE(assembles(text, judge.arch)) << judge.arch << " " << print(config) << "\n" << text;
       }
