@@ -286,6 +286,14 @@ void RowLowering::one_row() {
       row_pointer(program_[id].payload, false);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
     if (program_.results[r].spread.row.present) row_pointer(r, true);
+  next_rows_.clear();
+  for (std::size_t k = 0; config_.prefetch && k < program_.operands.size(); ++k) {
+    auto here = operand_rows_.find(k);
+    const Operand& operand = program_.operands[k];
+    if (here == operand_rows_.end() || !operand.spread.plain() || !operand.spread.column.present) continue;
+    Reg stride = b_.slot({Slot::Kind::OperandStride, static_cast<int>(k)});
+    next_rows_.emplace_back(k, b_.pointer(here->second, stride, static_cast<std::int64_t>(bytes(*operand.type))));
+  }
   for (std::size_t k = 0; k < stages_.sweeps.size(); ++k) sweep(k);
   store_rows();
   if (!config_.simd && !config_.stripes) b_.emit({.code = Do::Barrier});  // scratch is written again by the next row

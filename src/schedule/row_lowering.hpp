@@ -101,6 +101,8 @@ class RowLowering {
   void stripe_in_full(std::size_t k, Reg column);
   void last_stripe(std::size_t k, Reg column, Reg remaining);
   void visit(std::size_t k, const Leaf& leaf);  // evaluates the sweep's values and makes its stores and column sums
+  bool streams(std::size_t k, Type type) const;
+  void prefetch_next(std::size_t k, const Leaf& leaf);
   void store_rows();
   void begin_column_sums(Reg block);
   void finish_column_sums();
@@ -134,6 +136,8 @@ class RowLowering {
   Reg limit_;                // columns, or nothing where this team has no row
   bool limit_varies_ = false;
   Reg row_exists_;  // Mask; none: it does
+  static constexpr std::int64_t line_bytes = 64;
+  std::vector<std::pair<std::size_t, Reg>> next_rows_;  // operands to prefetch: where their next row begins
   std::unordered_map<std::size_t, Reg> column_pointers_, operand_rows_, result_rows_;
   std::unordered_map<std::size_t, Reg> operand_column_strides_, result_column_strides_;
   std::unordered_map<NodeId, Reg> amounts_;               // divisors and rotations, Index registers
