@@ -82,6 +82,10 @@ void RowLowering::lay_out_scratch() {
     sweeps += !stage.reductions.empty();
   }
   std::int64_t count = static_cast<std::int64_t>(reductions);
+  if (config_.simd && goes_lane_by_lane(program_, layout_)) {
+    lanes_at_ = at;
+    at += config_.lanes * value_bytes();
+  }
   if (config_.stripes) {
     if (config_.groups > 1) {
       for (const Stage& stage : stages_.sweeps) {
@@ -121,10 +125,6 @@ void RowLowering::lay_out_scratch() {
       totals_at_ = at;
       at += count * 2 * contract::stripes(config_.columns) * value_bytes();
     }
-  }
-  if (config_.simd && goes_lane_by_lane(program_, layout_)) {
-    lanes_at_ = at;
-    at += config_.lanes * value_bytes();
   }
   b_.kernel().scratch_bytes = at;
   if (config_.simd && at > 0) b_.slot_number({Slot::Kind::Scratch});

@@ -50,6 +50,22 @@ TEST(Streaming, SameBits) {
   }
 }
 
+// Sixty stripes' totals lie in scratch while weights are gathered lane by lane through scratch too.
+TEST(Scratch, TotalsAndGatheredLanesLieApart) {
+  Prepared prepared = prepare_problem(parse_problem("wrapped.row 3x15360").value(),
+                                      "wrapped(x[i,j], w[j % 100]) -> (s[i])\n    s = sum(x * w)\n")
+                          .value();
+  Facts facts = facts_of(prepared.program, prepared.view());
+  compile_for_reference(prepared.program, facts).value()->run(prepared.view(), {}).value();
+  std::string wanted = digest_of(prepared);
+  for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512}) {
+    if (!why_not(isa, read_cpuid()).empty()) continue;
+    poison_results(prepared);
+    compile(prepared.program, facts, isa).value()->run(prepared.view(), {}).value();
+    EXPECT_EQ(digest_of(prepared), wanted);
+  }
+}
+
 TEST(Streaming, ResultsInPlaceStayInTheCaches) {
   Prepared prepared = prepare_problem(parse_problem("rms_norm 5x1024").value()).value();
   prepared.results[0] = prepared.operands[0];
