@@ -36,6 +36,13 @@ Shape shape_of(const Program& program) {
   return shape;
 }
 
+bool has_row_sums(const Program& program) {
+  std::vector<bool> used = reachable(program);
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (used[id] && is_row_reduction(program[id].op)) return true;
+  return false;
+}
+
 Config for_simd(const Program& program, const Machine& machine, const Facts& facts) {
   Config config{.simd = true};
   config.lanes = machine.register_bytes / static_cast<int>(bytes(*program.compute));
@@ -56,7 +63,7 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   std::int64_t elements = facts.rows * facts.columns;
   bool large = machine.cache_bytes && elements * shape.stored_bytes > machine.cache_bytes;
   config.streaming = large && !facts.in_place;
-  config.prefetch = large && !config.stripes;
+  config.prefetch = large && !config.stripes && has_row_sums(program);
   return config;
 }
 

@@ -119,8 +119,10 @@ void RowLowering::lay_out_scratch() {
       spill_at_ = at;
       at += count * chunks() * vector_bytes;
       totals_at_ = at;
-      b_.kernel().scratch_bytes_per_stripe = count * value_bytes();
+      std::int64_t kept = static_cast<std::int64_t>(kept_.size());
+      b_.kernel().scratch_bytes_per_stripe = (count + kept * contract::stripe) * value_bytes();
       at += vector_bytes;  // the last group of totals is loaded as a whole vector
+      if (kept) at += line_bytes;
     } else {
       totals_at_ = at;
       at += count * 2 * contract::stripes(config_.columns) * value_bytes();
@@ -137,6 +139,16 @@ void RowLowering::run() {
   if (!config_.stripes)
     stripes_ = b_.index(Do::IndexShiftRight, b_.add(columns_, contract::stripe - 1),
                         std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
+  if (!config_.stripes && !kept_.empty()) {  // after the totals, at a line
+    std::int64_t row_bytes = contract::stripe * value_bytes();
+    std::int64_t totals = b_.kernel().scratch_bytes_per_stripe - static_cast<std::int64_t>(kept_.size()) * row_bytes;
+    Reg at = b_.add(b_.mul(stripes_, totals), b_.kernel().scratch_bytes - 1);
+    at = b_.index(Do::IndexAnd, at, -line_bytes);
+    for (Kept& each : kept_) {
+      each.at = at;
+      at = b_.add(at, b_.mul(stripes_, row_bytes));
+    }
+  }
   for (std::size_t k = 0; k < program_.operands.size(); ++k) {
     const Operand& operand = program_.operands[k];
     if (!operand.constant && !operand.spread.row.present && operand.spread.column.present)

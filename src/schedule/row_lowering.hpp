@@ -38,6 +38,8 @@ class RowLowering {
 
   // values.cpp
   void plan_work();
+  bool worth_keeping(NodeId id, std::size_t sweep) const;
+  Instr kept_access(Do code, NodeId id, const Leaf& leaf);
   void evaluate_whole();
   void evaluate_row(const std::vector<NodeId>& nodes);
   void evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& leaf);
@@ -124,6 +126,12 @@ class RowLowering {
   KernelBuilder b_;
 
   std::vector<Work> work_;
+  struct Kept {
+    NodeId id;
+    std::size_t sweep;  // that evaluates it
+    Reg at;             // loops: where its row lies in scratch, in bytes
+  };
+  std::vector<Kept> kept_;  // simd machines: costly values that a later sweep needs again
   std::vector<bool> used_, varies_by_row_;
   std::unordered_map<NodeId, Reg> whole_, row_values_;
   std::unordered_map<NodeId, Values> loop_values_;                           // of the leaf at hand, in loops

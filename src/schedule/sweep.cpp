@@ -59,7 +59,10 @@ void RowLowering::sweep_unrolled(std::size_t k) {
       int c = reductions ? reversed(step, bits) : step;
       Leaf leaf = unrolled_leaf(stripe, c, limit_);
       if (leaf.id >= 0) {
-        if (config_.reload && k > 0) row_leaves_[leaf.id].clear();
+        if (config_.reload && k > 0)
+          std::erase_if(row_leaves_[leaf.id], [&](const auto& known) {
+            return std::none_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == known.first; });
+          });
         visit(k, leaf);
       }
       for (std::size_t r = 0; r < reductions; ++r) {
@@ -232,20 +235,33 @@ bool RowLowering::streams(std::size_t k, Type type) const {
   return stages_.sweeps[k].reductions.empty() || config_.lanes * bytes(type) >= line_bytes;
 }
 
-// The first sweep waits for memory; each later one, whose row lies in the caches, asks for its share of the next row.
+// Each sweep asks for its share of the next row's lines, so that memory is idle in none.
 void RowLowering::prefetch_next(std::size_t k, const Leaf& leaf) {
-  if (k == 0) return;
   for (const auto& [operand, pointer] : next_rows_) {
     Type type = *program_.operands[operand].type;
     std::int64_t at = leaf.offset * static_cast<std::int64_t>(bytes(type));
-    if (at % line_bytes || at / line_bytes % (stages_.sweeps.size() - 1) != k - 1) continue;
+    if (at % line_bytes || at / line_bytes % stages_.sweeps.size() != k) continue;
     b_.emit({.code = Do::Prefetch, .type = type, .a = pointer, .b = leaf.column, .imm = at});
   }
 }
 
 void RowLowering::visit(std::size_t k, const Leaf& leaf) {
   if (config_.prefetch) prefetch_next(k, leaf);
+  bool in_scratch = !config_.stripes;  // unrolled, they stay in registers
+  for (const Kept& each : kept_) {
+    if (!in_scratch || each.sweep >= k || !std::binary_search(work_[k].chunk.begin(), work_[k].chunk.end(), each.id))
+      continue;
+    Instr load = kept_access(Do::Load, each.id, leaf);
+    loop_values_[each.id] = load.values = fresh_values();
+    b_.emit(std::move(load));
+  }
   evaluate_chunk(work_[k].chunk, leaf);
+  for (const Kept& each : kept_) {
+    if (!in_scratch || each.sweep != k) continue;
+    Instr store = kept_access(Do::Store, each.id, leaf);
+    store.values = chunk(each.id, leaf);
+    b_.emit(std::move(store));
+  }
   const Stage& stage = stages_.sweeps[k];
   for (std::size_t r : stage.stores) {
     const Output& result = program_.results[r];
