@@ -99,6 +99,10 @@ Facts facts_of(const Program& program, const Problem2d& problem) {
     if (aligned < widest_access) alignment = std::min(alignment, std::max<std::uint64_t>(1, aligned / size));
   });
   Facts facts{.rows = problem.rows, .columns = problem.columns, .alignment = static_cast<std::int64_t>(alignment)};
+  for (std::size_t r = 0; r < program.results.size(); ++r)
+    for (std::size_t k = 0; k < program.operands.size(); ++k)
+      facts.in_place |= !program.operands[k].constant && program.results[r].spread.row.present &&
+                        program.results[r].spread.column.present && problem.results[r].data == problem.operands[k].data;
   auto strided = [&](const Spread& spread, const Array& array) {
     return spread.column.present && array.column_stride != 1 && problem.columns > 1;
   };

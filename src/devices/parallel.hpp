@@ -1,21 +1,17 @@
-// Threads by fork and join, or the host's.
+// Threads that wait for work and share it out, or the host's.
 #pragma once
-#include <thread>
+#include <functional>
 #include <type_traits>
-#include <vector>
 
 #include "trireme/parallel.hpp"
 
 namespace trireme {
 
-// Runs body(worker) on so many threads, the caller's among them.
-template <typename Body>
-void in_parallel(int workers, Body&& body) {
-  std::vector<std::thread> others;
-  for (int k = 1; k < workers; ++k) others.emplace_back([&body, k] { body(k); });
-  body(0);
-  for (std::thread& other : others) other.join();
-}
+// Runs body(0) .. body(parts - 1), each once, on up to `parts` threads, the caller's among them; returns when all are
+// done. One part costs no hand-off. Threads are made at first use and stay. Where they are busy, with another caller's
+// parts or with the part that calls, the caller does all of its parts by itself: many callers take no more threads than
+// one. After a fork the child makes threads of its own.
+void in_parallel(int parts, const std::function<void(int)>& body);
 
 template <typename Body>
 void in_parallel(const ParallelFor& host, int workers, Body&& body) {

@@ -36,6 +36,7 @@ struct Config {
   bool reload = false;       // unrolled stripes: later sweeps load again instead of keeping registers
   bool hoist = false;        // unrolled stripes: values per column are loaded once, before the first row
   bool streaming = false;    // element results bypass the caches
+  bool prefetch = false;     // simd machines: while a row is at hand the next one is fetched
   Layout layout = {};        // of the problem; no choice
 };
 
@@ -45,6 +46,7 @@ std::string print(const Config& config);
 struct Machine {
   bool simd = true;
   int register_bytes = 64;        // of a simd register
+  std::int64_t cache_bytes = 0;   // results beyond it are stored past the caches; 0: there are no such stores
   std::int64_t shared_bytes = 0;  // a block's scratch on thread machines
   bool clusters = false;          // blocks can share a row
   int processors = 1;             // blocks worth having in flight, for thread machines
@@ -57,6 +59,7 @@ bool goes_lane_by_lane(const Program& program, const Layout& layout);
 struct Facts {
   std::int64_t rows = 0, columns = 0;
   std::int64_t alignment = 1;  // elements that may be read at once: a power of two that divides the columns
+  bool in_place = false;       // a result per element takes an operand's memory
   Layout layout = {};
 };
 

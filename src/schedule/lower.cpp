@@ -130,6 +130,10 @@ void RowLowering::lay_out_scratch() {
     sweeps += !stage.reductions.empty();
   }
   std::int64_t count = static_cast<std::int64_t>(reductions);
+  if (config_.simd && goes_lane_by_lane(program_, layout_)) {
+    lanes_at_ = at;
+    at += config_.lanes * value_bytes();
+  }
   if (config_.stripes) {
     if (config_.groups * config_.cluster > 1) {
       for (const Stage& stage : stages_.sweeps) {
@@ -163,16 +167,14 @@ void RowLowering::lay_out_scratch() {
       spill_at_ = at;
       at += count * chunks() * vector_bytes;
       totals_at_ = at;
-      b_.kernel().scratch_bytes_per_stripe = count * value_bytes();
+      std::int64_t kept = static_cast<std::int64_t>(kept_.size());
+      b_.kernel().scratch_bytes_per_stripe = (count + kept * contract::stripe) * value_bytes();
       at += vector_bytes;  // the last group of totals is loaded as a whole vector
+      if (kept) at += line_bytes;
     } else {
       totals_at_ = at;
       at += count * 2 * contract::stripes(config_.columns) * value_bytes();
     }
-  }
-  if (config_.simd && goes_lane_by_lane(program_, layout_)) {
-    lanes_at_ = at;
-    at += config_.lanes * value_bytes();
   }
   b_.kernel().scratch_bytes = at;
   if (config_.simd && at > 0) b_.slot_number({Slot::Kind::Scratch});
@@ -185,6 +187,16 @@ void RowLowering::run() {
   if (!config_.stripes)
     stripes_ = b_.index(Do::IndexShiftRight, b_.add(columns_, contract::stripe - 1),
                         std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
+  if (!config_.stripes && !kept_.empty()) {  // after the totals, at a line
+    std::int64_t row_bytes = contract::stripe * value_bytes();
+    std::int64_t totals = b_.kernel().scratch_bytes_per_stripe - static_cast<std::int64_t>(kept_.size()) * row_bytes;
+    Reg at = b_.add(b_.mul(stripes_, totals), b_.kernel().scratch_bytes - 1);
+    at = b_.index(Do::IndexAnd, at, -line_bytes);
+    for (Kept& each : kept_) {
+      each.at = at;
+      at = b_.add(at, b_.mul(stripes_, row_bytes));
+    }
+  }
   for (std::size_t k = 0; k < program_.operands.size(); ++k) {
     const Operand& operand = program_.operands[k];
     if (!operand.constant && !operand.spread.row.present && operand.spread.column.present)
@@ -348,6 +360,14 @@ void RowLowering::one_row() {
       row_pointer(program_[id].payload, false);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
     if (program_.results[r].spread.row.present) row_pointer(r, true);
+  next_rows_.clear();
+  for (std::size_t k = 0; config_.prefetch && k < program_.operands.size(); ++k) {
+    auto here = operand_rows_.find(k);
+    const Operand& operand = program_.operands[k];
+    if (here == operand_rows_.end() || !operand.spread.plain() || !operand.spread.column.present) continue;
+    Reg stride = b_.slot({Slot::Kind::OperandStride, static_cast<int>(k)});
+    next_rows_.emplace_back(k, b_.pointer(here->second, stride, static_cast<std::int64_t>(bytes(*operand.type))));
+  }
   for (std::size_t k = 0; k < stages_.sweeps.size(); ++k) sweep(k);
   store_rows();
   if (!config_.simd && !config_.stripes) b_.emit({.code = Do::Barrier});  // scratch is written again by the next row

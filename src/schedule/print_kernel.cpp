@@ -161,6 +161,7 @@ std::string print(const Instr& instr, const Kernel& kernel) {
     case Do::ShuffleXor: return is(fmt::format("shuffle_xor({}, {})", text(instr.a), instr.imm));
     case Do::LaneBit: return is(fmt::format("(lane & {}) != 0", instr.imm));
     case Do::MaskBelow: return is(fmt::format("{} < {}", here, text(instr.b)));
+    case Do::Prefetch: return "prefetch " + access(instr);
     case Do::Barrier: return "barrier";
     case Do::ClusterBarrier: return "cluster_barrier";
     case Do::CopyAsync:

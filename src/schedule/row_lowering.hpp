@@ -38,6 +38,8 @@ class RowLowering {
 
   // values.cpp
   void plan_work();
+  bool worth_keeping(NodeId id, std::size_t sweep) const;
+  Instr kept_access(Do code, NodeId id, const Leaf& leaf);
   void evaluate_whole();
   void evaluate_row(const std::vector<NodeId>& nodes);
   void evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& leaf);
@@ -101,6 +103,8 @@ class RowLowering {
   void stripe_in_full(std::size_t k, Reg column);
   void last_stripe(std::size_t k, Reg column, Reg remaining);
   void visit(std::size_t k, const Leaf& leaf);  // evaluates the sweep's values and makes its stores and column sums
+  bool streams(std::size_t k, Type type) const;
+  void prefetch_next(std::size_t k, const Leaf& leaf);
   void store_rows();
   void begin_column_sums(Reg block);
   void finish_column_sums();
@@ -125,6 +129,12 @@ class RowLowering {
   KernelBuilder b_;
 
   std::vector<Work> work_;
+  struct Kept {
+    NodeId id;
+    std::size_t sweep;  // that evaluates it
+    Reg at;             // loops: where its row lies in scratch, in bytes
+  };
+  std::vector<Kept> kept_;  // simd machines: costly values that a later sweep needs again
   std::vector<bool> used_, varies_by_row_;
   std::unordered_map<NodeId, Reg> whole_, row_values_;
   std::unordered_map<NodeId, Values> loop_values_;                           // of the leaf at hand, in loops
@@ -139,6 +149,8 @@ class RowLowering {
   Reg limit_;                // columns, or nothing where this team has no row
   bool limit_varies_ = false;
   Reg row_exists_;  // Mask; none: it does
+  static constexpr std::int64_t line_bytes = 64;
+  std::vector<std::pair<std::size_t, Reg>> next_rows_;  // operands to prefetch: where their next row begins
   std::unordered_map<std::size_t, Reg> column_pointers_, operand_rows_, result_rows_;
   struct Running {  // the pointer to the row at hand moves on by a stride
     Reg pointer, stride_bytes;

@@ -8,6 +8,16 @@
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
+namespace {
+
+// The place of a step in a depth-first walk of the tree: few sums are open at a time.
+int reversed(int step, int bits) {
+  int place = 0;
+  for (int bit = 0; bit < bits; ++bit) place |= ((step >> bit) & 1) << (bits - 1 - bit);
+  return place;
+}
+
+}  // namespace
 
 // Adds the vectors of a stripe that lie in scratch: upper half to lower half, until one is left.
 Reg RowLowering::sum_of_spilled(Op op, std::int64_t at, int count) {
@@ -43,15 +53,16 @@ void RowLowering::sweep_unrolled(std::size_t k) {
   std::size_t reductions = stage.reductions.size();
   std::vector<std::vector<std::optional<Values>>> stripes(reductions);
   for (int stripe = 0; stripe < config_.stripes; ++stripe) {
-    // Chunks in the order of a depth-first walk of the tree: few sums are open at a time.
     std::vector<std::vector<std::pair<int, std::optional<Values>>>> open(reductions);
     int bits = std::countr_zero(static_cast<unsigned>(chunks()));
     for (int step = 0; step < chunks(); ++step) {
-      int c = 0;
-      for (int bit = 0; bit < bits; ++bit) c |= ((step >> bit) & 1) << (bits - 1 - bit);
+      int c = reductions ? reversed(step, bits) : step;
       Leaf leaf = unrolled_leaf(stripe, c, limit_);
       if (leaf.id >= 0) {
-        if (config_.reload && k > 0) row_leaves_[leaf.id].clear();
+        if (config_.reload && k > 0)
+          std::erase_if(row_leaves_[leaf.id], [&](const auto& known) {
+            return std::none_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == known.first; });
+          });
         visit(k, leaf);
       }
       for (std::size_t r = 0; r < reductions; ++r) {
@@ -128,13 +139,11 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
   std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
   auto spill_of = [&](std::size_t r) { return spill_at_ + static_cast<std::int64_t>(r) * total * vector_bytes; };
   std::vector<Reg> sums(reductions);
-  auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...
+  auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...; one after the other if nothing is summed
     std::vector<std::vector<std::pair<int, Values>>> open(reductions);
     int bits = std::countr_zero(static_cast<unsigned>(unroll));
     for (int step = 0; step < unroll; ++step) {
-      int m = 0;
-      for (int bit = 0; bit < bits; ++bit) m |= ((step >> bit) & 1) << (bits - 1 - bit);
-      Leaf leaf{.column = at, .offset = m * turns * width};
+      Leaf leaf{.column = at, .offset = reductions ? reversed(step, bits) * turns * width : step * width};
       loop_values_.clear();
       visit(k, leaf);
       for (std::size_t r = 0; r < reductions; ++r) {
@@ -152,7 +161,7 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
   if (turns == 1) {
     turn(column);
   } else {
-    Reg at = b_.copy(column), end = b_.add(column, turns * width);
+    Reg at = b_.copy(column), end = b_.add(column, reductions ? turns * width : contract::stripe);
     Reg spill = b_.copy(zero_);
     b_.repeat_while_less(at, end, [&] {
       turn(at);
@@ -163,7 +172,7 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
                  .a = spill,
                  .imm = spill_of(r),
                  .values = {sums[r]}});
-      b_.increase(at, width);
+      b_.increase(at, reductions ? width : unroll * width);
       b_.increase(spill, vector_bytes);
     });
     for (std::size_t r = 0; r < reductions; ++r)
@@ -219,8 +228,40 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   }
 }
 
+// On simd machines a store past the caches wants the rest of its line to follow at once: where sums give the order of
+// chunks, only chunks of whole lines do.
+bool RowLowering::streams(std::size_t k, Type type) const {
+  if (!config_.streaming || !config_.simd) return config_.streaming;
+  return stages_.sweeps[k].reductions.empty() || config_.lanes * bytes(type) >= line_bytes;
+}
+
+// Each sweep asks for its share of the next row's lines, so that memory is idle in none.
+void RowLowering::prefetch_next(std::size_t k, const Leaf& leaf) {
+  for (const auto& [operand, pointer] : next_rows_) {
+    Type type = *program_.operands[operand].type;
+    std::int64_t at = leaf.offset * static_cast<std::int64_t>(bytes(type));
+    if (at % line_bytes || at / line_bytes % stages_.sweeps.size() != k) continue;
+    b_.emit({.code = Do::Prefetch, .type = type, .a = pointer, .b = leaf.column, .imm = at});
+  }
+}
+
 void RowLowering::visit(std::size_t k, const Leaf& leaf) {
+  if (config_.prefetch) prefetch_next(k, leaf);
+  bool in_scratch = !config_.stripes;  // unrolled, they stay in registers
+  for (const Kept& each : kept_) {
+    if (!in_scratch || each.sweep >= k || !std::binary_search(work_[k].chunk.begin(), work_[k].chunk.end(), each.id))
+      continue;
+    Instr load = kept_access(Do::Load, each.id, leaf);
+    loop_values_[each.id] = load.values = fresh_values();
+    b_.emit(std::move(load));
+  }
   evaluate_chunk(work_[k].chunk, leaf);
+  for (const Kept& each : kept_) {
+    if (!in_scratch || each.sweep != k) continue;
+    Instr store = kept_access(Do::Store, each.id, leaf);
+    store.values = chunk(each.id, leaf);
+    b_.emit(std::move(store));
+  }
   const Stage& stage = stages_.sweeps[k];
   for (std::size_t r : stage.stores) {
     const Output& result = program_.results[r];
@@ -231,7 +272,7 @@ void RowLowering::visit(std::size_t k, const Leaf& leaf) {
     }
     b_.emit({.code = Do::Store,
              .type = *result.type,
-             .hint = config_.streaming ? Hint::Streaming : Hint::None,
+             .hint = streams(k, *result.type) ? Hint::Streaming : Hint::None,
              .a = row_pointer(r, true),
              .b = leaf.column,
              .c = leaf.mask,

@@ -1,8 +1,44 @@
 // Evaluates nodes: values of the whole kernel in its prologue, of a row before a sweep, of a chunk during it.
+#include <algorithm>
+
 #include "ir/integers.hpp"
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
+
+// A load and a store a chunk, against evaluating it again: an exponential is 15 primitives.
+bool RowLowering::worth_keeping(NodeId id, std::size_t sweep) const {
+  constexpr int least = 8;
+  if (!config_.simd || !program_[id].by_column || !varies_by_row(id) || is_condition(program_[id].op)) return false;
+  bool known = false;
+  for (std::size_t k = 0; k < sweep; ++k) known |= std::binary_search(work_[k].chunk.begin(), work_[k].chunk.end(), id);
+  if (!known) return false;
+  std::vector<bool> seen(program_.size());
+  std::vector<NodeId> open = {id};
+  int cost = 0;
+  while (!open.empty() && cost < least) {
+    NodeId next = open.back();
+    open.pop_back();
+    const Node& node = program_[next];
+    if (seen[next] || !node.by_column || is_row_reduction(node.op) || node.op == Op::Operand || node.op == Op::Rotate)
+      continue;
+    seen[next] = true;
+    ++cost;
+    for (NodeId arg : node) open.push_back(arg);
+  }
+  return cost >= least;
+}
+
+Instr RowLowering::kept_access(Do code, NodeId id, const Leaf& leaf) {
+  auto kept = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id; });
+  return {.code = code,
+          .type = *program_.compute,
+          .space = Space::Scratch,
+          .a = kept->at,
+          .b = leaf.column,
+          .c = leaf.mask,
+          .imm = leaf.offset * value_bytes()};
+}
 
 void RowLowering::plan_work() {
   used_ = reachable(program_);
@@ -29,6 +65,13 @@ void RowLowering::plan_work() {
       open.pop_back();
       if (wanted[id]) continue;
       wanted[id] = true;
+      if (worth_keeping(id, k)) {
+        std::size_t first = 0;
+        while (!std::binary_search(work_[first].chunk.begin(), work_[first].chunk.end(), id)) ++first;
+        if (std::none_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id; }))
+          kept_.push_back({.id = id, .sweep = first});
+        continue;
+      }
       // An earlier sweep's result; or something that looks at its arguments in its own way.
       if (is_row_reduction(program_[id].op) || program_[id].op == Op::Rotate ||
           compares_integers(program_, program_[id]))

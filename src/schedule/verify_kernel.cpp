@@ -38,6 +38,7 @@ constexpr std::array<Form, 40> forms = {{
     {Do::Load, "", "p", "x?", "m?", ""},  // scratch: a is "x?"
     {Do::LoadOne, "f", "p", "x?", "m?", ""},
     {Do::Store, "", "p", "x?", "m?", ""},
+    {Do::Prefetch, "", "p", "x?", "", ""},
     {Do::StoreOne, "", "p", "x?", "m?", ""},
     {Do::LaneConstant, "f", "", "", "", ""},
     {Do::LaneSlot, "f", "", "", "", ""},

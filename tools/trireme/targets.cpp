@@ -40,7 +40,7 @@ Result<Machine> machine_of(Target target, std::string_view arch) {
     }
     case Target::X86: {
       TRIREME_TRY(isa, isa_named(arch));
-      return Machine{.simd = true, .register_bytes = isa == x86::Isa::Avx512 ? 64 : 32};
+      return x86::machine_of(isa);
     }
     case Target::Wasm: {
       TRIREME_CHECK(wasm_options(arch));

@@ -101,8 +101,7 @@ class CpuExecutable : public HostExecutable {
 }  // namespace
 
 Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, const Facts& facts, x86::Isa isa) {
-  Machine machine{.simd = true, .register_bytes = isa == x86::Isa::Avx512 ? 64 : 32};
-  Config config = choose_config(program, machine, facts);
+  Config config = choose_config(program, x86::machine_of(isa), facts);
   TRIREME_TRY(kernels, lower(program, config));
   TRIREME_TRY(rows_code, x86::emit(kernels.rows, isa));
   TRIREME_TRY(rows, CodeMemory::create(rows_code.bytes));

@@ -132,6 +132,7 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
                         [&](int t) { return scratch_.wait(t, instr.imm) || refuse(instr, t, scratch_.fault()); });
     case Do::While: return repeat(instr, active);
     case Do::If: return choose(instr, active);
+    case Do::Prefetch:
     case Do::Note: return true;
   }
   return true;

@@ -117,6 +117,7 @@ void Machine<R>::instruction(const Instr& instr) {
       k_.setp(IntCompare::Lt, at, index(instr.b), into(mask(instr.dst)));
       break;
     }
+    case Do::Prefetch: break;  // of simd machines
     case Do::Barrier: k_.bar_sync(); break;
     case Do::ClusterBarrier:
       k_.cluster_arrive();

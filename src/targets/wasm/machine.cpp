@@ -143,6 +143,7 @@ Status Machine::step(const Instr& instr) {
     case Do::MaskBelow: mask_below(instr); break;
     case Do::While:
     case Do::If: return control(instr);
+    case Do::Prefetch:  // there is no such instruction
     case Do::Note: break;
     case Do::LaneBit:
     case Do::ThreadLane:

@@ -59,6 +59,7 @@ class Walker {
     if (machine_.streamed()) cc_.sfence();
     cc_.ldmxcsr(callers_mxcsr);
     cc_.ret();
+    machine_.finish();
     cc_.endFunc();
   }
 
@@ -218,6 +219,7 @@ class Walker {
       case Do::Load: return machine_.load(value(i), address(i), i.type, registers_.mask_or_none(i.c));
       case Do::LoadOne: return machine_.load_one(lane(i.dst), address(i), i.type, registers_.mask_or_none(i.c));
       case Do::Store: return machine_.store(address(i), value(i), i.type, registers_.mask_or_none(i.c), i.hint);
+      case Do::Prefetch: return void(cc_.prefetcht1(address(i)));  // L1 is full of the row at hand
       case Do::StoreOne: return machine_.store_one(address(i), value(i), i.type, registers_.mask_or_none(i.c));
 
       case Do::LaneConstant: return machine_.constant(lane(i.dst), std::bit_cast<double>(i.imm));
@@ -263,6 +265,10 @@ class Walker {
 };
 
 }  // namespace
+
+trireme::Machine machine_of(Isa isa) {
+  return {.simd = true, .register_bytes = isa == Isa::Avx512 ? 64 : 32, .cache_bytes = 8 << 20};
+}
 
 Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {
   if (!kernel.simd || (kernel.compute != Type::F32 && kernel.compute != Type::F64) ||

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "schedule/config.hpp"
 #include "schedule/kernel.hpp"
 #include "trireme/result.hpp"
 
@@ -13,6 +14,8 @@ enum class Isa : std::uint8_t { Avx2, Avx512 };
 
 // f32 or f64 values a register holds.
 constexpr int lanes(Isa isa, Type compute) { return (isa == Isa::Avx512 ? 64 : 32) / static_cast<int>(bytes(compute)); }
+
+trireme::Machine machine_of(Isa isa);
 
 struct Code {
   std::vector<std::uint8_t>

@@ -71,6 +71,7 @@ class Machine {
   void store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint);
   void store_one(const Mem& at, const Vec& value, Type type, const Mask& mask);
   bool streamed() const { return streamed_; }  // a fence is due before the end
+  void finish();                               // what is seldom needed, after the return
 
  private:
   bool avx512() const { return isa_ == Isa::Avx512; }
@@ -140,6 +141,12 @@ class Machine {
   Isa isa_;
   Type compute_;
   bool streamed_ = false;
+  struct Unaligned {  // a streaming store that meets no whole lines
+    asmjit::Label here, back;
+    Mem at;
+    Vec raw;
+  };
+  std::vector<Unaligned> unaligned_;
   Pool<Vec> xmms_, ymms_, zmms_;
   Pool<KReg> ks_;
   Pool<Gp> gps_;

@@ -122,10 +122,16 @@ void Machine::store_streaming(const Mem& at, const Vec& raw, int size) {
   cc_.test(address.r8(), size - 1);
   cc_.jnz(ordinary);
   cc_.vmovntps(at, part(raw, size));
-  cc_.jmp(done);
-  cc_.bind(ordinary);
-  cc_.vmovups(at, part(raw, size));
   cc_.bind(done);
+  unaligned_.push_back({ordinary, done, at, part(raw, size)});
+}
+
+void Machine::finish() {
+  for (const Unaligned& each : unaligned_) {
+    cc_.bind(each.here);
+    cc_.vmovups(each.at, each.raw);
+    cc_.jmp(each.back);
+  }
 }
 
 void Machine::store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {

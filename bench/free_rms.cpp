@@ -1,0 +1,64 @@
+// The yardstick in cache: RMSNorm in plain C++ with everything the contract forbids (fused and reassociated sums, see
+// CMakeLists.txt), in turn with Trireme's kernel on the same arrays, one thread. Run by bench/cpu.py --free.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "devices/arguments.hpp"
+#include "plan/check.hpp"
+#include "plan/devices.hpp"
+#include "plan/problem.hpp"
+
+namespace {
+
+using namespace trireme;
+
+[[gnu::noinline]] void free_rms(const float* x, const float* gamma, float* y, float* rstd, std::int64_t rows,
+                                std::int64_t columns) {
+  for (std::int64_t i = 0; i < rows; ++i, x += columns, y += columns) {
+    float sum = 0;
+    for (std::int64_t j = 0; j < columns; ++j) sum += x[j] * x[j];
+    float r = rstd[i] = 1 / std::sqrt(sum / static_cast<float>(columns) + 1e-6f);
+    for (std::int64_t j = 0; j < columns; ++j) y[j] = x[j] * r * gamma[j];
+  }
+}
+
+template <typename Work>
+double nanoseconds(int times, Work&& work) {
+  auto start = std::chrono::steady_clock::now();
+  for (int k = 0; k < times; ++k) work();
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / times;
+}
+
+void compare(std::int64_t rows, std::int64_t columns) {
+  Prepared prepared = prepare_problem(parse_problem(fmt::format("rms_norm {}x{}", rows, columns)).value()).value();
+  const DeviceEntry* cpu = nullptr;
+  for (const DeviceEntry& device : devices())
+    if (!cpu && device.name.starts_with("cpu") && device.missing().empty()) cpu = &device;
+  if (!cpu) return fmt::print("no cpu device here\n");
+  Problem2d view = prepared.view();
+  auto executable = cpu->compile(prepared.program, facts_of(prepared.program, view)).value();
+  const float* operands[2] = {};
+  for (std::size_t k = 0; k < prepared.program.operands.size(); ++k)
+    if (prepared.program.operands[k].name == "x") operands[0] = static_cast<const float*>(view.operands[k].data);
+    else if (prepared.program.operands[k].name == "gamma")
+      operands[1] = static_cast<const float*>(view.operands[k].data);
+  auto* y = static_cast<float*>(view.results[0].data);
+  auto* rstd = static_cast<float*>(view.results[1].data);
+  double ours = std::numeric_limits<double>::infinity(), free = ours;
+  for (int turn = 0; turn < 200; ++turn) {
+    ours = std::min(ours, nanoseconds(20, [&] { executable->run(view, {}).value(); }));
+    free = std::min(free, nanoseconds(20, [&] { free_rms(operands[0], operands[1], y, rstd, rows, columns); }));
+  }
+  fmt::print("rms_norm {:>5}x{:<6} {:>10.0f} ns  free {:>10.0f} ns  {:.2f} of its time   {}\n", rows, columns, ours,
+             free, ours / free, executable->describe());
+}
+
+}  // namespace
+
+int main() {
+  for (auto [rows, columns] : {std::pair{1, 4096}, {4, 1024}, {16, 128}, {64, 128}, {16, 1024}, {16, 4096}, {4, 16384}})
+    compare(rows, columns);
+}
