@@ -15,7 +15,8 @@ void in_parallel(int parts, const std::function<void(int)>& body);
 
 template <typename Body>
 void in_parallel(const ParallelFor& host, int workers, Body&& body) {
-  if (!host || workers <= 1) return in_parallel(workers, body);
+  // std::ref: the body is called where it stands, and nothing is allocated.
+  if (!host || workers <= 1) return in_parallel(workers, std::ref(body));
   auto call = [](void* context, int k) { (*static_cast<std::remove_reference_t<Body>*>(context))(k); };
   host.run(host.host, workers, call, &body);
 }
