@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "language/print.hpp"
+#include "passes/advise.hpp"
 #include "passes/passes.hpp"
 #include "program_options.hpp"
 #include "schedule/stages.hpp"
@@ -34,7 +35,9 @@ Result<std::string> text_of(const Options& options) {
   TRIREME_TRY(target, one_of(target_names, "--target", options.target.empty() ? "ptx" : options.target));
   if (stage == Stage::Parse) {
     TRIREME_TRY(program, load_program(options.program.program, options.program.backward));
-    return print(program);
+    std::string text = print(program);
+    for (const std::string& remark : advise(program)) text += "# " + remark + "\n";
+    return text;
   }
   TRIREME_TRY(bound, bind_program(options.program));
   const Program& expanded = bound.prepared.program;
