@@ -196,6 +196,23 @@ TEST(Operators, have_the_gradients_of_their_definitions) {
       }
 }
 
+// The f32 (or narrower) run of every problem line, both directions, lies where the oracle says it must.
+TEST(Operators, lie_within_the_oracles_bounds) {
+  for (const OperatorText& each : operator_texts()) {
+    Remarks remarks = parse_remarks(each.text).value();
+    for (const std::string& attempt : remarks.tries)
+      for (const char* direction : {"", " backward"}) {
+        std::string line = std::string(each.name) + " " + attempt + direction;
+        Prepared prepared = prepared_for(problem_of(line));
+        ASSERT_TRUE(run_reference(prepared.program, prepared.view())) << line;
+        std::vector<OracleResult> oracle = run_oracle(prepared.bound, prepared.view()).value();
+        for (const LargestError& error : largest_errors(prepared.bound, oracle, prepared.results))
+          EXPECT_TRUE(error.fine()) << line << " " << error.result << "[" << error.row << "," << error.column
+                                    << "] got " << error.got << " want " << static_cast<double>(error.want);
+      }
+  }
+}
+
 // Operands without gradient, each for a reason.
 TEST(Operators, have_gradients_for_every_operand) {
   const std::map<std::string, std::set<std::string>> without = {
