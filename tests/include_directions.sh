@@ -6,11 +6,11 @@
 #   - The targets do not see each other, nor do the devices; files directly in src/targets and src/devices are shared
 #     by all, and see none of them (the table of devices is in plan/).
 #   - A public header includes the standard library and trireme/ only.
-# Tests (*_test.cpp) and tools/ may include anything.
+# Tests (*_test.cpp, *_test.hpp) and tools/ may include anything.
 set -euo pipefail
 cd "$1"
 
-find src include -name '*_test.cpp' -prune -o '(' -name '*.cpp' -o -name '*.hpp' -o -name '*.h' ')' -print | sort |
+find src include '(' -name '*_test.cpp' -o -name '*_test.hpp' ')' -prune -o '(' -name '*.cpp' -o -name '*.hpp' -o -name '*.h' ')' -print | sort |
   xargs --no-run-if-empty grep -HnE '^[[:space:]]*#[[:space:]]*include' |
   awk '
     BEGIN {

@@ -74,11 +74,11 @@ using Status = Result<Done>;  // success carries nothing
 }  // namespace trireme
 
 // Evaluates a Result; on an error returns it from the enclosing function.
-#define TRIREME_TRY(name, expression)                 \
-  auto name##_result = (expression);                  \
-  if (!name##_result) return name##_result.error();   \
+#define TRIREME_TRY(name, expression)               \
+  auto name##_result = (expression);                \
+  if (!name##_result) return name##_result.error(); \
   auto& name = *name##_result
-#define TRIREME_CHECK(expression)                                        \
-  do {                                                                   \
+#define TRIREME_CHECK(expression)                                                        \
+  do {                                                                                   \
     if (auto status_result = (expression); !status_result) return status_result.error(); \
   } while (false)

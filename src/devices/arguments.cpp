@@ -93,16 +93,33 @@ Facts facts_of(const Program& program, const Problem2d& problem) {
     std::uint64_t aligned = std::uint64_t{1} << std::countr_zero(places);
     if (aligned < widest_access) alignment = std::min(alignment, std::max<std::uint64_t>(1, aligned / size));
   });
-  return {.rows = problem.rows, .columns = problem.columns, .alignment = static_cast<std::int64_t>(alignment)};
+  Facts facts{.rows = problem.rows, .columns = problem.columns, .alignment = static_cast<std::int64_t>(alignment)};
+  auto strided = [&](const Spread& spread, const Array& array) {
+    return spread.column.present && array.column_stride != 1 && problem.columns > 1;
+  };
+  for (std::size_t k = 0; k < program.operands.size(); ++k)
+    facts.layout.strided_operands.push_back(!program.operands[k].constant &&
+                                            strided(program.operands[k].spread, problem.operands[k]));
+  for (std::size_t k = 0; k < program.results.size(); ++k)
+    facts.layout.strided_results.push_back(strided(program.results[k].spread, problem.results[k]));
+  return facts;
 }
 
-Status check_layout(const Program& program, const Problem2d& problem) {
-  Status status = Done{};
-  each_array(program, problem, [&](const std::string& name, const Spread& spread, const Array& array) {
-    if (spread.column.present && array.column_stride != 1 && problem.columns > 1)
-      status = Error{Code::Unsupported, name + ": columns that do not lie side by side are not compiled yet"};
-  });
-  return status;
+Status check_layout(const Kernels& kernels, const Program& program, const Problem2d& problem) {
+  auto check = [&](Slot::Kind kind, std::size_t index, const std::string& name, const Spread& spread,
+                   const Array& array) -> Status {
+    bool compiled = kernels.rows.slot({kind, static_cast<int>(index)}) >= 0;
+    if (!spread.column.present || array.column_stride == 1 || problem.columns == 1 || compiled) return Done{};
+    return Error{Code::Unsupported, name + ": compiled for columns that lie side by side"};
+  };
+  for (std::size_t k = 0; k < program.operands.size(); ++k)
+    if (!program.operands[k].constant)
+      TRIREME_CHECK(check(Slot::Kind::OperandColumnStride, k, program.operands[k].name, program.operands[k].spread,
+                          problem.operands[k]));
+  for (std::size_t k = 0; k < program.results.size(); ++k)
+    TRIREME_CHECK(check(Slot::Kind::ResultColumnStride, k, program.results[k].name, program.results[k].spread,
+                        problem.results[k]));
+  return Done{};
 }
 
 }  // namespace trireme

@@ -35,7 +35,7 @@ std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t columns);
 // strides and the addresses of all arrays.
 Facts facts_of(const Program& program, const Problem2d& problem);
 
-// What kernels cannot do yet is refused here, with a reason.
-Status check_layout(const Program& program, const Problem2d& problem);
+// Strides that the kernels were not compiled for are refused here.
+Status check_layout(const Kernels& kernels, const Program& program, const Problem2d& problem);
 
 }  // namespace trireme

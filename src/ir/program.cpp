@@ -9,8 +9,8 @@ namespace {
 
 std::size_t hash_of(Op op, std::array<NodeId, 3> args, std::int64_t payload) {
   std::uint64_t h = static_cast<std::uint64_t>(op) * 0x9E3779B97F4A7C15u;
-  for (std::uint64_t part : {std::uint64_t{args[0]}, std::uint64_t{args[1]}, std::uint64_t{args[2]},
-                             static_cast<std::uint64_t>(payload)}) {
+  for (std::uint64_t part :
+       {std::uint64_t{args[0]}, std::uint64_t{args[1]}, std::uint64_t{args[2]}, static_cast<std::uint64_t>(payload)}) {
     h = (h ^ part) * 0xFF51AFD7ED558CCDu;
     h ^= h >> 32;
   }

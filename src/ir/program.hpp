@@ -65,8 +65,8 @@ class Program {
   std::string name;
   std::vector<Operand> operands;  // constants among them, in the order of the signature
   std::vector<Output> results;
-  std::vector<std::string> symbols;    // the names that cast() and largest() refer to
-  std::optional<Type> compute = {};    // set by bind: F32 or F64
+  std::vector<std::string> symbols;  // the names that cast() and largest() refer to
+  std::optional<Type> compute = {};  // set by bind: F32 or F64
 
   const Node& operator[](NodeId id) const { return nodes_[id]; }
   std::size_t size() const { return nodes_.size(); }

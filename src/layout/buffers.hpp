@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <map>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,9 +20,19 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
+// Memory that begins at a cache line, as frameworks give it: vectors that straddle two lines cost twice.
+template <typename T>
+struct CacheLineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t line{64};
+  T* allocate(std::size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), line)); }
+  void deallocate(T* memory, std::size_t) { ::operator delete(memory, line); }
+  friend bool operator==(CacheLineAllocator, CacheLineAllocator) { return true; }
+};
+
 struct Buffer {
   std::int64_t row_extent = 0, column_extent = 0;
-  std::vector<std::byte> memory;
+  std::vector<std::byte, CacheLineAllocator<std::byte>> memory;
   Array array;  // points into memory; moving a Buffer keeps it valid, copying does not
 
   Buffer() = default;

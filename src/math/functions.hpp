@@ -18,7 +18,7 @@ enum class ErrorUnit : std::uint8_t {
 
 struct Accuracy {
   double bound;     // what the contract promises
-  double measured;  // the largest error seen: f32 over every input (LONG=1), f64 over samples
+  double measured;  // the largest error seen; LONG=1 checks it over every f32 and 2^24 samples of f64
 };
 
 // The function in more precision than the compute type: double for f32, long double for f64.

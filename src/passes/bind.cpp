@@ -219,6 +219,12 @@ class Binder {
     return moved_[root];
   }
 
+  // A backward that recomputes a saved result rounds it as the forward did: its gradient has the result's type.
+  std::optional<Type> cast_type(const std::string& name) const {
+    std::optional<Type> type = type_of(name);
+    return type || !in_.find_operand(name) ? type : type_of("d" + name);
+  }
+
   Result<NodeId> rebuild(const Node& node) {
     std::array<NodeId, 3> args = node.args;
     for (int k = 0; k < node.arity; ++k) args[k] = moved_[node.args[k]];
@@ -232,7 +238,7 @@ class Binder {
       case Op::Rotate: return out_.add(Op::Rotate, {args[0], folded_index(args[1])});
       case Op::Cast: {
         // What is not stored has no storage type to round to.
-        std::optional<Type> type = type_of(in_.symbols[node.payload]);
+        std::optional<Type> type = cast_type(in_.symbols[node.payload]);
         return type ? out_.add(Op::RoundTo, moved, static_cast<std::int64_t>(*type)) : args[0];
       }
       case Op::Largest: {

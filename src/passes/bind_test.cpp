@@ -113,6 +113,16 @@ TEST(Bind, TypesInPrograms) {
             "    q = x / s * round_to(s, f16)\n");
 }
 
+// What the forward stored rounded and the backward recomputes is rounded again, to the type of its gradient.
+TEST(Bind, RecomputedCasts) {
+  const char* text = "f(dh[i,j] = 0, x[i,j], h[i,j] = cast(x * 3, h)) -> (dx[i,j])\ndx = dh * h";
+  Types types = {{"dh", Type::BF16}, {"x", Type::F32}, {"dx", Type::F32}};
+  EXPECT_EQ(bound(text, {.types = types, .absent = {"h"}}),
+            "f(dh[i,j]: bf16, x[i,j]: f32) -> (dx[i,j]: f32) in f32\n"
+            "    h  = round_to(x * 3, bf16)\n"
+            "    dx = dh * h\n");
+}
+
 TEST(Bind, Refuses) {
   auto refusal = [](const char* text, const Binding& binding) {
     Result<Program> made = bind(parsed(text), binding);

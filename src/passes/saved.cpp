@@ -217,7 +217,11 @@ class Finisher {
     for (std::size_t k = 0; k < backward_.first_operand; ++k) gradients += place_[k] >= 0;
     std::vector<int> uses(out_.size());
     std::vector<std::set<std::int64_t>> reads(out_.size());  // element arrays, not through reductions
-    std::vector<bool> wanted = reachable(out_);
+    std::vector<bool> wanted(out_.size());  // not by the defaults: what they compute is not computed as a rule
+    for (const Output& result : out_.results) wanted[result.value] = true;
+    for (NodeId id = static_cast<NodeId>(out_.size()); id-- > 0;)
+      if (wanted[id])
+        for (NodeId arg : out_[id]) wanted[arg] = true;
     for (NodeId id = 0; id < out_.size(); ++id) {
       if (!wanted[id] || !out_[id].by_column) continue;
       const Node& node = out_[id];

@@ -61,15 +61,23 @@ void Writer::find_wholes(const std::vector<bool>& forward) {
     Term parts = with_wholes(algebra_.term_of(id));
     if (parts.coefficient == 1 && parts.factors.size() > 1) {
       NodeId key = 0;
-      for (const Factor& factor : parts.factors) key = std::max(key, factor.node);
-      wholes_[key].push_back({id, parts});
+      bool by_row = false, by_column = false;
+      for (const Factor& factor : parts.factors) {
+        key = std::max(key, factor.node);
+        by_row |= program_[factor.node].by_row, by_column |= program_[factor.node].by_column;
+      }
+      // In `j / (r * j)` the algebra has cancelled j: what is left is spread less than the whole.
+      if (by_row == node.by_row && by_column == node.by_column) wholes_[key].push_back({id, parts});
     }
   }
   if (logarithms_.empty()) return;
   for (NodeId id = 0; id < forward.size(); ++id)
     if (forward[id] && (program_[id].op == Op::Add || program_[id].op == Op::Sub)) {
       Terms parts = algebra_.linear_of(id);
-      if (parts.size() > 1) whole_sums_.push_back({id, std::move(parts)});
+      bool by_column = false;
+      for (const Term& part : parts)
+        for (const Factor& factor : part.factors) by_column |= program_[factor.node].by_column;
+      if (parts.size() > 1 && by_column == program_[id].by_column) whole_sums_.push_back({id, std::move(parts)});
     }
 }
 

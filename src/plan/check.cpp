@@ -2,12 +2,11 @@
 
 #include <cstring>
 
+#include "language/diagnostic.hpp"
 #include "language/parse.hpp"
-#include "passes/passes.hpp"
 #include "plan/digest.hpp"
 #include "plan/ops.hpp"
-#include "plan/remarks.hpp"
-#include "plan/samples.hpp"
+#include "plan/resolve.hpp"
 
 namespace trireme {
 namespace {
@@ -15,45 +14,14 @@ namespace {
 Result<std::string_view> find_text(std::string_view name, std::string_view file_text) {
   if (!file_text.empty()) return file_text;
   std::string known;
+  Suggestion suggestion(name);
   for (const OperatorText& each : operator_texts()) {
     if (each.name == name) return each.text;
     known += (known.empty() ? "" : ", ") + std::string(each.name);
+    suggestion.consider(each.name);
   }
-  return Error{Code::InvalidArgument, "no operator named '" + std::string(name) + "'; there are: " + known};
-}
-
-bool is_element(const Spread& spread) { return spread.row.present && spread.column.present; }
-
-// Types by DESIGN's rule for problem lines: what is not named has the first element operand's type; rows, columns and
-// saved results have the compute type.
-Binding binding_of(const Problem& problem, const Program& forward, const Program& program) {
-  Binding binding{.types = problem.types, .constants = problem.constants};
-  Type first = Type::F32;
-  for (const Operand& operand : forward.operands)
-    if (!operand.constant && is_element(operand.spread)) {
-      if (auto it = problem.types.find(operand.name); it != problem.types.end()) first = it->second;
-      break;
-    }
-  bool wide = first == Type::F64;
-  for (const auto& [name, type] : problem.types) wide |= type == Type::F64;
-  Type compute = wide ? Type::F64 : Type::F32;
-  for (const Operand& operand : program.operands) {
-    if (operand.constant) continue;
-    if (problem.absent.contains(operand.name)) {
-      binding.absent.insert(operand.name);
-      continue;
-    }
-    bool saved = operand.fallback != no_node && program[operand.fallback].op != Op::Number;
-    binding.types.try_emplace(operand.name, saved && !is_element(operand.spread) ? compute : first);
-  }
-  std::set<std::string> wanted;
-  for (const Output& result : program.results) {
-    if (problem.absent.contains(result.name)) continue;
-    wanted.insert(result.name);
-    binding.types.try_emplace(result.name, is_element(result.spread) ? first : compute);
-  }
-  binding.wanted = wanted;
-  return binding;
+  std::string advice = suggestion.text().empty() ? "; there are: " + known : suggestion.text();
+  return Error{Code::InvalidArgument, "no operator named '" + std::string(name) + "'" + advice};
 }
 
 }  // namespace
@@ -65,38 +33,14 @@ Result<Program> find_program(std::string_view name, std::string_view file_text) 
 
 Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_text) {
   TRIREME_TRY(text, find_text(problem.program, file_text));
-  TRIREME_TRY(remarks, parse_remarks(text));
-  TRIREME_TRY(forward, parse(text));
-  Prepared prepared{.problem = problem, .source = forward};
-  if (problem.backward) {
-    TRIREME_TRY(backward, differentiate(forward));
-    prepared.source = backward;
-  }
-  Binding binding = binding_of(problem, forward, prepared.source);
-  TRIREME_TRY(bound, bind(prepared.source, binding));
-  prepared.bound = std::move(bound);
-  TRIREME_TRY(program, prepare(prepared.source, binding));
-  prepared.program = program;
-  TRIREME_TRY(buffers, make_buffers(program, problem.rows(), problem.columns(), problem.placements));
-  prepared.buffers = std::move(buffers);
-  for (std::size_t k = 0; k < program.operands.size(); ++k) {
-    const Operand& operand = program.operands[k];
-    double constant = 0;
-    if (operand.constant) {
-      std::optional<std::size_t> source = prepared.source.find_operand(operand.name);
-      auto given = problem.constants.find(operand.name);
-      constant = given != problem.constants.end()
-                     ? given->second
-                     : as_number(prepared.source, prepared.source.operands[*source].fallback).value_or(0);
-    } else {
-      Buffer& buffer = prepared.buffers.operands[k];
-      SampleRange range = default_range(*operand.type);
-      if (auto it = remarks.ranges.find(operand.name); it != remarks.ranges.end())
-        range = it->second.at(problem.columns());
-      fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, problem.seed, operand.name, range);
-    }
-    prepared.constants.push_back(constant);
-  }
+  TRIREME_TRY(resolved, resolve(problem, text));
+  TRIREME_TRY(buffers, sampled_buffers(resolved));
+  Prepared prepared{.problem = problem,
+                    .source = std::move(resolved.program),
+                    .bound = std::move(resolved.bound),
+                    .program = std::move(resolved.expanded),
+                    .constants = std::move(resolved.constants),
+                    .buffers = std::move(buffers)};
   prepared.operands = prepared.buffers.operand_arrays();
   prepared.results = prepared.buffers.result_arrays();
   poison_results(prepared);

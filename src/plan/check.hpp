@@ -18,7 +18,10 @@ struct Prepared {
   std::vector<Array> operands, results;  // views of `buffers`
 
   Problem2d view() const {
-    return {.rows = problem.rows(), .columns = problem.columns(), .constants = constants, .operands = operands,
+    return {.rows = problem.rows(),
+            .columns = problem.columns(),
+            .constants = constants,
+            .operands = operands,
             .results = results};
   }
 };

@@ -1,10 +1,12 @@
 #include "plan/devices.hpp"
 
+#include "devices/compose.hpp"
 #include "devices/cpu/cpu_device.hpp"
 #include "devices/cpu/isa.hpp"
 #include "devices/cuda/cuda_device.hpp"
 #include "devices/lanes/lanes_device.hpp"
 #include "devices/reference_device.hpp"
+#include "devices/wasm/wasm_device.hpp"
 
 namespace trireme {
 namespace {
@@ -20,16 +22,23 @@ Result<std::unique_ptr<Executable>> compile_for_cpu(const Program& program, cons
   return cpu::compile(program, facts, isa);
 }
 
+template <Compile* compile>
+Result<std::unique_ptr<Executable>> composed(const Program& program, const Facts& facts) {
+  return compose(program, facts, compile);
+}
+
 }  // namespace
 
 const std::vector<DeviceEntry>& devices() {
   using enum x86::Isa;
   static const std::vector<DeviceEntry> table = {
       {"reference", always_there, compile_for_reference},
-      {"cpu:avx512", isa_missing<Avx512>, compile_for_cpu<Avx512>},
-      {"cpu:avx2", isa_missing<Avx2>, compile_for_cpu<Avx2>},
-      {"cuda", cuda::missing, cuda::compile},
-      {"lanes", always_there, lanes::compile},
+      {"cpu:avx512", isa_missing<Avx512>, composed<compile_for_cpu<Avx512>>},
+      {"cpu:avx2", isa_missing<Avx2>, composed<compile_for_cpu<Avx2>>},
+      {"cuda", cuda::missing, composed<cuda::compile>},
+      {"wasm", wasm::missing<false>, composed<wasm::compile<false>>},
+      {"wasm:relaxed", wasm::missing<true>, composed<wasm::compile<true>>},
+      {"lanes", always_there, composed<lanes::compile>},
   };
   return table;
 }

@@ -6,7 +6,6 @@
 #include "support/float_types.hpp"
 
 namespace trireme {
-namespace {
 
 std::string element_name(const Output& result, std::int64_t row, std::int64_t column) {
   bool by_row = result.spread.row.present, by_column = result.spread.column.present;
@@ -14,8 +13,6 @@ std::string element_name(const Output& result, std::int64_t row, std::int64_t co
   if (by_row) return fmt::format("{}[{}]", result.name, row);
   return by_column ? fmt::format("{}[{}]", result.name, column) : result.name + "[]";
 }
-
-}  // namespace
 
 KeptResults keep_results(const Prepared& prepared) {
   KeptResults kept;

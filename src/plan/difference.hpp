@@ -14,8 +14,11 @@ namespace trireme {
 using KeptResults = std::vector<std::vector<std::byte>>;
 KeptResults keep_results(const Prepared& prepared);
 
+// dgamma[31], y[3,17], rstd[3], total[]
+std::string element_name(const Output& result, std::int64_t row, std::int64_t column);
+
 struct Difference {
-  std::string element;    // dgamma[31], y[3,17], rstd[3], total[]
+  std::string element;
   std::string got, want;  // bits, as wide as the storage type: 0x3E01
 };
 

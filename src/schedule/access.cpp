@@ -40,7 +40,8 @@ void RowLowering::evaluate_amounts() {
     for (NodeId id : {axis.divide, axis.wrap})
       if (id != no_node) evaluate(evaluate, id);
   };
-  for (const Operand& operand : program_.operands) evaluate_axis(operand.spread.row), evaluate_axis(operand.spread.column);
+  for (const Operand& operand : program_.operands)
+    evaluate_axis(operand.spread.row), evaluate_axis(operand.spread.column);
   for (NodeId id = 0; id < program_.size(); ++id) {
     if (!used_[id] || program_[id].op != Op::Rotate || amounts_.contains(program_[id].args[1])) continue;
     // Any number of columns on, forwards or back, is one of 0 .. n-1.
@@ -74,8 +75,7 @@ RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, NodeId r
 }
 
 Reg RowLowering::mapped_column(const ColumnMap& map, Reg column) {
-  if (map.rotate != no_node)
-    column = b_.index(Do::IndexRemainder, b_.add(column, amount(map.rotate)), columns_);
+  if (map.rotate != no_node) column = b_.index(Do::IndexRemainder, b_.add(column, amount(map.rotate)), columns_);
   if (map.axis.divide != no_node) column = b_.index(Do::IndexDivide, column, amount(map.axis.divide));
   if (map.axis.wrap != no_node) column = b_.index(Do::IndexRemainder, column, amount(map.axis.wrap));
   return map.stride ? b_.index(Do::IndexMul, column, map.stride) : column;
@@ -108,7 +108,11 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
     bool together = !map.stride && map.axis.divide == no_node && divides(map.axis.wrap) && divides(map.rotate);
     if (together) {
       Values values = fresh_values();
-      b_.emit({.code = Do::Load, .type = type, .a = pointer, .b = mapped_column(map, first), .c = leaf.mask,
+      b_.emit({.code = Do::Load,
+               .type = type,
+               .a = pointer,
+               .b = mapped_column(map, first),
+               .c = leaf.mask,
                .values = values});
       return values;
     }
@@ -127,10 +131,18 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
     lane_by_lane(leaf, [&](Reg column, Reg place) {
       Reg one_value = b_.fresh(Bank::Lane);
       load_one(mapped_column(map, column), one_value, {});
-      b_.emit({.code = Do::StoreOne, .type = *program_.compute, .space = Space::Scratch, .b = place, .imm = lanes_at_,
+      b_.emit({.code = Do::StoreOne,
+               .type = *program_.compute,
+               .space = Space::Scratch,
+               .b = place,
+               .imm = lanes_at_,
                .values = {one_value}});
     });
-    b_.emit({.code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .c = leaf.mask, .imm = lanes_at_,
+    b_.emit({.code = Do::Load,
+             .type = *program_.compute,
+             .space = Space::Scratch,
+             .c = leaf.mask,
+             .imm = lanes_at_,
              .values = {value}});
   };
   if (map.stride) {
@@ -140,15 +152,14 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
     Reg from = mapped_column(map, first), to = mapped_column(map, last);
     Reg same = b_.index(Do::IndexSub, to, from);
     // One entry for all lanes (to == from; `same` is not negative unless the index wrapped in between).
-    b_.when_less(b_.index(Do::IndexMul, same, same), one_index_, [&] { load_one(from, value, {}); }, gather);
+    b_.when_less(
+        b_.index(Do::IndexMul, same, same), one_index_, [&] { load_one(from, value, {}); }, gather);
   } else {
     Reg from = mapped_column(map, first);
     Reg end = map.axis.wrap != no_node ? amount(map.axis.wrap) : columns_;
     b_.when_less(
         b_.add(from, config_.lanes - 1), end,
-        [&] {
-          b_.emit({.code = Do::Load, .type = type, .a = pointer, .b = from, .c = leaf.mask, .values = {value}});
-        },
+        [&] { b_.emit({.code = Do::Load, .type = type, .a = pointer, .b = from, .c = leaf.mask, .values = {value}}); },
         gather);
   }
   return {value};
@@ -165,11 +176,19 @@ Values RowLowering::rotated_index(NodeId rotate, const Leaf& leaf) {
   }
   lane_by_lane(leaf, [&](Reg column, Reg place) {
     Reg number = b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = mapped_column(map, column)});
-    b_.emit({.code = Do::StoreOne, .type = *program_.compute, .space = Space::Scratch, .b = place, .imm = lanes_at_,
+    b_.emit({.code = Do::StoreOne,
+             .type = *program_.compute,
+             .space = Space::Scratch,
+             .b = place,
+             .imm = lanes_at_,
              .values = {number}});
   });
   Reg value = b_.fresh(Bank::Lane);
-  b_.emit({.code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .c = leaf.mask, .imm = lanes_at_,
+  b_.emit({.code = Do::Load,
+           .type = *program_.compute,
+           .space = Space::Scratch,
+           .c = leaf.mask,
+           .imm = lanes_at_,
            .values = {value}});
   return {value};
 }
@@ -178,14 +197,22 @@ void RowLowering::store_mapped(Type type, Reg pointer, const ColumnMap& map, con
   if (!config_.simd) {
     Reg first = b_.add(leaf.column, leaf.offset);
     for (int e = 0; e < config_.vector; ++e)
-      b_.emit({.code = Do::StoreOne, .type = type, .a = pointer, .b = mapped_column(map, b_.add(first, e)),
-               .c = leaf.mask, .values = {values[e]}});
+      b_.emit({.code = Do::StoreOne,
+               .type = type,
+               .a = pointer,
+               .b = mapped_column(map, b_.add(first, e)),
+               .c = leaf.mask,
+               .values = {values[e]}});
     return;
   }
   b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .imm = lanes_at_, .values = values});
   lane_by_lane(leaf, [&](Reg column, Reg place) {
     Reg value = b_.fresh(Bank::Lane);
-    b_.emit({.code = Do::LoadOne, .type = *program_.compute, .space = Space::Scratch, .dst = value, .b = place,
+    b_.emit({.code = Do::LoadOne,
+             .type = *program_.compute,
+             .space = Space::Scratch,
+             .dst = value,
+             .b = place,
              .imm = lanes_at_});
     b_.emit({.code = Do::StoreOne, .type = type, .a = pointer, .b = mapped_column(map, column), .values = {value}});
   });
@@ -203,8 +230,8 @@ Reg RowLowering::integer_of_row(NodeId id) {
       bool by_row = operand.spread.row.present;
       Reg pointer = by_row ? row_pointer(node.payload, false)
                            : b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(node.payload)});
-      return b_.into(Bank::Index, {.code = Do::IndexLoad, .type = Type::I32, .a = pointer,
-                                   .c = by_row ? row_exists_ : Reg{}});
+      return b_.into(Bank::Index,
+                     {.code = Do::IndexLoad, .type = Type::I32, .a = pointer, .c = by_row ? row_exists_ : Reg{}});
     }
   }
 }
@@ -213,9 +240,8 @@ Reg RowLowering::integer_of_row(NodeId id) {
 Values RowLowering::mask_less(Reg a, Reg b) {
   if (!config_.simd) return {b_.below(a, 0, b)};
   Reg answer = b_.number(0);
-  b_.when_less(a, b, [&] {
-    b_.emit({.code = Do::LaneConstant, .dst = answer, .imm = std::bit_cast<std::int64_t>(1.0)});
-  });
+  b_.when_less(a, b,
+               [&] { b_.emit({.code = Do::LaneConstant, .dst = answer, .imm = std::bit_cast<std::int64_t>(1.0)}); });
   return {b_.primitive(Op::Less, {b_.number(0), answer})};
 }
 
@@ -238,8 +264,8 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
       if (leaf_node.op == Op::ColumnIndex) return column;
       if (!leaf_node.by_column) return integer_of_row(id);
       const Operand& operand = program_.operands[leaf_node.payload];
-      Reg pointer = operand.spread.row.present ? row_pointer(leaf_node.payload, false)
-                                               : column_pointers_.at(leaf_node.payload);
+      Reg pointer =
+          operand.spread.row.present ? row_pointer(leaf_node.payload, false) : column_pointers_.at(leaf_node.payload);
       Reg at = mapped_column(map_of_operand(leaf_node.payload, no_node), column);
       return b_.into(Bank::Index, {.code = Do::IndexLoad, .type = Type::I32, .a = pointer, .b = at, .c = mask});
     };
@@ -265,11 +291,19 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
       Reg answer = b_.fresh(Bank::Lane);
       b_.assign(answer, no);
       compare(side(node.args[0], column, {}), side(node.args[1], column, {}), [&] { b_.assign(answer, yes); });
-      b_.emit({.code = Do::StoreOne, .type = *program_.compute, .space = Space::Scratch, .b = place, .imm = lanes_at_,
+      b_.emit({.code = Do::StoreOne,
+               .type = *program_.compute,
+               .space = Space::Scratch,
+               .b = place,
+               .imm = lanes_at_,
                .values = {answer}});
     });
     Reg answers = b_.fresh(Bank::Lane);
-    b_.emit({.code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .c = leaf.mask, .imm = lanes_at_,
+    b_.emit({.code = Do::Load,
+             .type = *program_.compute,
+             .space = Space::Scratch,
+             .c = leaf.mask,
+             .imm = lanes_at_,
              .values = {answers}});
     return {b_.primitive(Op::Less, {no, answers})};
   }

@@ -31,8 +31,13 @@ void RowLowering::begin_column_sums(Reg block) {
   Values none(config_.vector, b_.number(-0.0));
   auto clear = [&](Reg column, std::int64_t offset, Reg mask) {
     for (Reg partial : partial_rows_)
-      b_.emit({.code = Do::Store, .type = *program_.compute, .a = partial, .b = column, .c = mask,
-               .imm = offset * value_bytes(), .values = none});
+      b_.emit({.code = Do::Store,
+               .type = *program_.compute,
+               .a = partial,
+               .b = column,
+               .c = mask,
+               .imm = offset * value_bytes(),
+               .values = none});
   };
   Reg at = b_.copy(zero_);
   if (config_.simd) {
@@ -55,8 +60,8 @@ void RowLowering::begin_column_sums(Reg block) {
 }
 
 void RowLowering::add_to_columns(std::size_t result, const Leaf& leaf) {
-  std::size_t q = std::find(stages_.column_results.begin(), stages_.column_results.end(), result) -
-                  stages_.column_results.begin();
+  std::size_t q =
+      std::find(stages_.column_results.begin(), stages_.column_results.end(), result) - stages_.column_results.begin();
   Values values = chunk(program_[program_.results[result].value].args[0], leaf);
   if (leaf.id >= 0) {
     Values& sums = column_sums_[q][leaf.id];
@@ -68,7 +73,11 @@ void RowLowering::add_to_columns(std::size_t result, const Leaf& leaf) {
     }
     return;
   }
-  Instr load{.code = Do::Load, .type = *program_.compute, .a = partial_rows_[q], .b = leaf.column, .c = leaf.mask,
+  Instr load{.code = Do::Load,
+             .type = *program_.compute,
+             .a = partial_rows_[q],
+             .b = leaf.column,
+             .c = leaf.mask,
              .imm = leaf.offset * value_bytes()};
   for (int e = 0; e < config_.vector; ++e) load.values.push_back(b_.fresh(Bank::Lane));
   Instr store = load;
@@ -85,8 +94,13 @@ void RowLowering::finish_column_sums() {
       Leaf leaf = unrolled_leaf(stripe, c, limit_);
       if (leaf.id < 0) continue;
       for (std::size_t q = 0; q < column_sums_.size(); ++q)
-        b_.emit({.code = Do::Store, .type = *program_.compute, .a = partial_rows_[q], .b = leaf.column, .c = leaf.mask,
-                 .imm = leaf.offset * value_bytes(), .values = column_sums_[q][leaf.id]});
+        b_.emit({.code = Do::Store,
+                 .type = *program_.compute,
+                 .a = partial_rows_[q],
+                 .b = leaf.column,
+                 .c = leaf.mask,
+                 .imm = leaf.offset * value_bytes(),
+                 .values = column_sums_[q][leaf.id]});
     }
 }
 

@@ -43,26 +43,26 @@ enum class Hint : std::uint8_t { None, Streaming };
 
 enum class Do : std::uint8_t {
   // Index registers. `b` may be absent: then `imm` takes its place.
-  IndexConstant,   // dst = imm
-  IndexSlot,       // dst = args[imm]
-  IndexArgument,   // dst = first (imm 0), last (1) or total (2)
-  ThreadLane,      // dst = this thread's lane in its group, 0 .. lanes-1      (thread machines)
-  ThreadGroup,     // dst = this thread's group in its team, 0 .. groups-1    (thread machines)
-  ThreadTeam,      // dst = this thread's team in its block, 0 .. teams-1     (thread machines)
-  BlockIndex,      // dst = this block's number in the grid                    (thread machines)
-  IndexMove,       // dst = a
-  IndexAdd,        // dst = a + b
-  IndexSub,        // dst = a - b
-  IndexMul,        // dst = a * b
-  IndexMin,        // dst = min(a, b)
-  IndexAnd,        // dst = a & b
-  IndexShiftRight, // dst = a >> imm, a >= 0
-  IndexDivide,     // dst = a / b, a >= 0, b > 0
-  IndexRemainder,  // dst = a % b, a >= 0, b > 0
-  IndexLoad,       // dst = the i32 at a + b * 4 + imm in global memory (a Pointer, b optional), where the mask c lets it
+  IndexConstant,    // dst = imm
+  IndexSlot,        // dst = args[imm]
+  IndexArgument,    // dst = first (imm 0), last (1) or total (2)
+  ThreadLane,       // dst = this thread's lane in its group, 0 .. lanes-1      (thread machines)
+  ThreadGroup,      // dst = this thread's group in its team, 0 .. groups-1    (thread machines)
+  ThreadTeam,       // dst = this thread's team in its block, 0 .. teams-1     (thread machines)
+  BlockIndex,       // dst = this block's number in the grid                    (thread machines)
+  IndexMove,        // dst = a
+  IndexAdd,         // dst = a + b
+  IndexSub,         // dst = a - b
+  IndexMul,         // dst = a * b
+  IndexMin,         // dst = min(a, b)
+  IndexAnd,         // dst = a & b
+  IndexShiftRight,  // dst = a >> imm, a >= 0
+  IndexDivide,      // dst = a / b, a >= 0, b > 0
+  IndexRemainder,   // dst = a % b, a >= 0, b > 0
+  IndexLoad,  // dst = the i32 at a + b * 4 + imm in global memory (a Pointer, b optional), where the mask c lets it
   // Pointer registers
-  PointerSlot,     // dst = args[imm]
-  PointerAdd,      // dst = a + b * imm (b: Index; imm: bytes)
+  PointerSlot,  // dst = args[imm]
+  PointerAdd,   // dst = a + b * imm (b: Index; imm: bytes)
   // Memory. Global: a is a Pointer, b an optional Index scaled by the type's size, imm bytes more.
   // Scratch: a is an optional Index in bytes, b as above, imm bytes more. c is an optional Mask: absent lanes load 0
   // and store nothing.
@@ -81,11 +81,11 @@ enum class Do : std::uint8_t {
   LaneBit,        // dst mask = (lane & imm) != 0                             (thread machines)
   MaskBelow,      // dst mask = a + imm (+ lane on simd machines) < b
   // Order
-  Barrier,      // all threads of the team's block meet; scratch written before is seen after
-  CopyAsync,    // thread machines: `count` elements from global (a, b, imm as in Load of `type`) to scratch at d + imm2
-                // bytes, where the mask c lets it; the bytes are 4, 8 or 16 and both addresses multiples of that
-  CopyCommit,   // closes a batch of copies
-  CopyWait,     // until at most imm batches are under way: this thread's own copies are then visible to it
+  Barrier,     // all threads of the team's block meet; scratch written before is seen after
+  CopyAsync,   // thread machines: `count` elements from global (a, b, imm as in Load of `type`) to scratch at d + imm2
+               // bytes, where the mask c lets it; the bytes are 4, 8 or 16 and both addresses multiples of that
+  CopyCommit,  // closes a batch of copies
+  CopyWait,    // until at most imm batches are under way: this thread's own copies are then visible to it
   // Control; the condition is a < b on Index registers (b absent: imm) and the same for all threads of a block
   // wherever a Barrier stands inside.
   While,
@@ -111,19 +111,19 @@ struct Instr {
 // What stands in a slot of `args`.
 struct Slot {
   enum class Kind : std::uint8_t {
-    Columns,          // n
-    OperandPointer,   // index: the operand
-    OperandStride,    // elements from row to row
+    Columns,              // n
+    OperandPointer,       // index: the operand
+    OperandStride,        // elements from row to row
     OperandColumnStride,  // elements from column to column, where that is not 1
-    ResultPointer,    // index: the result
+    ResultPointer,        // index: the result
     ResultStride,
     ResultColumnStride,
-    Constant,         // index: the operand; bits of the compute type
-    RowBlock,         // rows a team takes one after the other; the contract's row_block where there are column sums
-    Blocks,           // row blocks in all
-    Partials,         // workspace: [column sum][block][PartialStride] values of the compute type
+    Constant,  // index: the operand; bits of the compute type
+    RowBlock,  // rows a team takes one after the other; the contract's row_block where there are column sums
+    Blocks,    // row blocks in all
+    Partials,  // workspace: [column sum][block][PartialStride] values of the compute type
     PartialStride,
-    Scratch,          // simd machines: memory of this thread alone
+    Scratch,  // simd machines: memory of this thread alone
   };
   Kind kind;
   int index = 0;
@@ -132,9 +132,9 @@ struct Slot {
 
 // How a thread machine launches the kernel. Rows: grid = ceil(row blocks / teams). Columns: ceil(columns / covered).
 struct Launch {
-  int lanes = 1;      // lanes a group (simd width, or threads up to 32)
-  int groups = 1;     // groups a team: what works on one row together
-  int teams = 1;      // teams a block
+  int lanes = 1;                     // lanes a group (simd width, or threads up to 32)
+  int groups = 1;                    // groups a team: what works on one row together
+  int teams = 1;                     // teams a block
   std::int64_t columns_covered = 0;  // of the columns kernel: columns a block covers
   int threads() const { return lanes * groups * teams; }
 };
@@ -146,7 +146,7 @@ struct Kernel {
   Launch launch;
   std::vector<Slot> slots;
   int lane_count = 0, mask_count = 0, index_count = 0, pointer_count = 0;  // registers per bank
-  std::int64_t scratch_bytes = 0;             // fixed part
+  std::int64_t scratch_bytes = 0;                                          // fixed part
   std::int64_t scratch_bytes_per_stripe = 0;  // simd machines: what grows with the number of columns
   std::vector<Instr> body;
 

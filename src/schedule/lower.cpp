@@ -1,10 +1,10 @@
 #include "schedule/lower.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
-
-#include <fmt/format.h>
 
 #include "ir/contract.hpp"
 #include "ir/integers.hpp"
@@ -13,24 +13,13 @@
 
 namespace trireme {
 
-RowLowering::RowLowering(const Program& program, const Stages& stages, const Config& config, const Layout& layout,
-                         Kernel& kernel)
-    : program_(program), stages_(stages), config_(config), layout_(layout), b_(kernel) {}
+RowLowering::RowLowering(const Program& program, const Stages& stages, const Config& config, Kernel& kernel)
+    : program_(program), stages_(stages), config_(config), layout_(config.layout), b_(kernel) {}
 
 int RowLowering::chunks() const {
   std::int64_t covered = config_.lanes * config_.vector;
   std::int64_t wanted = config_.columns ? std::min(config_.columns, contract::stripe) : contract::stripe;
   return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>((wanted + covered - 1) / covered)));
-}
-
-// Do simd machines need scratch for going lane by lane?
-bool RowLowering::accesses_lanes() const {
-  if (layout_.strided()) return true;
-  for (const Operand& operand : program_.operands)
-    if (!operand.constant && !operand.spread.column.plain()) return true;
-  for (NodeId id = 0; id < program_.size(); ++id)
-    if (used_[id] && (program_[id].op == Op::Rotate || compares_integers(program_, program_[id]))) return true;
-  return false;
 }
 
 bool RowLowering::in_ring(std::size_t operand) const { return ring_operands_.contains(operand); }
@@ -106,8 +95,8 @@ void RowLowering::lay_out_scratch() {
     if (config_.ring) {
       at = (at + 15) / 16 * 16;
       ring_at_ = at;
-      std::int64_t covered = static_cast<std::int64_t>(config_.groups) * config_.stripes * chunks() * config_.lanes *
-                             config_.vector;
+      std::int64_t covered =
+          static_cast<std::int64_t>(config_.groups) * config_.stripes * chunks() * config_.lanes * config_.vector;
       for (std::size_t k = 0; k < program_.operands.size(); ++k) {
         const Operand& operand = program_.operands[k];
         if (operand.constant || !operand.spread.row.present || !operand.spread.column.present) continue;
@@ -133,7 +122,7 @@ void RowLowering::lay_out_scratch() {
       at += count * 2 * contract::stripes(config_.columns) * value_bytes();
     }
   }
-  if (config_.simd && accesses_lanes()) {
+  if (config_.simd && goes_lane_by_lane(program_, layout_)) {
     lanes_at_ = at;
     at += config_.lanes * value_bytes();
   }
@@ -197,8 +186,8 @@ void RowLowering::walk_blocks() {
   if (sums) {
     if (config_.teams > 1) {  // a team beyond the last block has nothing to write
       Reg blocks = b_.slot({Slot::Kind::Blocks});
-      limit_ = b_.index(Do::IndexMin, columns_,
-                        b_.index(Do::IndexMul, b_.index(Do::IndexSub, blocks, block), columns_));
+      limit_ =
+          b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, b_.index(Do::IndexSub, blocks, block), columns_));
     }
     finish_column_sums();
   }
@@ -223,7 +212,8 @@ void RowLowering::walk_rows(Reg, Reg end) {
   }
   auto advance = [&](Reg offset) {
     b_.increase(offset, ring_slot_bytes_);
-    b_.when_less(offset, b_.add(filled_to, ring_slot_bytes_ * config_.ring), [] {}, [&] { b_.assign(offset, filled_to); });
+    b_.when_less(
+        offset, b_.add(filled_to, ring_slot_bytes_ * config_.ring), [] {}, [&] { b_.assign(offset, filled_to); });
   };
   auto body = [&] {
     if (config_.ring) {
@@ -270,8 +260,14 @@ void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
         Leaf leaf = unrolled_leaf(stripe, c, limit);
         if (leaf.id < 0) continue;
         Reg mask = leaf.mask ? leaf.mask : b_.below(thread_column_, leaf.offset, limit);
-        b_.emit({.code = Do::CopyAsync, .type = *program_.operands[k].type, .a = pointer, .b = thread_column_,
-                 .c = mask, .d = target, .imm = leaf.offset * size, .imm2 = ring_operands_.at(k) + leaf.offset * size,
+        b_.emit({.code = Do::CopyAsync,
+                 .type = *program_.operands[k].type,
+                 .a = pointer,
+                 .b = thread_column_,
+                 .c = mask,
+                 .d = target,
+                 .imm = leaf.offset * size,
+                 .imm2 = ring_operands_.at(k) + leaf.offset * size,
                  .count = config_.vector});
       }
   }
@@ -314,7 +310,8 @@ Status lowerable(const Program& program, const Config& config) {
     bool sum = program[result.value].op == Op::ColumnSum;
     if (!result.spread.plain() || (sum && !(result.spread.column.present && !result.spread.row.present)))
       return refuse("results spread like " + result.name + " are not lowered yet");
-    if (!sum && !result.spread.row.present) return refuse("results spread like " + result.name + " are not lowered yet");
+    if (!sum && !result.spread.row.present)
+      return refuse("results spread like " + result.name + " are not lowered yet");
   }
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id)
@@ -327,7 +324,7 @@ Status lowerable(const Program& program, const Config& config) {
 
 }  // namespace
 
-Result<Kernels> lower(const Program& program, const Config& config, const Layout& layout) {
+Result<Kernels> lower(const Program& program, const Config& config) {
   TRIREME_CHECK(lowerable(program, config));
   Stages stages = split_into_stages(program);
   Kernels kernels;
@@ -336,7 +333,7 @@ Result<Kernels> lower(const Program& program, const Config& config, const Layout
   rows.simd = config.simd;
   rows.compute = *program.compute;
   rows.launch = {.lanes = config.lanes, .groups = config.groups, .teams = config.teams};
-  RowLowering(program, stages, config, layout, rows).run();
+  RowLowering(program, stages, config, rows).run();
   for (std::size_t r : stages.column_results) kernels.column_results.push_back(static_cast<int>(r));
   if (!stages.column_results.empty()) {
     kernels.columns.push_back(lower_columns(program, stages, config, rows.slots));

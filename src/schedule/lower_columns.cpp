@@ -8,14 +8,18 @@
 namespace trireme {
 namespace {
 
-constexpr int unit = 8;         // blocks added as one tree in registers
-constexpr int most_levels = 12; // of units: more blocks than contract::row_blocks ever makes
+constexpr int unit = 8;          // blocks added as one tree in registers
+constexpr int most_levels = 12;  // of units: more blocks than contract::row_blocks ever makes
 constexpr int groups_of_a_block = 16;
 
 class ColumnLowering {
  public:
   ColumnLowering(const Program& program, const Stages& stages, Kernel& kernel)
-      : program_(program), stages_(stages), b_(kernel), simd_(kernel.simd), lanes_(kernel.launch.lanes),
+      : program_(program),
+        stages_(stages),
+        b_(kernel),
+        simd_(kernel.simd),
+        lanes_(kernel.launch.lanes),
         groups_(kernel.launch.groups) {}
 
   void run() {
@@ -69,8 +73,12 @@ class ColumnLowering {
       std::vector<Reg> sums;
       for (int g = 0; g < groups_; ++g) {
         sums.push_back(b_.fresh(Bank::Lane));
-        b_.emit({.code = Do::Load, .type = type(), .space = Space::Scratch, .b = lane,
-                 .imm = g * lanes_ * value_bytes(), .values = {sums.back()}});
+        b_.emit({.code = Do::Load,
+                 .type = type(),
+                 .space = Space::Scratch,
+                 .b = lane,
+                 .imm = g * lanes_ * value_bytes(),
+                 .values = {sums.back()}});
       }
       store(q, neighbours(sums), at, writes);
     }
@@ -123,9 +131,8 @@ class ColumnLowering {
     Reg total = b_.fresh(Bank::Lane);
     b_.assign(total, neighbours(values));
     for (int l = 0; l < most_levels; ++l)
-      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l), [&] {
-        b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = total, .a = levels[l], .b = total});
-      });
+      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
+                   [&] { b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = total, .a = levels[l], .b = total}); });
     return total;
   }
 
@@ -142,11 +149,14 @@ class ColumnLowering {
 
   void store(std::size_t q, Reg total, Reg column, Reg mask) {
     // A sum over no rows is +0.0.
-    b_.when_less(blocks_, one_, [&] {
-      b_.emit({.code = Do::LaneConstant, .dst = total, .imm = std::bit_cast<std::int64_t>(0.0)});
-    });
-    b_.emit({.code = Do::Store, .type = *program_.results[stages_.column_results[q]].type, .a = results_[q],
-             .b = column, .c = mask, .values = {total}});
+    b_.when_less(blocks_, one_,
+                 [&] { b_.emit({.code = Do::LaneConstant, .dst = total, .imm = std::bit_cast<std::int64_t>(0.0)}); });
+    b_.emit({.code = Do::Store,
+             .type = *program_.results[stages_.column_results[q]].type,
+             .a = results_[q],
+             .b = column,
+             .c = mask,
+             .values = {total}});
   }
 
   const Program& program_;

@@ -89,8 +89,10 @@ std::string meaning(const Slot& slot) {
     case Slot::Kind::Columns: return "columns";
     case Slot::Kind::OperandPointer: return fmt::format("pointer to operand {}", slot.index);
     case Slot::Kind::OperandStride: return fmt::format("row stride of operand {}", slot.index);
+    case Slot::Kind::OperandColumnStride: return fmt::format("column stride of operand {}", slot.index);
     case Slot::Kind::ResultPointer: return fmt::format("pointer to result {}", slot.index);
     case Slot::Kind::ResultStride: return fmt::format("row stride of result {}", slot.index);
+    case Slot::Kind::ResultColumnStride: return fmt::format("column stride of result {}", slot.index);
     case Slot::Kind::Constant: return fmt::format("constant operand {}", slot.index);
     case Slot::Kind::RowBlock: return "rows a block";
     case Slot::Kind::Blocks: return "row blocks";

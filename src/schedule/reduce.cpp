@@ -18,7 +18,8 @@ Reg RowLowering::combine(Op op, Reg a, Reg b) {
   return b_.primitive(op == Op::Sum ? Op::Add : op == Op::Amax ? Op::Max : Op::Min, {a, b});
 }
 
-// Combines lanes whose numbers differ by `from`, then by the next power of two towards `to`; every lane gets the result.
+// Combines lanes whose numbers differ by `from`, then by the next power of two towards `to`; every lane gets the
+// result.
 Reg RowLowering::butterfly(Op op, Reg value, int from, int to) {
   if (config_.lanes == 1) return value;
   for (int m = from;; m = from > to ? m / 2 : m * 2) {
@@ -113,16 +114,28 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
 // Unrolled rows of several groups: one number a group through scratch, one barrier, then every group finishes the tree
 // by itself.
 void RowLowering::publish(std::size_t k, std::size_t which, Reg partial) {
-  b_.emit({.code = Do::StoreOne, .type = *program_.compute, .space = Space::Scratch, .a = parity_, .b = group_,
-           .c = b_.below(lane_, 0, one_index_), .imm = sums_of(k, which), .values = {partial}});
+  b_.emit({.code = Do::StoreOne,
+           .type = *program_.compute,
+           .space = Space::Scratch,
+           .a = parity_,
+           .b = group_,
+           .c = b_.below(lane_, 0, one_index_),
+           .imm = sums_of(k, which),
+           .values = {partial}});
 }
 
 Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
   int count = std::bit_ceil(static_cast<unsigned>(config_.groups));
   Reg mask = config_.groups == config_.lanes ? Reg{} : b_.below(lane_, 0, b_.index(config_.groups));
   Reg value = b_.fresh(Bank::Lane);
-  b_.emit({.code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .a = parity_, .b = lane_, .c = mask,
-           .imm = sums_of(k, which), .values = {value}});
+  b_.emit({.code = Do::Load,
+           .type = *program_.compute,
+           .space = Space::Scratch,
+           .a = parity_,
+           .b = lane_,
+           .c = mask,
+           .imm = sums_of(k, which),
+           .values = {value}});
   if (mask) value = b_.primitive(Op::Select, {mask, value, b_.number(identity(op))});
   // Lanes beyond `count` hold identities and would stay without the total: all lanes take part.
   return butterfly(op, value, 1, std::max(count, config_.lanes) / 2);
@@ -161,7 +174,12 @@ Reg RowLowering::across_stripes(std::size_t, std::size_t which, Op op) {
       b_.repeat_while_less(q, groups, [&] {
         Reg mask = b_.below(from, 0, count);
         Reg loaded = b_.fresh(Bank::Lane);
-        b_.emit({.code = Do::Load, .type = type, .space = Space::Scratch, .a = base, .b = from, .c = mask,
+        b_.emit({.code = Do::Load,
+                 .type = type,
+                 .space = Space::Scratch,
+                 .a = base,
+                 .b = from,
+                 .c = mask,
                  .values = {loaded}});
         Reg sum = butterfly(op, b_.primitive(Op::Select, {mask, loaded, none}), 1, config_.lanes / 2);
         b_.emit({.code = Do::StoreOne, .type = type, .space = Space::Scratch, .a = base, .b = q, .values = {sum}});
@@ -181,7 +199,12 @@ Reg RowLowering::across_stripes(std::size_t, std::size_t which, Op op) {
   auto load_lanes = [&](Reg position, std::int64_t present) {
     Reg mask = b_.below(position, 0, b_.index(present));
     Reg loaded = b_.fresh(Bank::Lane);
-    b_.emit({.code = Do::Load, .type = type, .space = Space::Scratch, .b = position, .c = mask, .imm = from,
+    b_.emit({.code = Do::Load,
+             .type = type,
+             .space = Space::Scratch,
+             .b = position,
+             .c = mask,
+             .imm = from,
              .values = {loaded}});
     return b_.primitive(Op::Select, {mask, loaded, none});
   };
@@ -193,7 +216,12 @@ Reg RowLowering::across_stripes(std::size_t, std::size_t which, Op op) {
       Reg sum = butterfly(op, load_lanes(b_.add(b_.mul(q, config_.lanes), lane_), count), 1, config_.lanes / 2);
       Reg past = b_.index(Do::IndexSub, b_.index(groups), q);
       Reg first_lane = b_.below(lane_, 0, b_.index(Do::IndexMin, past, 1));
-      b_.emit({.code = Do::StoreOne, .type = type, .space = Space::Scratch, .b = q, .c = first_lane, .imm = to,
+      b_.emit({.code = Do::StoreOne,
+               .type = type,
+               .space = Space::Scratch,
+               .b = q,
+               .c = first_lane,
+               .imm = to,
                .values = {sum}});
       b_.increase(base, config_.groups);
     });

@@ -26,7 +26,7 @@ using Values = std::vector<Reg>;
 
 class RowLowering {
  public:
-  RowLowering(const Program& program, const Stages& stages, const Config& config, const Layout& layout, Kernel& kernel);
+  RowLowering(const Program& program, const Stages& stages, const Config& config, Kernel& kernel);
   void run();
 
  private:
@@ -114,7 +114,6 @@ class RowLowering {
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
   bool in_ring(std::size_t operand) const;
-  bool accesses_lanes() const;
 
   const Program& program_;
   const Stages& stages_;
@@ -125,21 +124,21 @@ class RowLowering {
   std::vector<Work> work_;
   std::vector<bool> used_, varies_by_row_;
   std::unordered_map<NodeId, Reg> whole_, row_values_;
-  std::unordered_map<NodeId, Values> loop_values_;                          // of the leaf at hand, in loops
+  std::unordered_map<NodeId, Values> loop_values_;                           // of the leaf at hand, in loops
   std::vector<std::unordered_map<NodeId, Values>> row_leaves_, all_leaves_;  // by Leaf::id: this row's, every row's
 
   Reg zero_, one_index_, columns_, row_;
-  Reg lane_, group_, team_;       // thread machines
-  Reg row_owner_;                 // 0 in the one thread that writes a row's own results
-  Reg thread_column_;             // the first column of this thread in leaf 0
-  Reg limit_;                     // columns, or nothing where this team has no row
+  Reg lane_, group_, team_;  // thread machines
+  Reg row_owner_;            // 0 in the one thread that writes a row's own results
+  Reg thread_column_;        // the first column of this thread in leaf 0
+  Reg limit_;                // columns, or nothing where this team has no row
   bool limit_varies_ = false;
-  Reg row_exists_;                // Mask; none: it does
+  Reg row_exists_;  // Mask; none: it does
   std::unordered_map<std::size_t, Reg> column_pointers_, operand_rows_, result_rows_;
   std::unordered_map<std::size_t, Reg> operand_column_strides_, result_column_strides_;
-  std::unordered_map<NodeId, Reg> amounts_;                    // divisors and rotations, Index registers
-  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;       // of this row, by divisor and wrap
-  std::int64_t lanes_at_ = 0;                                  // scratch: one vector, filled or read lane by lane
+  std::unordered_map<NodeId, Reg> amounts_;               // divisors and rotations, Index registers
+  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;  // of this row, by divisor and wrap
+  std::int64_t lanes_at_ = 0;                             // scratch: one vector, filled or read lane by lane
 
   // Column sums: registers per unrolled leaf, or pointers to the block's partial row
   std::vector<Reg> partial_rows_;
@@ -149,9 +148,9 @@ class RowLowering {
   std::vector<std::int64_t> sums_at_;  // by sweep: unrolled groups, [parity][reduction][group]
   Reg parity_;                         // 0 or parity_bytes_
   std::int64_t parity_bytes_ = 0;
-  std::int64_t spill_at_ = 0;          // loops: vectors of a stripe, [reduction][chunk]
-  std::int64_t totals_at_ = 0;         // loops: totals of the stripes, [reduction][stripe]
-  Reg stripes_;                        // loops: number of stripes
+  std::int64_t spill_at_ = 0;   // loops: vectors of a stripe, [reduction][chunk]
+  std::int64_t totals_at_ = 0;  // loops: totals of the stripes, [reduction][stripe]
+  Reg stripes_;                 // loops: number of stripes
   std::int64_t ring_at_ = 0, ring_slot_bytes_ = 0;
   std::unordered_map<std::size_t, std::int64_t> ring_operands_;  // operand -> offset in a slot of the ring
   Reg ring_offset_;

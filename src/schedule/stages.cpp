@@ -1,8 +1,8 @@
 #include "schedule/stages.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace trireme {
 

@@ -1,8 +1,8 @@
 // One sweep over a row: all chunks of columns visited once, the sweep's reductions finished.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
-
-#include <fmt/format.h>
 
 #include "ir/contract.hpp"
 #include "schedule/row_lowering.hpp"
@@ -13,8 +13,11 @@ namespace trireme {
 Reg RowLowering::sum_of_spilled(Op op, std::int64_t at, int count) {
   auto load = [&](int c) {
     Reg value = b_.fresh(Bank::Lane);
-    b_.emit({.code = Do::Load, .type = *program_.compute, .space = Space::Scratch,
-             .imm = at + c * config_.lanes * value_bytes(), .values = {value}});
+    b_.emit({.code = Do::Load,
+             .type = *program_.compute,
+             .space = Space::Scratch,
+             .imm = at + c * config_.lanes * value_bytes(),
+             .values = {value}});
     return value;
   };
   auto tree = [&](auto&& self, int base, int step) -> Reg {
@@ -154,12 +157,17 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
     b_.repeat_while_less(at, end, [&] {
       turn(at);
       for (std::size_t r = 0; r < reductions; ++r)
-        b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .a = spill, .imm = spill_of(r),
+        b_.emit({.code = Do::Store,
+                 .type = *program_.compute,
+                 .space = Space::Scratch,
+                 .a = spill,
+                 .imm = spill_of(r),
                  .values = {sums[r]}});
       b_.increase(at, width);
       b_.increase(spill, vector_bytes);
     });
-    for (std::size_t r = 0; r < reductions; ++r) sums[r] = sum_of_spilled(program_[stage.reductions[r]].op, spill_of(r), turns);
+    for (std::size_t r = 0; r < reductions; ++r)
+      sums[r] = sum_of_spilled(program_[stage.reductions[r]].op, spill_of(r), turns);
   }
   Reg stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
   for (std::size_t r = 0; r < reductions; ++r)
@@ -181,7 +189,11 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
     loop_values_.clear();
     visit(k, leaf);
     for (std::size_t r = 0; r < reductions; ++r)
-      b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .a = spill, .imm = spill_of(r),
+      b_.emit({.code = Do::Store,
+               .type = *program_.compute,
+               .space = Space::Scratch,
+               .a = spill,
+               .imm = spill_of(r),
                .values = present(stage.reductions[r], leaf)});
     b_.increase(at, width);
     b_.increase(spill, vector_bytes);
@@ -192,7 +204,11 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   Reg end = b_.index(total * vector_bytes);
   b_.repeat_while_less(spill, end, [&] {
     for (std::size_t r = 0; r < reductions; ++r)
-      b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .a = spill, .imm = spill_of(r),
+      b_.emit({.code = Do::Store,
+               .type = *program_.compute,
+               .space = Space::Scratch,
+               .a = spill,
+               .imm = spill_of(r),
                .values = {b_.number(identity(program_[stage.reductions[r]].op))}});
     b_.increase(spill, vector_bytes);
   });
@@ -213,9 +229,14 @@ void RowLowering::visit(std::size_t k, const Leaf& leaf) {
                    chunk(result.value, leaf));
       continue;
     }
-    b_.emit({.code = Do::Store, .type = *result.type, .hint = config_.streaming ? Hint::Streaming : Hint::None,
-             .a = row_pointer(r, true), .b = leaf.column, .c = leaf.mask,
-             .imm = leaf.offset * static_cast<std::int64_t>(bytes(*result.type)), .values = chunk(result.value, leaf)});
+    b_.emit({.code = Do::Store,
+             .type = *result.type,
+             .hint = config_.streaming ? Hint::Streaming : Hint::None,
+             .a = row_pointer(r, true),
+             .b = leaf.column,
+             .c = leaf.mask,
+             .imm = leaf.offset * static_cast<std::int64_t>(bytes(*result.type)),
+             .values = chunk(result.value, leaf)});
   }
   for (std::size_t r : stage.columns) add_to_columns(r, leaf);
 }

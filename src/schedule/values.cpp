@@ -30,7 +30,8 @@ void RowLowering::plan_work() {
       if (wanted[id]) continue;
       wanted[id] = true;
       // An earlier sweep's result; or something that looks at its arguments in its own way.
-      if (is_row_reduction(program_[id].op) || program_[id].op == Op::Rotate || compares_integers(program_, program_[id]))
+      if (is_row_reduction(program_[id].op) || program_[id].op == Op::Rotate ||
+          compares_integers(program_, program_[id]))
         continue;
       for (NodeId arg : program_[id]) open.push_back(arg);
     }
@@ -115,8 +116,8 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
   const Operand& operand = program_.operands[index];
   ColumnMap map = map_of_operand(index, no_node);
   if (!map.plain())
-    return load_mapped(*operand.type, operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index),
-                       map, leaf);
+    return load_mapped(*operand.type,
+                       operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index), map, leaf);
   Instr load{.code = Do::Load, .type = *operand.type, .b = leaf.column, .c = leaf.mask};
   load.imm = leaf.offset * static_cast<std::int64_t>(bytes(*operand.type));
   if (in_ring(index)) {
@@ -150,7 +151,8 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
       const Node& inner = program_[node.args[0]];
       if (inner.op == Op::Operand) {
         const Operand& operand = program_.operands[inner.payload];
-        Reg pointer = operand.spread.row.present ? row_pointer(inner.payload, false) : column_pointers_.at(inner.payload);
+        Reg pointer =
+            operand.spread.row.present ? row_pointer(inner.payload, false) : column_pointers_.at(inner.payload);
         values = load_mapped(*operand.type, pointer, map_of_operand(inner.payload, node.args[1]), leaf);
       } else {
         values = rotated_index(node.args[1], leaf);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "devices/arguments.hpp"
 #include "plan/devices.hpp"
 
 namespace trireme::cli {
@@ -30,6 +31,12 @@ Result<std::vector<const DeviceEntry*>> choose_devices(const std::vector<std::st
 }
 
 const DeviceEntry& reference_device() { return devices().front(); }
+
+Status run_once(const DeviceEntry& device, Prepared& prepared, const RunOptions& options) {
+  TRIREME_TRY(executable, device.compile(prepared.program, facts_of(prepared.program, prepared.view())));
+  poison_results(prepared);
+  return executable->run(prepared.view(), options);
+}
 
 int all_threads() {
   if (const char* asked = std::getenv("TRIREME_THREADS"))

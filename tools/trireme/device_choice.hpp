@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "devices/device.hpp"
+#include "plan/check.hpp"
 
 namespace trireme::cli {
 
@@ -11,6 +12,9 @@ namespace trireme::cli {
 Result<std::vector<const DeviceEntry*>> choose_devices(const std::vector<std::string>& names);
 
 const DeviceEntry& reference_device();
+
+// Compiles the problem's program and runs it once, on spoiled results.
+Status run_once(const DeviceEntry& device, Prepared& prepared, const RunOptions& options);
 
 int all_threads();  // TRIREME_THREADS, or as many as the machine runs at once
 

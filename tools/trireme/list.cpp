@@ -1,9 +1,13 @@
-// trireme list: the operators, each with its signature and the first line of its comment.
+// trireme list: the operators, each with its signature and the first line of its comment; or the page
+// docs/operators.md.
 #include <fmt/core.h>
 
-#include "language/print.hpp"
+#include <memory>
+
 #include "plan/check.hpp"
+#include "plan/operators_page.hpp"
 #include "plan/ops.hpp"
+#include "sources.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
@@ -18,14 +22,15 @@ std::string_view first_comment(std::string_view text) {
   return line_of(text, text.find(mark, at) + mark.size());
 }
 
-Result<int> list() {
+Result<int> list(bool markdown) {
+  if (markdown) {
+    TRIREME_TRY(page, operators_markdown());
+    fmt::print("{}", page);
+    return fine;
+  }
   for (const OperatorText& each : operator_texts()) {
     TRIREME_TRY(program, find_program(each.name));
-    std::string printed = print(program);
-    // The body's lines are set in by four, those of a long signature by more.
-    std::size_t body = printed.find('\n');
-    while (body != printed.npos && printed.compare(body + 1, 5, "     ") == 0) body = printed.find('\n', body + 1);
-    fmt::print("{}\n    {}\n", std::string_view(printed).substr(0, body), first_comment(each.text));
+    fmt::print("{}\n    {}\n", signature_of(program), first_comment(each.text));
   }
   return fine;
 }
@@ -34,7 +39,9 @@ Result<int> list() {
 
 Verb add_list(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("list", "The operators that come with Trireme: signature and purpose");
-  return {verb, list};
+  auto markdown = std::make_shared<bool>(false);
+  verb->add_flag("--markdown", *markdown, "As a page: programs, derived backwards, arrays moved");
+  return {verb, [markdown] { return list(*markdown); }};
 }
 
 }  // namespace trireme::cli

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "language/parse.hpp"
+#include "language/print.hpp"
 #include "passes/passes.hpp"
 
 namespace trireme::cli {
@@ -43,6 +44,14 @@ Result<Program> load_program(const std::string& program, bool backward) {
 Result<Prepared> load_problem(const Problem& problem) {
   TRIREME_TRY(text, read_text(problem.program));
   return naming_the_file(problem.program, prepare_problem(problem, text));
+}
+
+std::string signature_of(const Program& program) {
+  std::string text = print(program);
+  // The body's lines are set in by four, those of a long signature by more.
+  std::size_t end = text.find('\n');
+  while (end != text.npos && text.compare(end + 1, 5, "     ") == 0) end = text.find('\n', end + 1);
+  return text.substr(0, end);
 }
 
 }  // namespace trireme::cli

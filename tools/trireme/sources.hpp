@@ -14,4 +14,7 @@ bool is_file(std::string_view program);  // it has a '/' or ends in .row
 Result<Program> load_program(const std::string& program, bool backward);
 Result<Prepared> load_problem(const Problem& problem);
 
+// The head of its text: rms_norm(x[i,j], ...) -> (y[i,j], rstd[i])
+std::string signature_of(const Program& program);
+
 }  // namespace trireme::cli

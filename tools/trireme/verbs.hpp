@@ -30,6 +30,9 @@ inline CLI::Validator at_least(std::int64_t least) {
 
 Verb add_list(CLI::App& app);
 Verb add_show(CLI::App& app);
+Verb add_emit(CLI::App& app);
 Verb add_verify(CLI::App& app);
+Verb add_bench(CLI::App& app);
+Verb add_doctor(CLI::App& app);
 
 }  // namespace trireme::cli

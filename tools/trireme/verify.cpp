@@ -2,18 +2,20 @@
 #include <fmt/format.h>
 
 #include "device_choice.hpp"
-#include "devices/arguments.hpp"
 #include "plan/difference.hpp"
 #include "plan/ops.hpp"
 #include "plan/remarks.hpp"
+#include "reference/oracle.hpp"
 #include "sources.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
 namespace {
 
-// The interpreter takes about a microsecond for a hundred instructions of a lane: minutes beyond so many elements.
-constexpr std::int64_t most_interpreted_elements = 1 << 19;
+// The interpreter takes 0.8 s for 2^19 elements of rms_norm's backward, and programs with exp or erf many times that.
+constexpr std::int64_t most_interpreted_elements = 1 << 21;
+// An element of the oracle's takes 48 bytes.
+constexpr std::int64_t most_oracle_elements = 1 << 22;
 
 struct Options {
   std::vector<std::string> lines, devices;
@@ -31,24 +33,41 @@ struct Tally {
   int lines = 0, compared = 0, failed = 0;
 };
 
-Status run_on(const DeviceEntry& device, Prepared& prepared, const RunOptions& options) {
-  TRIREME_TRY(executable, device.compile(prepared.program, facts_of(prepared.program, prepared.view())));
-  poison_results(prepared);
-  return executable->run(prepared.view(), options);
-}
-
 // Why a device takes no part; empty if it does.
 std::string why_not(const DeviceEntry& device, const Prepared& prepared, bool asked_for) {
   if (std::string reason = device.missing(); !reason.empty()) return "missing: " + reason;
   std::int64_t elements = prepared.problem.rows() * prepared.problem.columns();
   if (device.name == "lanes" && !asked_for && elements > most_interpreted_elements)
-    return "skipped: slow beyond 2^19 elements, ask by --device lanes";
+    return "skipped: slow beyond 2^21 elements, ask by --device lanes";
   return {};
 }
 
 void print_row(const std::string& device, std::string_view digest, std::string_view status) {
-  fmt::print("  {:<11} {:<32}  {}\n", device, digest, status);
+  fmt::print("  {:<12} {:<32}  {}\n", device, digest, status);
   std::fflush(stdout);
+}
+
+// How far the results at hand lie from exact mathematics, and how far the contract's roundings allow.
+Status ask_oracle(const Prepared& prepared, const std::string& title, Tally& tally) {
+  if (prepared.problem.rows() * prepared.problem.columns() > most_oracle_elements) return Done{};
+  Result<std::vector<OracleResult>> oracle = run_oracle(prepared.bound, prepared.view());
+  if (!oracle && oracle.error().code == Code::Unsupported) {
+    fmt::print("  oracle       unsupported: {}\n", oracle.error().message);
+    return Done{};
+  }
+  if (!oracle) return oracle.error();
+  std::vector<LargestError> errors = largest_errors(prepared.bound, *oracle, prepared.results);
+  for (std::size_t k = 0; k < errors.size(); ++k) {
+    const LargestError& each = errors[k];
+    const std::string element = element_name(prepared.bound.results[k], each.row, each.column);
+    fmt::print("  oracle       {:<14} error {:.2e}, bound {:.2e}{}\n", element, each.error, each.tolerance,
+               each.unknown ? fmt::format(", {} of {} elements cannot be judged", each.unknown, each.elements) : "");
+    if (each.fine()) continue;
+    ++tally.failed;
+    fmt::print("FAIL {} {} got {} want {} within {}; {} of {} elements   rerun: trireme verify \"{}\"\n", title,
+               element, each.got, static_cast<double>(each.want), each.tolerance, each.wrong, each.elements, title);
+  }
+  return Done{};
 }
 
 Status verify_line(const Options& options, const std::vector<const DeviceEntry*>& chosen, const std::string& line,
@@ -58,17 +77,18 @@ Status verify_line(const Options& options, const std::vector<const DeviceEntry*>
   const std::string title = print(problem);
   fmt::print("{}\n", title);
   ++tally.lines;
-  TRIREME_CHECK(run_on(reference_device(), prepared, options.run));
+  TRIREME_CHECK(run_once(reference_device(), prepared, options.run));
   const KeptResults wanted = keep_results(prepared);
   const std::string wanted_digest = digest_of(prepared);
   print_row(reference_device().name, wanted_digest, "(the reference)");
+  TRIREME_CHECK(ask_oracle(prepared, title, tally));
   for (const DeviceEntry* device : chosen) {
     if (device == &reference_device()) continue;
     if (std::string reason = why_not(*device, prepared, !options.devices.empty()); !reason.empty()) {
       print_row(device->name, "-", reason);
       continue;
     }
-    Status done = run_on(*device, prepared, options.run);
+    Status done = run_once(*device, prepared, options.run);
     if (!done && done.error().code == Code::Unsupported) {
       print_row(device->name, "-", "unsupported: " + done.error().message);
       continue;
@@ -89,14 +109,17 @@ Status verify_line(const Options& options, const std::vector<const DeviceEntry*>
   return Done{};
 }
 
-// Every `#: try` of every operator, forward and backward.
+// Every `#: try` of every operator, forward and, where there are gradients, backward.
 Result<std::vector<std::string>> lines_of_all() {
   std::vector<std::string> lines;
   for (const OperatorText& each : operator_texts()) {
     TRIREME_TRY(remarks, parse_remarks(each.text));
-    for (const std::string& line : remarks.tries)
-      for (const char* direction : {"", " backward"})
-        lines.push_back(fmt::format("{} {}{}", each.name, line, direction));
+    Result<Program> backward = load_program(std::string(each.name), true);
+    if (!backward) fmt::print("no backward: {}\n", backward.error().message);
+    for (const std::string& line : remarks.tries) {
+      lines.push_back(fmt::format("{} {}", each.name, line));
+      if (backward) lines.push_back(lines.back() + " backward");
+    }
   }
   return lines;
 }

@@ -1,12 +1,12 @@
 #include "devices/cpu/cpu_device.hpp"
 
-#include <algorithm>
-#include <thread>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "devices/arguments.hpp"
 #include "devices/cpu/code_memory.hpp"
+#include "devices/parallel.hpp"
 #include "schedule/lower.hpp"
 
 namespace trireme::cpu {
@@ -14,24 +14,19 @@ namespace {
 
 using Entry = void(const std::uint64_t* args, std::int64_t first, std::int64_t last, std::int64_t total);
 
-// Runs body(worker) on so many threads, the caller's among them.
-template <typename Body>
-void in_parallel(int workers, Body&& body) {
-  std::vector<std::thread> others;
-  for (int k = 1; k < workers; ++k) others.emplace_back([&body, k] { body(k); });
-  body(0);
-  for (std::thread& other : others) other.join();
-}
-
 class CpuExecutable : public trireme::Executable {
  public:
   CpuExecutable(Program program, Config config, Kernels kernels, x86::Isa isa, CodeMemory rows,
                 std::vector<CodeMemory> columns)
-      : program_(std::move(program)), config_(config), kernels_(std::move(kernels)), isa_(isa), rows_(std::move(rows)),
+      : program_(std::move(program)),
+        config_(config),
+        kernels_(std::move(kernels)),
+        isa_(isa),
+        rows_(std::move(rows)),
         columns_(std::move(columns)) {}
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
-    TRIREME_CHECK(check_layout(program_, problem));
+    TRIREME_CHECK(check_layout(kernels_, program_, problem));
     Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
     std::int64_t workers = std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(blocks.count, 1));
     std::int64_t line = 64;  // vectors of scratch and of partial rows begin at cache lines
@@ -89,8 +84,8 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
     TRIREME_TRY(memory, CodeMemory::create(code.bytes));
     columns.push_back(std::move(memory));
   }
-  return std::unique_ptr<trireme::Executable>(std::make_unique<CpuExecutable>(
-      program, config, std::move(kernels), isa, std::move(rows), std::move(columns)));
+  return std::unique_ptr<trireme::Executable>(
+      std::make_unique<CpuExecutable>(program, config, std::move(kernels), isa, std::move(rows), std::move(columns)));
 }
 
 }  // namespace trireme::cpu

@@ -1,9 +1,9 @@
 #include "devices/cuda/cuda_device.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
-
-#include <fmt/format.h>
 
 #include "layout/indexing.hpp"
 #include "schedule/lower.hpp"
@@ -26,7 +26,8 @@ std::int64_t extent_bytes(const Array& array, std::int64_t rows, std::int64_t co
 }  // namespace
 
 Machine machine_of(const Device& device) {
-  return {.simd = false, .shared_bytes = device.facts().shared_bytes_per_block,
+  return {.simd = false,
+          .shared_bytes = device.facts().shared_bytes_per_block,
           .processors = device.facts().multiprocessors};
 }
 
@@ -122,21 +123,21 @@ Result<std::unique_ptr<DeviceArrays>> to_device(const Device& device, const Prog
 }
 
 Status CudaExecutable::run(const Problem2d& problem, const RunOptions& options) {
-  TRIREME_CHECK(check_layout(program_, problem));
+  TRIREME_CHECK(check_layout(kernels_, program_, problem));
   TRIREME_TRY(arrays, to_device(device_, program_, problem));
   Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
   TRIREME_TRY(workspace, device_.allocate(std::max<std::int64_t>(blocks.workspace_bytes, 16)));
   TRIREME_TRY(stream, device_.stream());
   std::int64_t step = rows_of_a_call(blocks, problem.rows, options.chunk_rows);
   for (std::int64_t first = 0; first < problem.rows; first += step)
-    TRIREME_CHECK(launch(arrays->problem, blocks, workspace.get(), stream.get(), first,
-                         std::min(first + step, problem.rows)));
+    TRIREME_CHECK(
+        launch(arrays->problem, blocks, workspace.get(), stream.get(), first, std::min(first + step, problem.rows)));
   TRIREME_CHECK(launch_columns(arrays->problem, blocks, workspace.get(), stream.get()));
   TRIREME_CHECK(device_.synchronize(stream.get()));
   for (std::size_t k = 0; k < program_.results.size(); ++k) {
     TRIREME_TRY(where, indexing(program_, program_.results[k].spread, problem.columns, problem.constants));
-    std::int64_t size = extent_bytes(problem.results[k], where.row.extent(problem.rows),
-                                     where.column.extent(problem.columns));
+    std::int64_t size =
+        extent_bytes(problem.results[k], where.row.extent(problem.rows), where.column.extent(problem.columns));
     if (size) TRIREME_CHECK(device_.copy(problem.results[k].data, arrays->results[k].data, size));
   }
   return Done{};

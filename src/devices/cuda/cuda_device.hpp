@@ -13,8 +13,8 @@ class CudaExecutable : public Executable {
                                                         const Config& config);
 
   // Pointers of `problem` and `partials` (blocks.workspace_bytes of it) are the device's. No allocation, no waiting.
-  Status launch(const Problem2d& problem, const Blocks& blocks, void* partials, StreamHandle stream,
-                std::int64_t first, std::int64_t last) const;
+  Status launch(const Problem2d& problem, const Blocks& blocks, void* partials, StreamHandle stream, std::int64_t first,
+                std::int64_t last) const;
   Status launch_columns(const Problem2d& problem, const Blocks& blocks, void* partials, StreamHandle stream) const;
 
   Status run(const Problem2d& problem, const RunOptions& options) override;

@@ -3,35 +3,64 @@
 #include <algorithm>
 
 #include "devices/arguments.hpp"
+#include "layout/indexing.hpp"
 #include "schedule/lower.hpp"
 #include "targets/lanes/interpret.hpp"
 
 namespace trireme::lanes {
 namespace {
 
+// From the first to the last byte of an array; gaps between its rows count as its own.
+Range range_of(const Array& array, std::int64_t rows, std::int64_t columns, bool writable) {
+  if (rows == 0 || columns == 0) return {array.data, 0, writable};
+  const std::byte *low = static_cast<const std::byte*>(array.data), *high = low;
+  for (auto [count, stride] : {std::pair{rows, array.row_stride}, {columns, array.column_stride}}) {
+    std::int64_t reach = (count - 1) * stride * static_cast<std::int64_t>(bytes(array.type));
+    (reach < 0 ? low : high) += reach;
+  }
+  return {low, static_cast<std::size_t>(high - low) + bytes(array.type), writable};
+}
+
+Result<std::vector<Range>> ranges_of(const Program& program, const Problem2d& problem) {
+  std::vector<Range> ranges;
+  auto add = [&](const Spread& spread, const Array& array, bool writable) -> Status {
+    TRIREME_TRY(index, indexing(program, spread, problem.columns, problem.constants));
+    ranges.push_back(range_of(array, index.row.extent(problem.rows), index.column.extent(problem.columns), writable));
+    return Done{};
+  };
+  for (std::size_t k = 0; k < program.operands.size(); ++k)
+    if (!program.operands[k].constant) TRIREME_CHECK(add(program.operands[k].spread, problem.operands[k], false));
+  for (std::size_t k = 0; k < program.results.size(); ++k)
+    TRIREME_CHECK(add(program.results[k].spread, problem.results[k], true));
+  return ranges;
+}
+
 class LanesExecutable : public Executable {
  public:
-  LanesExecutable(Program program, Config config, Kernels kernels)
-      : program_(std::move(program)), config_(config), kernels_(std::move(kernels)) {}
+  LanesExecutable(Program program, Config config, Kernels kernels, std::int64_t row_block)
+      : program_(std::move(program)), config_(config), kernels_(std::move(kernels)), row_block_(row_block) {}
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
-    TRIREME_CHECK(check_layout(program_, problem));
-    Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
+    TRIREME_CHECK(check_layout(kernels_, program_, problem));
+    Blocks blocks = kernels_.columns.empty() ? cut_rows(kernels_, problem.rows, problem.columns, row_block_)
+                                             : cut_rows(kernels_, problem.rows, problem.columns);
     std::vector<std::byte> workspace(blocks.workspace_bytes + 64), scratch(scratch_bytes(kernels_, problem.columns));
     auto address = [](auto& bytes) { return reinterpret_cast<std::uint64_t>(bytes.data()); };
     std::vector<std::uint64_t> args =
         fill_slots(kernels_, program_, problem, blocks, {.partials = address(workspace), .scratch = address(scratch)});
+    TRIREME_TRY(ranges, ranges_of(program_, problem));
+    ranges.push_back({workspace.data(), static_cast<std::size_t>(blocks.workspace_bytes), true});
     std::int64_t step = rows_of_a_call(blocks, problem.rows, options.chunk_rows);
     for (std::int64_t first = 0; first < problem.rows; first += step) {
       std::int64_t last = std::min(first + step, problem.rows);
       std::int64_t teams = (last - first + blocks.row_block - 1) / blocks.row_block;
       std::int64_t grid = (teams + kernels_.rows.launch.teams - 1) / kernels_.rows.launch.teams;
-      TRIREME_CHECK(interpret(kernels_.rows, args, first, last, problem.rows, grid));
+      TRIREME_CHECK(interpret(kernels_.rows, args, first, last, problem.rows, grid, ranges));
     }
     for (const Kernel& kernel : kernels_.columns) {
       std::int64_t covered = kernel.launch.columns_covered;
       std::int64_t grid = (problem.columns + covered - 1) / covered;
-      TRIREME_CHECK(interpret(kernel, args, 0, problem.columns, problem.rows, grid));
+      TRIREME_CHECK(interpret(kernel, args, 0, problem.columns, problem.rows, grid, ranges));
     }
     return Done{};
   }
@@ -41,13 +70,14 @@ class LanesExecutable : public Executable {
   Program program_;
   Config config_;
   Kernels kernels_;
+  std::int64_t row_block_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Executable>> compile_with(const Program& program, const Config& config) {
+Result<std::unique_ptr<Executable>> compile_with(const Program& program, const Config& config, std::int64_t row_block) {
   TRIREME_TRY(kernels, lower(program, config));
-  return std::unique_ptr<Executable>(std::make_unique<LanesExecutable>(program, config, std::move(kernels)));
+  return std::unique_ptr<Executable>(std::make_unique<LanesExecutable>(program, config, std::move(kernels), row_block));
 }
 
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {

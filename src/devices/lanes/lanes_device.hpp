@@ -4,8 +4,10 @@
 
 namespace trireme::lanes {
 
-// Runs the kernels a machine would get, chosen by `config`.
-Result<std::unique_ptr<Executable>> compile_with(const Program& program, const Config& config);
+// Runs the kernels a machine would get, chosen by `config`. A team takes `row_block` rows one after the other; where
+// there are column sums the contract says how many.
+Result<std::unique_ptr<Executable>> compile_with(const Program& program, const Config& config,
+                                                 std::int64_t row_block = 1);
 
 // With the config an H200 would get.
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts);

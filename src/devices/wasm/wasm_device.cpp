@@ -41,7 +41,7 @@ Status Staged::finish() const {
 }
 
 Result<Staged> WasmExecutable::stage(const Problem2d& problem, const RunOptions& options) const {
-  TRIREME_CHECK(check_layout(program_, problem));
+  TRIREME_CHECK(check_layout(kernels_, program_, problem));
   Staged staged;
   const auto add = [&](const Array& array, const Spread& spread) -> Result<Staged::Result2d> {
     TRIREME_TRY(where, indexing(program_, spread, problem.columns, problem.constants));

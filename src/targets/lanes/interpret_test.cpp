@@ -281,6 +281,23 @@ TEST(interpret, simd_scratch_grows_with_columns) {
   EXPECT_FALSE(run(256));  // one stripe: 32 bytes
 }
 
+TEST(interpret, loads_indices) {
+  Kernel kernel{.name = "chain", .simd = false, .launch = {.lanes = 4}};
+  KernelBuilder code(kernel);
+  Reg in = code.pointer(operand), out = code.pointer(result), thread = code.special(Do::ThreadLane);
+  Reg at = code.copy(thread), on = code.below(thread, 0, code.index(3));
+  for (int step = 0; step < 2; ++step)  // the address is read before it is overwritten
+    code.emit({.code = Do::IndexLoad, .type = Type::I32, .dst = at, .a = in, .b = at, .c = on});
+  store(code, to_lane(code, at), Type::F32, out, thread);
+  std::int32_t links[] = {2, 0, 1, -5};
+  float y[4] = {};
+  std::uint64_t args[] = {reinterpret_cast<std::uintptr_t>(links), reinterpret_cast<std::uintptr_t>(y)};
+  Range ranges[] = {{links, sizeof links, false}, {y, sizeof y, true}};
+  Status status = interpret(kernel, args, 0, 1, 1, 1, ranges);
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(std::vector(y, y + 4), (std::vector<float>{1, 2, 0, 0}));
+}
+
 TEST(interpret, lane_slots) {
   for (Type compute : {Type::F32, Type::F64}) {
     Kernel kernel{.name = "constant", .simd = false, .compute = compute, .launch = {.lanes = 2}};

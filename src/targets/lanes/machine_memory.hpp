@@ -118,17 +118,16 @@ template <typename T>
 bool Machine<T>::load_index(const Instr& instr, const Active& active) {
   std::int64_t* dst = indices(instr.dst);
   const std::uint8_t* on = instr.c ? mask(instr.c) : nullptr;
-  bool read_all = true;
-  each_index(active, [&](int t) {
-    dst[t] = 0;
-    if (!read_all || (on && !on[t])) return;
-    std::int32_t value;
-    const std::byte* data = read(instr, t, address(instr, t), sizeof value);
-    if (!data) return void(read_all = false);
-    std::memcpy(&value, data, sizeof value);
-    dst[t] = value;
+  return while_each(active, [&](int t) {
+    std::int32_t value = 0;
+    if (!on || on[t]) {
+      const std::byte* data = read(instr, t, address(instr, t), sizeof value);
+      if (!data) return false;
+      std::memcpy(&value, data, sizeof value);
+    }
+    dst[t] = value;  // last: the address may stand in it
+    return true;
   });
-  return read_all;
 }
 
 template <typename T>

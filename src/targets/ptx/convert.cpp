@@ -15,7 +15,8 @@ R Machine<R>::from_f32(F32 value, R to) {
   return to;
 }
 
-// Towards zero, then the last bit set if that was not exact: a following rounding to fewer bits sees which side it is on.
+// Towards zero, then the last bit set if that was not exact: a following rounding to fewer bits sees which side it is
+// on.
 template <typename R>
 F32 Machine<R>::to_f32(R value) {
   if constexpr (std::same_as<R, F32>) {
@@ -118,13 +119,13 @@ R Machine<R>::round_to(Type type, R value) {
   return widen_bits(type, pack_word(type, std::span<const R>(&value, 1)), 0, to);
 }
 
-#define TRIREME_INSTANTIATE(R)                                        \
-  template R Machine<R>::widen_bits(Type, U32, int, R);               \
-  template U32 Machine<R>::pack_word(Type, std::span<const R>);       \
-  template R Machine<R>::from_f32(F32, R);                            \
-  template F32 Machine<R>::to_f32(R);                                 \
-  template F32 Machine<R>::to_f32_even(R);                            \
-  template U32 Machine<R>::to_integer(Type, R);                       \
+#define TRIREME_INSTANTIATE(R)                                  \
+  template R Machine<R>::widen_bits(Type, U32, int, R);         \
+  template U32 Machine<R>::pack_word(Type, std::span<const R>); \
+  template R Machine<R>::from_f32(F32, R);                      \
+  template F32 Machine<R>::to_f32(R);                           \
+  template F32 Machine<R>::to_f32_even(R);                      \
+  template U32 Machine<R>::to_integer(Type, R);                 \
   template R Machine<R>::round_to(Type, R);
 TRIREME_INSTANTIATE(F32)
 TRIREME_INSTANTIATE(F64)

@@ -1,8 +1,8 @@
 #include "targets/ptx/emit.hpp"
 
-#include <cstdlib>
-
 #include <fmt/format.h>
+
+#include <cstdlib>
 
 #include "targets/ptx/machine.hpp"
 

@@ -36,7 +36,9 @@ TEST(PtxEmit, PtxasAcceptsEverySchedule) {
   if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "ptxas is not on PATH";
   std::size_t turn = 0;
   for (Type type : {Type::F32, Type::BF16, Type::F64}) {
-    Binding binding{.types = {{"x", type}, {"gamma", type}, {"y", type},
+    Binding binding{.types = {{"x", type},
+                              {"gamma", type},
+                              {"y", type},
                               {"rstd", type == Type::F64 ? Type::F64 : Type::F32},
                               {"g", type == Type::F64 ? Type::F64 : Type::F32}}};
     for (bool sums : {false, true}) {

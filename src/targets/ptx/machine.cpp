@@ -1,10 +1,10 @@
 #include "targets/ptx/machine.hpp"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 #include <limits>
-
-#include <fmt/format.h>
 
 namespace trireme::ptx {
 
@@ -101,18 +101,14 @@ void Machine<R>::instruction(const Instr& instr) {
       break;
     case Do::LaneSlot: k_.load<R>(args_, static_cast<std::uint32_t>(8 * instr.imm), into(lane(instr.dst))); break;
     case Do::LaneFromIndex: k_.template cvt_s<R>(index(instr.a), into(lane(instr.dst))); break;
-    case Do::LaneColumn:
-      k_.template cvt_s<R>(k_.add(index(instr.a), instr.imm), into(lane(instr.dst)));
-      break;
+    case Do::LaneColumn: k_.template cvt_s<R>(k_.add(index(instr.a), instr.imm), into(lane(instr.dst))); break;
     case Do::LaneMove: k_.assign(lane(instr.dst), lane(instr.a)); break;
     case Do::Primitive: primitive(instr); break;
     case Do::ShuffleXor:
       k_.shfl(Shuffle::Bfly, lane(instr.a), instr.imm, static_cast<std::uint32_t>(form_.launch.lanes),
               into(lane(instr.dst)));
       break;
-    case Do::LaneBit:
-      k_.setp(IntCompare::Ne, k_.and_(lane_in_group_, instr.imm), 0, into(mask(instr.dst)));
-      break;
+    case Do::LaneBit: k_.setp(IntCompare::Ne, k_.and_(lane_in_group_, instr.imm), 0, into(mask(instr.dst))); break;
     case Do::MaskBelow: {
       U64 at = instr.imm ? k_.add(index(instr.a), instr.imm) : index(instr.a);
       k_.setp(IntCompare::Lt, at, index(instr.b), into(mask(instr.dst)));
@@ -128,12 +124,17 @@ void Machine<R>::instruction(const Instr& instr) {
     }
     case Do::CopyCommit: k_.cp_async_commit(); break;
     case Do::CopyWait: k_.cp_async_wait(static_cast<std::uint32_t>(instr.imm)); break;
-    case Do::While: k_.while_(condition, [&] { block(instr.body); }, Flow::Uniform); break;
+    case Do::While:
+      k_.while_(
+          condition, [&] { block(instr.body); }, Flow::Uniform);
+      break;
     case Do::If:
       if (instr.other.empty()) {
-        k_.if_(condition(), [&] { block(instr.body); }, Flow::Uniform);
+        k_.if_(
+            condition(), [&] { block(instr.body); }, Flow::Uniform);
       } else {
-        k_.if_else(condition(), [&] { block(instr.body); }, [&] { block(instr.other); }, Flow::Uniform);
+        k_.if_else(
+            condition(), [&] { block(instr.body); }, [&] { block(instr.other); }, Flow::Uniform);
       }
       break;
     case Do::Note: k_.comment(instr.text); break;

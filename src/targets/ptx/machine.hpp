@@ -35,10 +35,10 @@ class Machine {
   }
 
   // convert.cpp
-  R widen_bits(Type type, U32 word, int place, R to);  // element `place` of a 32-bit word of 1- or 2-byte elements
+  R widen_bits(Type type, U32 word, int place, R to);   // element `place` of a 32-bit word of 1- or 2-byte elements
   U32 pack_word(Type type, std::span<const R> values);  // 4 / bytes(type) elements; those missing are 0
   R from_f32(F32 value, R to);
-  F32 to_f32(R value);      // rounded to odd, so that a second rounding is the only one
+  F32 to_f32(R value);  // rounded to odd, so that a second rounding is the only one
   F32 to_f32_even(R value);
   R round_to(Type type, R value);
   U32 to_integer(Type type, R value);

@@ -44,7 +44,8 @@ void Machine<R>::load_at(const Instr& instr, const Where& where, std::span<const
     std::size_t together = std::min<std::size_t>(pieces.size(), static_cast<std::size_t>(16 / each));
     for (std::size_t n = 0; n < pieces.size(); n += together)
       guarded(instr.c, [&] {
-        k_.load(std::span<const Raw>(&pieces[n], together), further(where, static_cast<std::int64_t>(n) * each), access);
+        k_.load(std::span<const Raw>(&pieces[n], together), further(where, static_cast<std::int64_t>(n) * each),
+                access);
       });
   };
   auto fresh = [&]<typename Raw>(std::vector<Raw>& pieces, std::int64_t n) {
@@ -100,7 +101,8 @@ void Machine<R>::store_at(const Instr& instr, const Where& where, std::span<cons
     std::size_t together = std::min<std::size_t>(pieces.size(), static_cast<std::size_t>(16 / each));
     for (std::size_t n = 0; n < pieces.size(); n += together)
       guarded(instr.c, [&] {
-        k_.store(further(where, static_cast<std::int64_t>(n) * each), std::span<const Raw>(&pieces[n], together), access);
+        k_.store(further(where, static_cast<std::int64_t>(n) * each), std::span<const Raw>(&pieces[n], together),
+                 access);
       });
   };
   if (size == 8) {
@@ -154,10 +156,10 @@ void Machine<R>::store(const Instr& instr) {
              std::span<const R>(from));
 }
 
-#define TRIREME_INSTANTIATE(R)                                                              \
-  template void Machine<R>::load(const Instr&);                                             \
-  template void Machine<R>::store(const Instr&);                                            \
-  template Global Machine<R>::global(const Instr&);                                         \
+#define TRIREME_INSTANTIATE(R)                      \
+  template void Machine<R>::load(const Instr&);     \
+  template void Machine<R>::store(const Instr&);    \
+  template Global Machine<R>::global(const Instr&); \
   template Shared Machine<R>::scratch(Reg, Reg, std::int64_t, std::int64_t);
 TRIREME_INSTANTIATE(F32)
 TRIREME_INSTANTIATE(F64)

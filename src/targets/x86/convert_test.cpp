@@ -1,7 +1,7 @@
 // Storage types: every pattern of the small ones, rounding at every midpoint, tails at guard pages.
 #include <random>
 
-#include "targets/x86/emit_testing.hpp"
+#include "targets/x86/emit_test.hpp"
 
 namespace trireme::x86 {
 namespace {

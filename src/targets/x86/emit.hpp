@@ -12,13 +12,12 @@ namespace trireme::x86 {
 enum class Isa : std::uint8_t { Avx2, Avx512 };
 
 // f32 or f64 values a register holds.
-constexpr int lanes(Isa isa, Type compute) {
-  return (isa == Isa::Avx512 ? 64 : 32) / static_cast<int>(bytes(compute));
-}
+constexpr int lanes(Isa isa, Type compute) { return (isa == Isa::Avx512 ? 64 : 32) / static_cast<int>(bytes(compute)); }
 
 struct Code {
-  std::vector<std::uint8_t> bytes;  // entry at offset 0: void(const std::uint64_t* args, i64 first, i64 last, i64 total)
-  std::string listing;              // assembler text with the kernel's structure as comments; only if asked for
+  std::vector<std::uint8_t>
+      bytes;            // entry at offset 0: void(const std::uint64_t* args, i64 first, i64 last, i64 total)
+  std::string listing;  // assembler text with the kernel's structure as comments; only if asked for
 };
 
 // A simd kernel whose launch.lanes is lanes(isa, kernel.compute).

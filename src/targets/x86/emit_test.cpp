@@ -1,5 +1,5 @@
 // Lane movement, masks, addresses, scratch, spills, listings and refusals.
-#include "targets/x86/emit_testing.hpp"
+#include "targets/x86/emit_test.hpp"
 
 namespace trireme::x86 {
 namespace {

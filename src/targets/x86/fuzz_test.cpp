@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "targets/x86/emit_testing.hpp"
+#include "targets/x86/emit_test.hpp"
 
 namespace trireme::x86 {
 namespace {

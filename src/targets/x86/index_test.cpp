@@ -1,5 +1,5 @@
 // Index registers and control flow.
-#include "targets/x86/emit_testing.hpp"
+#include "targets/x86/emit_test.hpp"
 
 namespace trireme::x86 {
 namespace {

@@ -1,5 +1,5 @@
 // Every primitive on every pair of special values, bit for bit against scalar code.
-#include "targets/x86/emit_testing.hpp"
+#include "targets/x86/emit_test.hpp"
 
 namespace trireme::x86 {
 namespace {

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Checks and measures on a machine with an NVIDIA GPU and nothing else of ours: bits first, then races, then speed.
+# Takes the folder of statically linked programs (`cmake --preset static && ninja -C build/static gpu_programs`).
+#   bench/gpu.sh [FOLDER [OUTPUT FOLDER]]
+set -u
+programs=${1:-build/static}
+out=${2:-.}
+status=0
+
+echo "== $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader)"
+echo "== bits: every digest is the reference's"
+"$programs/test_plan" --gtest_filter='Conformance*' >"$out/conformance.txt" 2>&1 || status=1
+tail -n 3 "$out/conformance.txt"
+"$programs/test_devices" --gtest_filter='RealDriver.*' >"$out/driver.txt" 2>&1 || status=1
+tail -n 3 "$out/driver.txt"
+for line in "rms_norm 33x4097 x=bf16 backward" "rms_norm 65x65536 x=bf16" "rms_norm 65x65536 x=bf16 backward" \
+            "rms_norm 1000x128 x=bf16 backward" "rms_norm 3x20000 x=f32 backward"; do
+  "$programs/trireme" verify "$line" --device cuda || status=1
+done
+
+if command -v compute-sanitizer >/dev/null; then
+  echo "== compute-sanitizer"
+  for tool in memcheck racecheck initcheck; do
+    for line in "rms_norm 9x257 x=bf16 backward" "rms_norm 40x4096 x=bf16 backward" "rms_norm 5x33000 backward"; do
+      if compute-sanitizer --tool $tool --error-exitcode 9 "$programs/trireme" verify "$line" --device cuda \
+          >"$out/$tool.txt" 2>&1; then echo "$tool  $line  clean"; else echo "$tool  $line  FAILED"; status=1; fi
+    done
+  done
+fi
+
+echo "== speed: share of a device copy of the same bytes in the same run"
+"$programs/gpu_table" 256
+echo "== what row_block costs"
+"$programs/row_block" 256 2 | tee "$out/row_block.txt"
+exit $status

@@ -1,0 +1,13 @@
+// Column sums into divided, wrapped and scalar results, on any device: its kernels compute what is summed, and the
+// reference's own code sums it.
+#pragma once
+#include "devices/device.hpp"
+
+namespace trireme {
+
+using Compile = Result<std::unique_ptr<Executable>>(const Program& program, const Facts& facts);
+
+// Compiles with `compile` alone where that can do the whole program.
+Result<std::unique_ptr<Executable>> compose(const Program& program, const Facts& facts, Compile* compile);
+
+}  // namespace trireme

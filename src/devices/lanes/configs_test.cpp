@@ -1,0 +1,114 @@
+// Every way to lay a program over a machine gives the reference's bits, and no thread oversteps: programs of all shapes
+// under configs drawn at random, simd and threads, interpreted.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdlib>
+#include <random>
+
+#include "devices/arguments.hpp"
+#include "devices/lanes/lanes_device.hpp"
+#include "ir/contract.hpp"
+#include "plan/check.hpp"
+#include "reference/reference.hpp"
+
+namespace trireme {
+namespace {
+
+constexpr std::string_view programs[] = {
+    // one sum
+    "p(x[i,j], gamma[j] = 1, eps = 1e-6) -> (y[i,j], rstd[i])\n"
+    "  rstd = rsqrt(mean(x * x) + eps)\n  y = x * rstd * gamma\n",
+    // two sums, one after the other
+    "p(x[i,j], gamma[j], beta[j]) -> (y[i,j], mu[i], rstd[i])\n"
+    "  mu = mean(x)\n  rstd = rsqrt(mean(square(x - mu)) + 1e-5)\n  y = (x - mu) * rstd * gamma + beta\n",
+    // two sums side by side, then a maximum
+    "p(x[i,j], h[i,j]) -> (y[i,j], m[i])\n"
+    "  a = sum(x)\n  b = sum(x * h)\n  m = amax(x * a - b)\n  y = x + m\n",
+    // a maximum, then a sum
+    "p(x[i,j], scale[] = 1) -> (y[i,j])\n"
+    "  e = exp((x - amax(x)) * scale)\n  y = e / sum(e)\n",
+    // no reduction
+    "p(x[i,j], gate[i,j]) -> (y[i,j])\n  y = x * silu(gate)\n",
+    // indices as numbers, a row operand, no element result
+    "p(x[i,j], t[i]) -> (loss[i])\n  loss = log(sum(exp(x))) - sum(select(j == t, x, 0)) + i\n",
+};
+
+struct Draw {
+  std::mt19937 random;
+  template <typename T>
+  T one_of(std::initializer_list<T> values) {
+    return values.begin()[random() % values.size()];
+  }
+};
+
+// A config that lowers for so many columns, whose rows begin at multiples of `alignment` elements.
+Config draw_config(Draw& draw, std::int64_t columns, Type compute, std::int64_t alignment) {
+  std::int64_t stripes = contract::stripes(columns);
+  Config config{.simd = draw.one_of({true, false, false})};
+  config.hoist = draw.one_of({true, false});
+  config.reload = draw.one_of({true, false});
+  config.streaming = draw.one_of({true, false});
+  if (config.simd) {
+    config.lanes = draw.one_of({2, 4, 8, 16});
+    config.unroll = draw.one_of({1, 2, 4, 16});
+    if (stripes <= 4 && draw.one_of({true, false})) {
+      config.columns = columns;
+      config.stripes = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(stripes)));
+    }
+    return config;
+  }
+  config.columns = columns;
+  config.vector =
+      static_cast<int>(std::min<std::int64_t>(alignment, draw.one_of({1, 2, 4, compute == Type::F64 ? 2 : 8})));
+  config.lanes = draw.one_of({4, 8, 16, 32, 32});
+  if (draw.one_of({true, true, true, false})) {
+    config.stripes = draw.one_of({1, 2, 4});
+    config.groups = static_cast<int>((stripes + config.stripes - 1) / config.stripes);
+    config.ring = draw.one_of({0, 2, 3, 4});
+  }
+  if (!config.stripes || config.groups > config.lanes) {
+    config.stripes = config.ring = 0;
+    config.groups = draw.one_of({1, 2, 3, 4, 8});
+  }
+  if (config.groups == 1 && config.stripes) config.teams = draw.one_of({1, 2, 4, 8});
+  return config;
+}
+
+void check(std::string_view text, const std::string& line, const Config& config, int row_block) {
+  SCOPED_TRACE(fmt::format("{}   {} row_block={}\n{}", line, print(config), row_block, text));
+  auto prepare = [&] { return prepare_problem(parse_problem(line).value(), text); };
+  Result<Prepared> wanted = prepare(), got = prepare();
+  ASSERT_TRUE(wanted) << wanted.error().message;
+  Status status = run_reference(wanted->program, wanted->view());
+  ASSERT_TRUE(status) << status.error().message;
+  Result<std::unique_ptr<Executable>> executable = lanes::compile_with(got->program, config, row_block);
+  if (!executable && executable.error().code == Code::Unsupported) return;
+  ASSERT_TRUE(executable) << executable.error().message;
+  status = executable.value()->run(got->view(), {});
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(digest_of(*got), digest_of(*wanted));
+}
+
+TEST(Configs, give_the_bits_of_the_reference) {
+  const char* long_runs = std::getenv("LONG");
+  const int turns = long_runs && std::string_view(long_runs) == "1" ? 5000 : 150;
+  Draw draw{std::mt19937(1)};
+  for (int turn = 0; turn < turns; ++turn) {
+    std::string_view text = programs[draw.random() % std::size(programs)];
+    std::int64_t columns = draw.one_of({1, 7, 32, 64, 255, 256, 257, 512, 768, 1000, 1024, 2048, 2049, 4104});
+    // 400 rows make blocks of 4 where there are column sums, the other numbers blocks of 1.
+    int rows = columns <= 257 ? draw.one_of({1, 3, 65, 400}) : draw.one_of({1, 3, 20, columns <= 1024 ? 400 : 65});
+    const char* type = draw.one_of({"f32", "bf16", "f16", "f64", "f8e4m3", "f8e5m2", "i8"});
+    bool backward = draw.one_of({true, false});
+    std::string line = fmt::format("p {}x{} x={}{}", rows, columns, type, backward ? " backward" : "");
+    std::int64_t alignment = std::min<std::int64_t>(16, columns & -columns);
+    Config config = draw_config(draw, columns, std::string_view(type) == "f64" ? Type::F64 : Type::F32, alignment);
+    check(text, line, config, draw.one_of({1, 3, 7}));
+    if (HasFailure()) FAIL() << "in turn " << turn;
+  }
+}
+
+}  // namespace
+}  // namespace trireme

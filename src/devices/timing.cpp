@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "devices/device.hpp"
+#include "devices/parallel.hpp"
+
+namespace trireme {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+constexpr std::size_t line = 64;
+
+// Plain stores read a cache line before they write it.
+void copy_plain(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+#if defined(__SSE2__)
+// Whole cache lines past the caches: what a kernel with streaming stores is measured against.
+void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += line) {
+    const auto* source = reinterpret_cast<const __m128i*>(from + at);
+    auto* target = reinterpret_cast<__m128i*>(to + at);
+    __m128i values[4];
+    for (int k = 0; k < 4; ++k) values[k] = _mm_load_si128(source + k);
+    for (int k = 0; k < 4; ++k) _mm_stream_si128(target + k, values[k]);
+  }
+  _mm_sfence();
+}
+#endif
+
+// Two pieces of memory, each thread's part first touched by itself.
+class Copier {
+ public:
+  Copier(std::int64_t bytes, int threads)
+      : lines_((static_cast<std::size_t>(bytes) + line - 1) / line), threads_(threads), from_(make()), to_(make()) {
+    each_part([](std::byte* to, std::byte* from, std::size_t bytes) {
+      std::memset(to, 0, bytes);
+      std::memset(from, 1, bytes);
+    });
+  }
+  ~Copier() {
+    for (std::byte* memory : {from_, to_}) ::operator delete(memory, std::align_val_t(line));
+  }
+  Copier(const Copier&) = delete;
+
+  template <typename Copy>
+  void each_part(Copy copy) {
+    in_parallel(threads_, [&](int worker) {
+      std::size_t first = lines_ * worker / threads_ * line, last = lines_ * (worker + 1) / threads_ * line;
+      copy(to_ + first, from_ + first, last - first);
+    });
+  }
+
+ private:
+  std::byte* make() const {
+    return static_cast<std::byte*>(::operator new(std::max<std::size_t>(lines_, 1) * line, std::align_val_t(line)));
+  }
+  std::size_t lines_;
+  int threads_;
+  std::byte *from_, *to_;
+};
+
+}  // namespace
+
+Result<Timing> Executable::time(const Problem2d& problem, const TimeOptions& options) {
+  Copier copier(options.bytes / 2, options.threads);
+  Timing timing;
+  auto timed = [](auto&& work) {
+    Clock::time_point start = Clock::now();
+    work();
+    return seconds_since(start);
+  };
+  struct Way {
+    const char* name;
+    void (*copy)(std::byte*, const std::byte*, std::size_t);
+  };
+  const Way ways[] = {
+    {"memcpy", copy_plain},
+#if defined(__SSE2__)
+    {"streaming copy", copy_streaming},
+#endif
+  };
+  for (const Way& way : ways) timing.copies.push_back({way.name, {}});
+  RunOptions run_options{.threads = options.threads};
+  Status status = run(problem, run_options);  // pages, caches and the clock get warm
+  Clock::time_point start = Clock::now();
+  for (double spent = 0; status && (timing.runs.size() < 3 || spent < options.seconds); spent = seconds_since(start)) {
+    if (options.progress) options.progress(std::min(1.0, spent / options.seconds));
+    timing.runs.push_back(timed([&] { status = run(problem, run_options); }));
+    for (std::size_t k = 0; k < timing.copies.size(); ++k)
+      timing.copies[k].seconds.push_back(timed([&] { copier.each_part(ways[k].copy); }));
+  }
+  if (!status) return status.error();
+  return timing;
+}
+
+}  // namespace trireme

@@ -1,0 +1,216 @@
+// Every operator of ops/ against a definition of its own in plain double arithmetic: its results on every `#: try`
+// line, and its derived gradients against central differences of the definition.
+#include <gtest/gtest.h>
+
+#include "passes/passes.hpp"
+#include "plan/check.hpp"
+#include "plan/definitions_for_test.hpp"
+#include "plan/ops.hpp"
+#include "plan/remarks.hpp"
+#include "reference/oracle.hpp"
+
+namespace trireme {
+namespace {
+
+Prepared prepared_for(const Problem& problem) {
+  Result<Prepared> prepared = prepare_problem(problem);
+  EXPECT_TRUE(prepared) << prepared.error().message;
+  return std::move(*prepared);
+}
+
+Problem problem_of(const std::string& line) {
+  Result<Problem> problem = parse_problem(line);
+  EXPECT_TRUE(problem) << problem.error().message;
+  return *problem;
+}
+
+Matrix read(const Buffer& buffer) {
+  Matrix made{buffer.row_extent, buffer.column_extent, {}};
+  for (std::int64_t r = 0; r < made.rows; ++r)
+    for (std::int64_t c = 0; c < made.columns; ++c)
+      made.values.push_back(load_f64(buffer.array.type, buffer.array.entry(r, c)));
+  return made;
+}
+
+void write(const Matrix& values, const Buffer& buffer) {
+  ASSERT_EQ(values.rows, buffer.row_extent);
+  ASSERT_EQ(values.columns, buffer.column_extent);
+  for (std::int64_t r = 0; r < values.rows; ++r)
+    for (std::int64_t c = 0; c < values.columns; ++c)
+      store_f64(buffer.array.type, buffer.array.entry(r, c), values.at(r, c));
+}
+
+// The forward's operands and constants as a definition sees them.
+Given given_by(const Prepared& forward) {
+  Given given{forward.problem.rows(), forward.problem.columns(), {}, forward.problem.constants, {}};
+  for (const Operand& operand : forward.source.operands)
+    if (operand.constant && operand.fallback != no_node)
+      given.constants.try_emplace(operand.name, *as_number(forward.source, operand.fallback));
+  for (std::size_t k = 0; k < forward.program.operands.size(); ++k) {
+    const Operand& operand = forward.program.operands[k];
+    if (operand.constant) continue;
+    given.arrays[operand.name] = read(forward.buffers.operands[k]);
+    given.types[operand.name] = *operand.type;
+  }
+  for (const Output& result : forward.program.results) given.types[result.name] = *result.type;
+  return given;
+}
+
+std::map<std::string, Matrix> defined(const OperatorDefinition& definition, const Given& given) {
+  std::map<std::string, Matrix> results;
+  for (std::int64_t i = 0; i < given.rows; ++i) {
+    RowResults row;
+    definition.define(Row{given, i, given.columns}, row);
+    for (const auto& [name, values] : row) {
+      Matrix& result = results[name];
+      result.rows = given.rows, result.columns = static_cast<std::int64_t>(values.size());
+      result.values.insert(result.values.end(), values.begin(), values.end());
+    }
+  }
+  return results;
+}
+
+const OperatorDefinition* definition_of(std::string_view name) {
+  for (const OperatorDefinition& each : operator_definitions())
+    if (each.name == name) return &each;
+  return nullptr;
+}
+
+TEST(Operators, all_have_definitions_and_problems) {
+  EXPECT_EQ(operator_texts().size(), operator_definitions().size());
+  for (const OperatorText& each : operator_texts()) {
+    EXPECT_TRUE(definition_of(each.name)) << each.name << " has no definition in definitions_for_test.hpp";
+    EXPECT_TRUE(each.text.starts_with("# ")) << each.name << ": the file begins with a comment that says what it is";
+    std::size_t tries = parse_remarks(each.text).value().tries.size();
+    EXPECT_TRUE(tries >= 2 && tries <= 4) << each.name;
+    EXPECT_EQ(find_program(each.name).value().name, each.name);
+  }
+}
+
+// The reference's result and the definition's, rounded to storage, both lie within the oracle's bound of the truth:
+// they are at most two bounds apart.
+void compare_with_definition(const OperatorDefinition& definition, const std::string& line) {
+  SCOPED_TRACE("rerun: trireme verify \"" + line + "\"");
+  Prepared prepared = prepared_for(problem_of(line));
+  Status status = run_reference(prepared.program, prepared.view());
+  ASSERT_TRUE(status) << status.error().message;
+  std::vector<OracleResult> oracle = run_oracle(prepared.bound, prepared.view()).value();
+  for (const LargestError& each : largest_errors(prepared.bound, oracle, prepared.results)) {
+    EXPECT_TRUE(each.fine()) << each.result << " " << each.row << "," << each.column << ": " << each.got;
+    EXPECT_EQ(each.unknown, 0) << each.result;
+  }
+  std::map<std::string, Matrix> want = defined(definition, given_by(prepared));
+  EXPECT_EQ(want.size(), prepared.program.results.size());
+  for (std::size_t k = 0; k < prepared.program.results.size(); ++k) {
+    const Output& result = prepared.program.results[k];
+    Matrix got = read(prepared.buffers.results[k]);
+    const Matrix& right = want.at(result.name);
+    ASSERT_EQ(got.values.size(), right.values.size()) << result.name;
+    double worst = 0;
+    std::string where;
+    for (std::int64_t r = 0; r < got.rows; ++r)
+      for (std::int64_t c = 0; c < got.columns; ++c) {
+        double error = std::fabs(got.at(r, c) - through_type(*result.type, right.at(r, c)));
+        double excess = error - 2 * oracle[k].at(r, c).tolerance();
+        if (excess <= worst) continue;
+        worst = excess;
+        where = result.name + "[" + std::to_string(r) + "," + std::to_string(c) + "] got " +
+                std::to_string(got.at(r, c)) + " want " + std::to_string(right.at(r, c));
+      }
+    EXPECT_EQ(worst, 0) << where;
+  }
+}
+
+TEST(Operators, give_what_they_are_defined_as) {
+  for (const OperatorText& each : operator_texts())
+    if (const OperatorDefinition* definition = definition_of(each.name)) {
+      Remarks remarks = parse_remarks(each.text).value();
+      for (const std::string& line : remarks.tries)
+        compare_with_definition(*definition, std::string(each.name) + " " + line);
+    }
+}
+
+// The sum of all results, weighted by their gradients.
+double weighted(const OperatorDefinition& definition, const Given& given,
+                const std::map<std::string, Matrix>& weights) {
+  double total = 0;
+  for (const auto& [name, values] : defined(definition, given))
+    if (auto it = weights.find("d" + name); it != weights.end())
+      for (std::size_t k = 0; k < values.values.size(); ++k) total += values.values[k] * it->second.values[k];
+  return total;
+}
+
+// `recomputed`: the backward is given no saved result.
+void check_gradients(const OperatorDefinition& definition, const std::string& line, bool recomputed) {
+  SCOPED_TRACE(line + (recomputed ? ", saved results recomputed" : ""));
+  Prepared forward = prepared_for(problem_of(line));
+  Given given = given_by(forward);
+  std::map<std::string, Matrix> results = defined(definition, given);
+  Problem problem = problem_of(line + " backward");
+  if (recomputed)
+    for (const auto& [name, values] : results) problem.absent.insert(name);
+  Prepared backward = prepared_for(problem);
+  std::map<std::string, Matrix> weights;
+  for (std::size_t k = 0; k < backward.program.operands.size(); ++k) {
+    const Operand& operand = backward.program.operands[k];
+    const Buffer& buffer = backward.buffers.operands[k];
+    if (operand.constant) continue;
+    if (auto it = given.arrays.find(operand.name); it != given.arrays.end()) write(it->second, buffer);
+    else if (auto saved = results.find(operand.name); saved != results.end()) write(saved->second, buffer);
+    else weights[operand.name] = read(buffer);
+  }
+  EXPECT_FALSE(weights.empty());
+  Status status = run_reference(backward.program, backward.view());
+  ASSERT_TRUE(status) << status.error().message;
+  if (results.contains("q")) given.arrays["scale"] = results["scale"];  // stop_gradient(scale)
+  for (std::size_t k = 0; k < backward.program.results.size(); ++k) {
+    const std::string& name = backward.program.results[k].name;
+    Matrix got = read(backward.buffers.results[k]);
+    auto operand = given.arrays.find(name.substr(1));
+    if (operand == given.arrays.end()) continue;  // the gradient of a default
+    Matrix want = got;
+    double largest = 0;
+    for (std::size_t entry = 0; entry < want.values.size(); ++entry) {
+      double& moved = operand->second.values[entry];
+      double value = moved, step = 1e-5 * std::fmax(1, std::fabs(value));
+      moved = value + step;
+      double above = weighted(definition, given, weights);
+      moved = value - step;
+      double below = weighted(definition, given, weights);
+      moved = value;
+      want.values[entry] = (above - below) / (2 * step);
+      largest = std::fmax(largest, std::fabs(want.values[entry]));
+    }
+    for (std::size_t entry = 0; entry < want.values.size(); ++entry)
+      EXPECT_NEAR(got.values[entry], want.values[entry], 1e-6 * largest) << name << "[" << entry << "]";
+  }
+}
+
+TEST(Operators, have_the_gradients_of_their_definitions) {
+  for (const OperatorDefinition& definition : operator_definitions())
+    for (const std::string& line : definition.gradient_lines)
+      for (bool recomputed : {false, true}) {
+        std::size_t blank = line.find(' ');
+        std::string rest = blank == line.npos ? "" : line.substr(blank);
+        check_gradients(definition, definition.name + " " + line.substr(0, blank) + " x=f64" + rest, recomputed);
+      }
+}
+
+// Operands without gradient, each for a reason.
+TEST(Operators, have_gradients_for_every_operand) {
+  const std::map<std::string, std::set<std::string>> without = {
+      {"cross_entropy", {"target"}},      // stands in conditions only
+      {"rms_norm_rope", {"cos", "sin"}},  // tables
+  };
+  for (const OperatorText& each : operator_texts()) {
+    Program forward = find_program(each.name).value(), backward = differentiate(forward).value();
+    std::set<std::string> missing;
+    for (const Operand& operand : forward.operands)
+      if (!operand.constant && !backward.find_result("d" + operand.name)) missing.insert(operand.name);
+    auto it = without.find(std::string(each.name));
+    EXPECT_EQ(missing, it == without.end() ? std::set<std::string>{} : it->second) << each.name;
+  }
+}
+
+}  // namespace
+}  // namespace trireme

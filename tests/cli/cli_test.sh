@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Usage: cli_test.sh TRIREME
+# Each golden/*.txt begins with `$ trireme ARGUMENTS` and `exit CODE`; the rest is what that prints, errors too.
+# BLESS=1 rewrites the files, for the reviewer's diff. Checks of what no file can hold follow.
+set -uo pipefail
+trireme=$(realpath "$1")
+cd "$(dirname "$0")"
+failed=0
+fail() { echo "FAIL $*"; failed=1; }
+
+for golden in golden/*.txt; do
+  command=$(head -n 1 "$golden")
+  eval "arguments=(${command#\$ trireme})"
+  output=$("$trireme" "${arguments[@]}" 2>&1)
+  got=$(printf '%s\nexit %d\n%s' "$command" $? "$output")
+  if [[ ${BLESS:-} == 1 ]]; then
+    printf '%s\n' "$got" >"$golden"
+  elif ! difference=$(diff -u "$golden" <(printf '%s\n' "$got")); then
+    fail "$golden (BLESS=1 $0 TRIREME rewrites it)"
+    printf '%s\n' "$difference"
+  fi
+done
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# check CODE PATTERN ARGUMENT...: the exit code, and what the output must hold.
+check() {
+  local code=$1 pattern=$2 output got
+  shift 2
+  output=$(cd "$folder" && "$trireme" "$@" 2>&1)
+  got=$?
+  [[ $got == "$code" ]] || fail "trireme ${*@Q}: exit $got, want $code: $output"
+  grep -qE -- "$pattern" <<<"$output" || fail "trireme ${*@Q}: no /$pattern/ in: $output"
+}
+
+# These grow with the operators, devices and architectures, and help texts look as CLI11 sets them.
+check 0 '^rms_norm\(x\[i,j\], .*\) -> \(y\[i,j\], rstd\[i\]\)$' list
+check 0 '^    Root-mean-square' list
+check 0 '^  verify  ' --help
+for verb in list show emit verify bench doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
+check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
+check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
+check 2 "^trireme: no architecture 'sm_70'; ptx: sm_80" show rms_norm --target ptx --arch sm_70
+
+# Every device that is here gives the reference's bits; which ones are here differs from machine to machine.
+for line in "rms_norm 3x257" "rms_norm 5x4097 x=bf16 gamma=none" "rms_norm 7x300 x=f16 backward"; do
+  check 0 '^  lanes .* same bits$' verify "$line" --chunk 2
+done
+check 0 '^  reference +[0-9a-f]{32}  \(the reference\)$' verify "rms_norm 0x7"
+check 0 '2 problems, 2 comparisons with the reference, 0 failed' verify "rms_norm 1x7" "rms_norm 2x7" --device lanes
+
+# A program of one's own, and its mistakes.
+printf 'twice(x[i,j]) -> (y[i,j])\n    y = x + x\n' >"$folder/twice.row"
+printf 'twice(x[i,j]) -> (y[i,j])\n    y = x + z\n' >"$folder/wrong.row"
+: >"$folder/empty.row"
+check 0 'y = x \+ x' show twice.row
+check 0 'lanes .* same bits' verify "twice.row 3x40 x=i32"
+check 2 '^trireme: wrong.row:2:13: ' show wrong.row
+check 2 '^trireme: wrong.row:2:13: ' verify "wrong.row 3x40"
+check 2 'empty.row: the file is empty' show empty.row
+check 2 'nowhere.row: No such file' emit nowhere.row --target ptx -o x
+check 2 'No such file or directory' emit rms_norm --target ptx -o no/such/folder/x.ptx
+
+# What is emitted has its head; outside judges look at it where they are installed.
+check 0 '^entry at byte [1-9][0-9]*: columns' emit rms_norm --backward --target x86 --arch avx512 --cols 300 -o a.bin
+check 0 '^exports columns' emit rms_norm --backward --target wasm --type x=f64 -o a.wasm
+[[ $(head -c 4 "$folder/a.wasm" | tr '\0' 0) == 0asm ]] || fail "a.wasm does not begin as a module"
+if command -v wasm-validate >/dev/null; then
+  wasm-validate --enable-all "$folder/a.wasm" || fail "wasm-validate refuses a.wasm"
+fi
+check 0 '^// args\[0\]: ' emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o -
+check 0 '^\.target sm_90' emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o -
+
+check 0 '^  .* of the copy' bench "rms_norm 64x256" --seconds 0.01 --device lanes --threads 1
+check 0 '"share_of_copy": [0-9.]+' bench "rms_norm 64x256" --seconds 0.01 --device lanes --json
+check 0 '^lanes +ready +self-test passed' doctor
+
+exit $failed

@@ -1,0 +1,93 @@
+// trireme doctor: what this machine offers, what is missing and how to get it, and whether each device keeps the
+// contract.
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "device_choice.hpp"
+#include "ir/contract.hpp"
+#include "plan/ops.hpp"
+#include "self_test.hpp"
+#include "verbs.hpp"
+
+namespace trireme::cli {
+namespace {
+
+struct Advice {
+  std::string_view device, text;
+};
+constexpr Advice advices[] = {
+    {"cpu", "needs an x86 processor with AVX2, FMA and F16C (2013 and later); the reference serves without"},
+    {"cuda", "needs an NVIDIA GPU of compute capability 8.0 or more, and its driver's libcuda.so.1; no toolkit"},
+    {"wasm", "needs wasmtime's library, or node (Debian: apt install nodejs)"},
+};
+
+std::string_view advice_for(std::string_view device) {
+  for (const Advice& each : advices)
+    if (device.starts_with(each.device)) return each.text;
+  return {};
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
+  return "unknown processor";
+}
+
+std::string processor_features() {
+  std::string text;
+#if defined(__x86_64__)
+  auto note = [&](bool there, const char* name) {
+    if (there) text += (text.empty() ? "" : " ") + std::string(name);
+  };
+  note(__builtin_cpu_supports("avx2"), "avx2");
+  note(__builtin_cpu_supports("fma"), "fma");
+  note(__builtin_cpu_supports("avx512f"), "avx512f");
+  note(__builtin_cpu_supports("avx512bw"), "avx512bw");
+  note(__builtin_cpu_supports("avx512dq"), "avx512dq");
+  note(__builtin_cpu_supports("avx512vl"), "avx512vl");
+  note(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
+#endif
+  return text.empty() ? "no vector extensions that kernels use" : text;
+}
+
+Result<int> doctor() {
+  fmt::print("trireme {}, contract version {}, {} operators\n", TRIREME_VERSION, contract::version,
+             operator_texts().size());
+  fmt::print("processor: {}, {} threads\n           {}\n", processor_name(), all_threads(), processor_features());
+  TRIREME_TRY(all, choose_devices({}));
+  int code = fine;
+  for (const DeviceEntry* device : all) {
+    auto row = [&](std::string_view state, std::string_view what) {
+      fmt::print("{:<12} {:<8} {}\n", device->name, state, what);
+    };
+    if (std::string reason = device->missing(); !reason.empty()) {
+      row("missing", reason);
+      if (std::string_view advice = advice_for(device->name); !advice.empty()) fmt::print("{:21} {}\n", "", advice);
+      continue;
+    }
+    if (device == &reference_device()) {
+      row("ready", "what all others are compared with");
+      continue;
+    }
+    Result<std::string> difference = self_test(*device);
+    if (difference && difference->empty()) {
+      row("ready", "self-test passed: no contraction, zeros, subnormals, infinities and NaNs as the contract says");
+      continue;
+    }
+    code = check_failed;
+    row("FAILED", difference ? "self-test " + *difference : difference.error().message);
+  }
+  return code;
+}
+
+}  // namespace
+
+Verb add_doctor(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("doctor", "Versions, devices, what is missing and how to get it; a self-test");
+  verb->footer("Exits with 1 if a device is there but does not give the reference's bits.");
+  return {verb, doctor};
+}
+
+}  // namespace trireme::cli

@@ -1,0 +1,138 @@
+// trireme emit: writes a program's kernels as PTX text, raw x86 code or a WebAssembly module.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "devices/arguments.hpp"
+#include "ir/contract.hpp"
+#include "program_options.hpp"
+#include "sources.hpp"
+#include "targets.hpp"
+#include "verbs.hpp"
+
+namespace trireme::cli {
+namespace {
+
+struct Options {
+  ProgramOptions program;
+  std::string target, arch, file;
+};
+
+std::string describe_slot(const Slot& slot, const Program& program) {
+  const auto operand = [&] { return program.operands[slot.index].name; };
+  const auto result = [&] { return program.results[slot.index].name; };
+  switch (slot.kind) {
+    case Slot::Kind::Columns: return "the number of columns";
+    case Slot::Kind::OperandPointer: return fmt::format("address of {}", operand());
+    case Slot::Kind::OperandStride: return fmt::format("elements from row to row of {}", operand());
+    case Slot::Kind::OperandColumnStride: return fmt::format("elements from column to column of {}", operand());
+    case Slot::Kind::ResultPointer: return fmt::format("address of {}", result());
+    case Slot::Kind::ResultStride: return fmt::format("elements from row to row of {}", result());
+    case Slot::Kind::ResultColumnStride: return fmt::format("elements from column to column of {}", result());
+    case Slot::Kind::Constant: return fmt::format("{}, as {} in the low bytes", operand(), name(*program.compute));
+    case Slot::Kind::RowBlock: return "rows of a row block";
+    case Slot::Kind::Blocks: return "row blocks in all";
+    case Slot::Kind::Partials: return "address of the workspace";
+    case Slot::Kind::PartialStride: return "workspace: values from one block's partial sums to the next's";
+    case Slot::Kind::Scratch: return "address of memory for this thread alone";
+  }
+  return {};
+}
+
+std::string entries(const Lowered& lowered, const Artifact& artifact) {
+  const Kernels& kernels = lowered.kernels;
+  const std::string columns = kernels.columns.empty() ? "" : kernels.columns[0].name;
+  std::string text;
+  switch (lowered.target) {
+    case Target::Ptx:
+      text = fmt::format("entry {}(args, first, last, total): {} threads a block, grid ceil(row blocks / {})\n",
+                         kernels.rows.name, kernels.rows.launch.threads(), kernels.rows.launch.teams);
+      if (!columns.empty())
+        text +=
+            fmt::format("entry {}(args, first, last, total), afterwards: {} threads a block, grid ceil(columns / {})\n",
+                        columns, kernels.columns[0].launch.threads(), kernels.columns[0].launch.columns_covered);
+      return text;
+    case Target::X86:
+      text = "entry at byte 0: void rows(const uint64_t* args, int64_t first, int64_t last, int64_t total), System V\n";
+      if (!columns.empty())
+        text +=
+            fmt::format("entry at byte {}: columns, the same way, once all rows are done\n", artifact.columns_entry);
+      return text;
+    case Target::Wasm:
+      text = "exports memory, rows(args: i32, first: i64, last: i64, total: i64)\n";
+      if (!columns.empty()) text += "exports columns(args: i32, first: i64, last: i64), once all rows are done\n";
+      return text;
+  }
+  return text;
+}
+
+// What a caller has to know, a line each.
+std::string describe(const Options& options, const BoundProgram& bound, const Lowered& lowered,
+                     const Artifact& artifact) {
+  const Program& program = bound.prepared.program;
+  const Kernels& kernels = lowered.kernels;
+  std::string text = signature_of(program) + "\n";
+  text += fmt::format("{} columns, contract version {}, {}: {}\n", options.program.columns, contract::version,
+                      lowered.arch, print(lowered.config));
+  text += entries(lowered, artifact);
+  for (std::size_t k = 0; k < kernels.rows.slots.size(); ++k)
+    text += fmt::format("args[{}]: {}\n", k, describe_slot(kernels.rows.slots[k], program));
+  if (std::int64_t scratch = scratch_bytes(kernels, options.program.columns))
+    text += fmt::format("scratch: {} bytes{}\n", scratch,
+                        lowered.target == Target::Ptx ? " of dynamic shared memory a block" : "");
+  Blocks blocks = cut_rows(kernels, options.program.rows, options.program.columns);
+  text += fmt::format("for {} rows: row blocks of {}, {} bytes of workspace\n", options.program.rows, blocks.row_block,
+                      blocks.workspace_bytes);
+  return text;
+}
+
+std::string as_comments(const std::string& text) {
+  std::string all;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = text.find('\n', at);
+    all += "// " + text.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  return all;
+}
+
+Status write(const std::string& path, const std::string& head, const std::vector<std::uint8_t>& bytes) {
+  std::FILE* file = path == "-" ? stdout : std::fopen(path.c_str(), "wb");
+  if (!file) return Error{Code::InvalidArgument, path + ": " + std::strerror(errno)};
+  bool written = std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
+                 std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  written = std::fflush(file) == 0 && written;
+  if (file != stdout) written = std::fclose(file) == 0 && written;
+  if (!written) return Error{Code::InvalidArgument, path + ": " + std::strerror(errno)};
+  return Done{};
+}
+
+Result<int> emit(const Options& options) {
+  TRIREME_TRY(target, one_of(target_names, "--target", options.target));
+  TRIREME_TRY(bound, bind_program(options.program));
+  TRIREME_TRY(lowered, lower_for(bound, target, options.arch));
+  TRIREME_TRY(artifact, make_artifact(lowered));
+  std::string text = describe(options, bound, lowered, artifact);
+  TRIREME_CHECK(write(options.file, target == Target::Ptx ? as_comments(text) : "", artifact.bytes));
+  if (options.file != "-") fmt::print("{}{}: {} bytes\n", text, options.file, artifact.bytes.size());
+  return fine;
+}
+
+}  // namespace
+
+Verb add_emit(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("emit", "Writes a program's kernels as PTX, x86 code or a WebAssembly module");
+  auto options = std::make_shared<Options>();
+  add_program_options(*verb, options->program);
+  verb->add_option("--target", options->target, "ptx, x86 or wasm")->type_name("TARGET")->required();
+  verb->add_option("--arch", options->arch, arch_help)->type_name("ARCH");
+  verb->add_option("-o", options->file, "Where it is written; - is the standard output")->type_name("FILE")->required();
+  verb->footer(
+      "Says what a caller needs: entries, arguments, grid, scratch and workspace; in PTX also as comments.\n"
+      "  trireme emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o rms_norm.ptx");
+  return {verb, [options] { return emit(*options); }};
+}
+
+}  // namespace trireme::cli
