@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "targets/wasm/fma.hpp"
-
 namespace trireme::wasm {
 namespace {
 
@@ -255,16 +253,8 @@ void Machine::fma(const Instr& instr) {
   if (!entry_.fma)
     return lanewise(wide_ ? PlainOp("f64x2.relaxed_madd") : PlainOp("f32x4.relaxed_madd"), instr.dst, instr.a, instr.b,
                     instr.c);
-  if (wide_) {
-    for (Reg operand : {instr.a, instr.b, instr.c}) f().get(lane(operand));
-    f().call(*entry_.fma), f().set(lane(instr.dst));
-    return;
-  }
-  const auto operand = [&](Reg reg) -> FmaOperand {
-    const auto constant = constants_[reg.id];
-    return {writer_->value<F32x4>(lane(reg)), constant ? std::optional(static_cast<float>(*constant)) : std::nullopt};
-  };
-  writer_->assign(lane(instr.dst), fma_f32x4(operand(instr.a), operand(instr.b), operand(instr.c), *entry_.fma));
+  for (Reg operand : {instr.a, instr.b, instr.c}) f().get(lane(operand));
+  f().call(*entry_.fma), f().set(lane(instr.dst));
 }
 
 void Machine::shuffle_xor(const Instr& instr) {
