@@ -1,5 +1,5 @@
 // The state of lowering one program's `rows` kernel. values.cpp evaluates nodes, reduce.cpp sums along a row,
-// lower.cpp walks rows and sweeps.
+// walk.cpp walks the rows, sweep.cpp each row's columns, column_sums.cpp keeps sums over rows.
 #pragma once
 #include <map>
 #include <optional>
@@ -92,7 +92,7 @@ class RowLowering {
   Values present(NodeId reduction, const Leaf& leaf);
   void store_stripe(std::size_t sweep, std::size_t which, Reg total, Reg stripe);
 
-  // lower.cpp, sweep.cpp, column_sums.cpp
+  // lower.cpp, walk.cpp, sweep.cpp, column_sums.cpp
   void locate_threads();
   void walk_blocks();
   void walk_rows(Reg first_row, Reg end_row);

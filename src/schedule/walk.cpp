@@ -1,0 +1,232 @@
+// Walks the rows: blocks of them, one after the other, with what runs ahead.
+#include <algorithm>
+#include <bit>
+
+#include "schedule/row_lowering.hpp"
+
+namespace trireme {
+
+std::vector<std::size_t> RowLowering::used_operands() const {
+  std::vector<bool> wanted(program_.operands.size());
+  for (NodeId id = 0; id < program_.size(); ++id)
+    if (used_[id] && program_[id].op == Op::Operand) wanted[program_[id].payload] = true;
+  std::vector<std::size_t> operands;
+  for (std::size_t k = 0; k < wanted.size(); ++k)
+    if (wanted[k]) operands.push_back(k);
+  return operands;
+}
+
+// Pointers to the first row of a block; each row moves them on, which costs an addition instead of a multiplication.
+void RowLowering::start_running_pointers() {
+  running_operands_.clear();
+  running_results_.clear();
+  running_ahead_.clear();
+  auto start = [&](std::size_t index, bool result) {
+    const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
+    if (!spread.row.present || !spread.row.plain()) return;
+    Type type = result ? *program_.results[index].type : *program_.operands[index].type;
+    Reg first = row_pointer(index, result);
+    Reg stride = b_.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, static_cast<int>(index)});
+    Running running{b_.fresh(Bank::Pointer), b_.mul(stride, static_cast<std::int64_t>(bytes(type)))};
+    auto copy = [&](Reg to) { b_.emit({.code = Do::PointerAdd, .dst = to, .a = first, .b = zero_, .imm = 1}); };
+    copy(running.pointer);
+    (result ? running_results_ : running_operands_)[index] = running;
+    if (!result && in_ring(index)) {
+      Running ahead{b_.fresh(Bank::Pointer), running.stride_bytes};
+      copy(ahead.pointer);
+      running_ahead_[index] = ahead;
+    }
+  };
+  operand_rows_.clear();
+  result_rows_.clear();
+  mapped_rows_.clear();
+  for (std::size_t k : used_operands()) start(k, false);
+  for (std::size_t r = 0; r < program_.results.size(); ++r) start(r, true);
+  operand_rows_.clear();
+  result_rows_.clear();
+}
+
+Reg RowLowering::row_pointer(std::size_t index, bool result) {
+  auto& running = result ? running_results_ : running_operands_;
+  if (auto it = running.find(index); it != running.end()) return it->second.pointer;
+  auto& known = result ? result_rows_ : operand_rows_;
+  if (auto it = known.find(index); it != known.end()) return it->second;
+  int k = static_cast<int>(index);
+  Type type = result ? *program_.results[index].type : *program_.operands[index].type;
+  Reg base = b_.pointer({result ? Slot::Kind::ResultPointer : Slot::Kind::OperandPointer, k});
+  Reg stride = b_.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, k});
+  const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
+  Reg row = mapped_row(spread.row);
+  Reg pointer = b_.pointer(base, b_.index(Do::IndexMul, row, stride), static_cast<std::int64_t>(bytes(type)));
+  return known[index] = pointer;
+}
+
+void RowLowering::meet() { b_.emit({.code = config_.cluster > 1 ? Do::ClusterBarrier : Do::Barrier}); }
+
+// A team takes the rows of a block one after the other. A simd machine's one team takes all blocks.
+void RowLowering::walk_blocks() {
+  Reg first = b_.argument(0), last = b_.argument(1);
+  Reg row_block = b_.slot({Slot::Kind::RowBlock});
+  bool sums = !stages_.column_results.empty();
+  if (config_.simd) {
+    row_ = b_.copy(first);
+    if (!sums) return walk_rows(first, last);
+    Reg block = b_.index(Do::IndexDivide, first, row_block);
+    b_.note("a block of rows");
+    b_.repeat_while_less(row_, last, [&] {
+      Reg end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
+      begin_column_sums(block);
+      walk_rows(row_, end);
+      finish_column_sums();
+      b_.increase(block, 1);
+    });
+    return;
+  }
+  Reg block = b_.special(Do::BlockIndex);
+  if (config_.cluster > 1)
+    block = b_.index(Do::IndexShiftRight, block, std::countr_zero(static_cast<unsigned>(config_.cluster)));
+  if (config_.teams > 1) block = b_.add(b_.mul(block, config_.teams), team_);
+  row_ = b_.add(first, b_.index(Do::IndexMul, block, row_block));
+  Reg end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
+  if (sums) {
+    block = b_.add(b_.index(Do::IndexDivide, first, row_block), block);
+    begin_column_sums(block);
+  }
+  walk_rows(row_, end);
+  if (sums) {
+    if (config_.teams > 1) {  // a team beyond the last block has nothing to write
+      Reg blocks = b_.slot({Slot::Kind::Blocks});
+      limit_ =
+          b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, b_.index(Do::IndexSub, blocks, block), columns_));
+    }
+    finish_column_sums();
+  }
+}
+
+void RowLowering::walk_rows(Reg, Reg end) {
+  int ahead = config_.ring - 1;
+  Reg fill, filled_to;
+  start_running_pointers();
+  if (config_.ring) {
+    // The ring's slot of the row at hand, and of the row `ahead` rows further on, as byte offsets.
+    Reg base = b_.index(ring_at_);
+    if (config_.teams > 1) base = b_.add(base, b_.mul(team_, ring_slot_bytes_ * config_.ring));
+    ring_offset_ = b_.copy(base);
+    fill = b_.copy(base);
+    filled_to = base;
+    Reg row = b_.copy(row_);
+    for (int k = 0; k < ahead; ++k) {
+      prefetch(row, end, fill);
+      b_.increase(row, 1);
+      b_.increase(fill, ring_slot_bytes_);
+    }
+  }
+  auto advance = [&](Reg offset) {
+    b_.increase(offset, ring_slot_bytes_);
+    b_.when_less(
+        offset, b_.add(filled_to, ring_slot_bytes_ * config_.ring), [] {}, [&] { b_.assign(offset, filled_to); });
+  };
+  auto body = [&] {
+    if (config_.ring) {
+      prefetch(b_.add(row_, ahead), end, fill);
+      advance(fill);
+      b_.emit({.code = Do::CopyWait, .imm = ahead});
+    }
+    one_row();
+    if (config_.ring) advance(ring_offset_);
+    if (parity_) b_.emit({.code = Do::IndexSub, .dst = parity_, .a = b_.index(parity_bytes_), .b = parity_});
+    b_.increase(row_, 1);
+    for (auto* pointers : {&running_operands_, &running_results_})
+      for (std::size_t k = 0; k < std::max(program_.operands.size(), program_.results.size()); ++k)
+        if (auto it = pointers->find(k); it != pointers->end())
+          b_.emit({.code = Do::PointerAdd,
+                   .dst = it->second.pointer,
+                   .a = it->second.pointer,
+                   .b = it->second.stride_bytes,
+                   .imm = 1});
+  };
+  b_.note("a row");
+  if (config_.simd || config_.teams == 1) {
+    b_.repeat_while_less(row_, end, body);
+    return;
+  }
+  // Teams of one warp shuffle together, so they keep step: a team without a row works on nothing.
+  Reg turn = b_.copy(zero_), turns = b_.slot({Slot::Kind::RowBlock});
+  limit_varies_ = true;
+  b_.repeat_while_less(turn, turns, [&] {
+    Reg left = b_.index(Do::IndexSub, end, row_);
+    limit_ = b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, left, columns_));
+    row_exists_ = b_.below(zero_, 0, limit_);
+    body();
+    b_.increase(turn, 1);
+  });
+}
+
+// Starts the copies of a row's elements into the ring; a thread copies just what it will read itself, so that no
+// barrier is needed.
+void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
+  Reg left = b_.index(Do::IndexSub, end, row);
+  Reg limit = b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, left, columns_));
+  for (std::size_t k = 0; k < program_.operands.size(); ++k) {
+    if (!in_ring(k)) continue;
+    std::int64_t size = static_cast<std::int64_t>(bytes(*program_.operands[k].type));
+    const Running& ahead = running_ahead_.at(k);
+    Reg pointer = ahead.pointer;
+    Reg target = b_.add(ring_offset, b_.mul(block_column_, size));
+    for (int stripe = 0; stripe < config_.stripes; ++stripe)
+      for (int c = 0; c < chunks(); ++c) {
+        Leaf leaf = unrolled_leaf(stripe, c, limit);
+        if (leaf.id < 0) continue;
+        Reg mask = leaf.mask ? leaf.mask : b_.below(thread_column_, leaf.offset, limit);
+        b_.emit({.code = Do::CopyAsync,
+                 .type = *program_.operands[k].type,
+                 .a = pointer,
+                 .b = thread_column_,
+                 .c = mask,
+                 .d = target,
+                 .imm = leaf.offset * size,
+                 .imm2 = ring_operands_.at(k) + leaf.offset * size,
+                 .count = config_.vector});
+      }
+    b_.emit({.code = Do::PointerAdd, .dst = pointer, .a = pointer, .b = ahead.stride_bytes, .imm = 1});
+  }
+  b_.emit({.code = Do::CopyCommit});
+}
+
+void RowLowering::one_row() {
+  row_values_.clear();
+  operand_rows_.clear();
+  result_rows_.clear();
+  mapped_rows_.clear();
+  for (auto& leaf : row_leaves_) leaf.clear();
+  // Pointers are wanted before any loop, whose body may not run.
+  for (NodeId id = 0; id < program_.size(); ++id)
+    if (used_[id] && program_[id].op == Op::Operand && program_.operands[program_[id].payload].spread.row.present)
+      row_pointer(program_[id].payload, false);
+  for (std::size_t r = 0; r < program_.results.size(); ++r)
+    if (program_.results[r].spread.row.present) row_pointer(r, true);
+  next_rows_.clear();
+  for (std::size_t k = 0; config_.prefetch && k < program_.operands.size(); ++k) {
+    auto here = operand_rows_.find(k);
+    const Operand& operand = program_.operands[k];
+    if (here == operand_rows_.end() || !operand.spread.plain() || !operand.spread.column.present) continue;
+    Reg stride = b_.slot({Slot::Kind::OperandStride, static_cast<int>(k)});
+    next_rows_.emplace_back(k, b_.pointer(here->second, stride, static_cast<std::int64_t>(bytes(*operand.type))));
+  }
+  for (std::size_t k = 0; k < stages_.sweeps.size(); ++k) sweep(k);
+  store_rows();
+  if (!config_.simd && !config_.stripes) b_.emit({.code = Do::Barrier});  // scratch is written again by the next row
+}
+
+void RowLowering::store_rows() {
+  evaluate_row(work_.back().row);
+  for (std::size_t r : stages_.row_stores) {
+    const Output& result = program_.results[r];
+    Instr store{.code = Do::StoreOne, .type = *result.type, .a = row_pointer(r, true), .values = {one(result.value)}};
+    // The thread that has the row's first column.
+    if (!config_.simd) store.c = b_.below(row_owner_, 0, b_.index(Do::IndexMin, limit_, 1));
+    b_.emit(std::move(store));
+  }
+}
+
+}  // namespace trireme
