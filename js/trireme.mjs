@@ -106,8 +106,8 @@ export const load = async (source, { memoryLimit = 2 ** 30 } = {}) => {
 
 // The contract's: how many rows are added one after the other in a column sum.
 const row_block = (rows, entries) => {
-  const blocks = entries <= 8192 ? Math.min(8192, Math.floor(2 ** 20 / entries))
-                                 : Math.max(8, Math.min(128, Math.floor(2 ** 21 / entries)));
+  const blocks = entries <= 8192 ? 2 ** (31 - Math.clz32(Math.min(8192, Math.floor(2 ** 20 / entries))))
+                                 : Math.max(8, Math.min(120, Math.floor((15 * 2 ** 17) / entries)));
   return Math.max(1, Math.ceil(rows / blocks), Math.min(16, Math.ceil(rows / 128)));
 };
 

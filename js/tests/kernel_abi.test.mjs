@@ -49,8 +49,8 @@ const gated_params = (host, { beta, rows, columns, x, dgate, v1 = true }) =>
 
 // As the page says; a host may give more.
 const workspace_bytes = (rows, columns) => {
-  const most = columns <= 8192 ? Math.min(8192, Math.floor(2 ** 20 / columns))
-                               : Math.max(8, Math.min(128, Math.floor(2 ** 21 / columns)));
+  const most = columns <= 8192 ? 2 ** Math.floor(Math.log2(Math.min(8192, Math.floor(2 ** 20 / columns))))
+                               : Math.max(8, Math.min(120, Math.floor((15 * 2 ** 17) / columns)));
   const block = Math.max(1, Math.ceil(rows / most), Math.min(16, Math.ceil(rows / 128)));
   return 4 * Math.ceil(rows / block) * Math.ceil(columns / 64) * 64;
 };
@@ -343,7 +343,7 @@ test("memory filled to the last byte", () => {
 });
 
 test("the workspace of dweight is what the page and the command line say", () => {
-  for (const [rows, columns] of [[1, 1], [4096, 64], [130, 8192], [130, 8193], [130, 20000], [9, 262145], [20000, 3]]) {
+  for (const [rows, columns] of [[1, 1], [4096, 64], [130, 8192], [130, 8193], [130, 20000], [9, 262145], [20000, 3], [32, 131072], [66000, 200]]) {
     const bytes = workspace_bytes(rows, columns);
     const told = trireme("emit", "rms_norm", "--backward", "--target", "wasm", "--rows", String(rows), "--cols", String(columns), "-o", "/dev/null");
     assert.match(told, new RegExp(`, ${bytes} bytes of workspace`));

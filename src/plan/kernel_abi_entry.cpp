@@ -217,8 +217,11 @@ class EntryWriter {
   // contract::row_block, and the workspace of one column sum.
   void cut_rows(const Pair& scratch) {
     const auto rounded_up = [&](Int a, Int b) { return kept(quotient(kept((a + b) - 1), b)); };
-    const Int few = larger(number(8), smaller(number(128), kept(quotient(number(1 << 21), columns_))));
-    const Int many = smaller(number(8192), kept(quotient(number(1 << 20), columns_)));
+    const Int few = larger(number(8), smaller(number(120), kept(quotient(number(15 << 17), columns_))));
+    const Int near = smaller(number(8192), kept(quotient(number(1 << 20), columns_)));
+    Int many = number(1);  // the largest power of two that is not above
+    for (std::uint64_t power = 2; power <= 8192; power *= 2)
+      many = kept(choose<I64>(kept(less_unsigned(near, power)), many, number(power)));
     const Truth is_short = kept(less_unsigned(columns_, 8193));
     const Int most = kept(choose<I64>(is_short, many, few));
     const Int least = smaller(number(16), rounded_up(rows_, number(128)));
