@@ -81,6 +81,25 @@ Reg RowLowering::mapped_column(const ColumnMap& map, Reg column) {
   return map.stride ? b_.index(Do::IndexMul, column, map.stride) : column;
 }
 
+// One vector of scratch: filled lane by lane, then taken as a whole.
+void RowLowering::put_lane(Reg value, Reg place) {
+  b_.emit({.code = Do::StoreOne,
+           .type = *program_.compute,
+           .space = Space::Scratch,
+           .b = place,
+           .imm = lanes_at_,
+           .values = {value}});
+}
+
+void RowLowering::take_lanes(Reg value, Reg mask) {
+  b_.emit({.code = Do::Load,
+           .type = *program_.compute,
+           .space = Space::Scratch,
+           .c = mask,
+           .imm = lanes_at_,
+           .values = {value}});
+}
+
 // Simd machines: each(column, place) for the leaf's existing columns; `place` is the lane, as an Index.
 template <typename Each>
 void RowLowering::lane_by_lane(const Leaf& leaf, Each&& each) {
@@ -131,19 +150,9 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
     lane_by_lane(leaf, [&](Reg column, Reg place) {
       Reg one_value = b_.fresh(Bank::Lane);
       load_one(mapped_column(map, column), one_value, {});
-      b_.emit({.code = Do::StoreOne,
-               .type = *program_.compute,
-               .space = Space::Scratch,
-               .b = place,
-               .imm = lanes_at_,
-               .values = {one_value}});
+      put_lane(one_value, place);
     });
-    b_.emit({.code = Do::Load,
-             .type = *program_.compute,
-             .space = Space::Scratch,
-             .c = leaf.mask,
-             .imm = lanes_at_,
-             .values = {value}});
+    take_lanes(value, leaf.mask);
   };
   if (map.stride) {
     gather();
@@ -176,20 +185,10 @@ Values RowLowering::rotated_index(NodeId rotate, const Leaf& leaf) {
   }
   lane_by_lane(leaf, [&](Reg column, Reg place) {
     Reg number = b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = mapped_column(map, column)});
-    b_.emit({.code = Do::StoreOne,
-             .type = *program_.compute,
-             .space = Space::Scratch,
-             .b = place,
-             .imm = lanes_at_,
-             .values = {number}});
+    put_lane(number, place);
   });
   Reg value = b_.fresh(Bank::Lane);
-  b_.emit({.code = Do::Load,
-           .type = *program_.compute,
-           .space = Space::Scratch,
-           .c = leaf.mask,
-           .imm = lanes_at_,
-           .values = {value}});
+  take_lanes(value, leaf.mask);
   return {value};
 }
 
@@ -291,20 +290,10 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
       Reg answer = b_.fresh(Bank::Lane);
       b_.assign(answer, no);
       compare(side(node.args[0], column, {}), side(node.args[1], column, {}), [&] { b_.assign(answer, yes); });
-      b_.emit({.code = Do::StoreOne,
-               .type = *program_.compute,
-               .space = Space::Scratch,
-               .b = place,
-               .imm = lanes_at_,
-               .values = {answer}});
+      put_lane(answer, place);
     });
     Reg answers = b_.fresh(Bank::Lane);
-    b_.emit({.code = Do::Load,
-             .type = *program_.compute,
-             .space = Space::Scratch,
-             .c = leaf.mask,
-             .imm = lanes_at_,
-             .values = {answers}});
+    take_lanes(answers, leaf.mask);
     return {b_.primitive(Op::Less, {no, answers})};
   }
   // j against something of the row: j < u is a mask of columns already.

@@ -35,6 +35,15 @@ std::optional<Values> RowLowering::fold(Op op, const std::optional<Values>& a, c
   return sums;
 }
 
+void RowLowering::join(Op op, OpenSums& open, std::optional<Values> sum) {
+  int level = 0;
+  for (; !open.empty() && open.back().first == level; ++level) {
+    sum = fold(op, open.back().second, sum);
+    open.pop_back();
+  }
+  open.emplace_back(level, std::move(sum));
+}
+
 // The reduction's argument over a chunk, with the identity where a column is absent.
 Values RowLowering::present(NodeId reduction, const Leaf& leaf) {
   Values values = chunk(program_[reduction].args[0], leaf);
@@ -156,7 +165,7 @@ Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
   return butterfly(op, sums[0], 1, config_.lanes / 2);
 }
 
-void RowLowering::store_stripe(std::size_t, std::size_t which, Reg total, Reg stripe) {
+void RowLowering::store_stripe(std::size_t which, Reg total, Reg stripe) {
   Instr store{.code = Do::StoreOne, .type = *program_.compute, .space = Space::Scratch, .values = {total}};
   if (config_.simd) {
     // [reduction][stripe]; the second region begins after as many totals as the row has stripes.
@@ -175,7 +184,7 @@ void RowLowering::store_stripe(std::size_t, std::size_t which, Reg total, Reg st
 }
 
 // Loops: the totals of all stripes lie in scratch; `lanes` neighbours at a time become one, until one is left.
-Reg RowLowering::across_stripes(std::size_t, std::size_t which, Op op) {
+Reg RowLowering::across_stripes(std::size_t which, Op op) {
   Type type = *program_.compute;
   Reg value = b_.fresh(Bank::Lane);
   Reg none = b_.number(identity(op));

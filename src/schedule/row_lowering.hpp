@@ -67,6 +67,8 @@ class RowLowering {
   Values load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf);
   Values rotated_index(NodeId rotate, const Leaf& leaf);
   void store_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf, const Values& values);
+  void put_lane(Reg value, Reg place);
+  void take_lanes(Reg value, Reg mask);
   template <typename Each>
   void lane_by_lane(const Leaf& leaf, Each&& each);
   Reg integer_of_row(NodeId id);
@@ -80,6 +82,9 @@ class RowLowering {
   double identity(Op op) const;
   Reg combine(Op op, Reg a, Reg b);
   Reg butterfly(Op op, Reg value, int from_lane, int to_lane);
+  // Sums of a tree walked depth first, each with its level; a new one joins those of its own level.
+  using OpenSums = std::vector<std::pair<int, std::optional<Values>>>;
+  void join(Op op, OpenSums& open, std::optional<Values> sum);
   std::optional<Values> fold(Op op, const std::optional<Values>& a, const std::optional<Values>& b);
   Reg across_lanes(Op op, std::vector<std::optional<Values>> stripes);
   void publish(std::size_t sweep, std::size_t which, Reg partial);
@@ -87,15 +92,15 @@ class RowLowering {
   std::int64_t sums_of(std::size_t sweep, std::size_t which) const {
     return sums_at_[sweep] + static_cast<std::int64_t>(which) * config_.groups * value_bytes();
   }
-  Reg across_stripes(std::size_t sweep, std::size_t which, Op op);
+  Reg across_stripes(std::size_t which, Op op);
   Reg sum_of_spilled(Op op, std::int64_t at, int count);
   Values present(NodeId reduction, const Leaf& leaf);
-  void store_stripe(std::size_t sweep, std::size_t which, Reg total, Reg stripe);
+  void store_stripe(std::size_t which, Reg total, Reg stripe);
 
   // lower.cpp, walk.cpp, sweep.cpp, column_sums.cpp
   void locate_threads();
   void walk_blocks();
-  void walk_rows(Reg first_row, Reg end_row);
+  void walk_rows(Reg end_row);  // from row_ on
   void one_row();
   void sweep(std::size_t k);
   void sweep_unrolled(std::size_t k);

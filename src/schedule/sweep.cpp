@@ -53,7 +53,7 @@ void RowLowering::sweep_unrolled(std::size_t k) {
   std::size_t reductions = stage.reductions.size();
   std::vector<std::vector<std::optional<Values>>> stripes(reductions);
   for (int stripe = 0; stripe < config_.stripes; ++stripe) {
-    std::vector<std::vector<std::pair<int, std::optional<Values>>>> open(reductions);
+    std::vector<OpenSums> open(reductions);
     int bits = std::countr_zero(static_cast<unsigned>(chunks()));
     for (int step = 0; step < chunks(); ++step) {
       int c = reductions ? reversed(step, bits) : step;
@@ -68,12 +68,7 @@ void RowLowering::sweep_unrolled(std::size_t k) {
       for (std::size_t r = 0; r < reductions; ++r) {
         std::optional<Values> sum;
         if (leaf.id >= 0) sum = present(stage.reductions[r], leaf);
-        int level = 0;
-        for (; !open[r].empty() && open[r].back().first == level; ++level) {
-          sum = fold(program_[stage.reductions[r]].op, open[r].back().second, sum);
-          open[r].pop_back();
-        }
-        open[r].emplace_back(level, std::move(sum));
+        join(program_[stage.reductions[r]].op, open[r], std::move(sum));
       }
     }
     for (std::size_t r = 0; r < reductions; ++r) stripes[r].push_back(open[r].back().second);
@@ -105,7 +100,6 @@ void RowLowering::sweep_in_loops(std::size_t k) {
     b_.repeat_while_less(base, stripes_, [&] {
       Reg stripe = b_.add(base, group_);
       Reg column = b_.add(b_.mul(stripe, contract::stripe), thread_column_);
-      std::vector<std::optional<Values>> sums(stage.reductions.size());
       std::vector<std::vector<std::optional<Values>>> parts(stage.reductions.size());
       for (int c = 0; c < chunks(); ++c) {
         Leaf leaf{.column = column, .offset = static_cast<std::int64_t>(c) * config_.lanes * config_.vector};
@@ -118,14 +112,14 @@ void RowLowering::sweep_in_loops(std::size_t k) {
         Op op = program_[stage.reductions[r]].op;
         for (std::size_t half = parts[r].size() / 2; half >= 1; half /= 2)
           for (std::size_t c = 0; c < half; ++c) parts[r][c] = fold(op, parts[r][c], parts[r][c + half]);
-        store_stripe(k, r, across_lanes(op, {parts[r][0]}), stripe);
+        store_stripe(r, across_lanes(op, {parts[r][0]}), stripe);
       }
       b_.increase(base, config_.groups);
     });
     if (!stage.reductions.empty()) b_.emit({.code = Do::Barrier});
   }
   for (std::size_t r = 0; r < stage.reductions.size(); ++r)
-    row_values_[stage.reductions[r]] = across_stripes(k, r, program_[stage.reductions[r]].op);
+    row_values_[stage.reductions[r]] = across_stripes(r, program_[stage.reductions[r]].op);
   // The next sweep's totals take the same place in scratch.
   if (!config_.simd && !stage.reductions.empty()) b_.emit({.code = Do::Barrier});
 }
@@ -140,23 +134,16 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
   auto spill_of = [&](std::size_t r) { return spill_at_ + static_cast<std::int64_t>(r) * total * vector_bytes; };
   std::vector<Reg> sums(reductions);
   auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...; one after the other if nothing is summed
-    std::vector<std::vector<std::pair<int, Values>>> open(reductions);
+    std::vector<OpenSums> open(reductions);
     int bits = std::countr_zero(static_cast<unsigned>(unroll));
     for (int step = 0; step < unroll; ++step) {
       Leaf leaf{.column = at, .offset = reductions ? reversed(step, bits) * turns * width : step * width};
       loop_values_.clear();
       visit(k, leaf);
-      for (std::size_t r = 0; r < reductions; ++r) {
-        Values sum = present(stage.reductions[r], leaf);
-        int level = 0;
-        for (; !open[r].empty() && open[r].back().first == level; ++level) {
-          sum = *fold(program_[stage.reductions[r]].op, open[r].back().second, sum);
-          open[r].pop_back();
-        }
-        open[r].emplace_back(level, sum);
-      }
+      for (std::size_t r = 0; r < reductions; ++r)
+        join(program_[stage.reductions[r]].op, open[r], present(stage.reductions[r], leaf));
     }
-    for (std::size_t r = 0; r < reductions; ++r) sums[r] = open[r].back().second[0];
+    for (std::size_t r = 0; r < reductions; ++r) sums[r] = open[r].back().second->front();
   };
   if (turns == 1) {
     turn(column);
@@ -180,7 +167,7 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
   }
   Reg stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
   for (std::size_t r = 0; r < reductions; ++r)
-    store_stripe(k, r, across_lanes(program_[stage.reductions[r]].op, {Values{sums[r]}}), stripe);
+    store_stripe(r, across_lanes(program_[stage.reductions[r]].op, {Values{sums[r]}}), stripe);
 }
 
 // The row's last, shorter stripe: full chunks in a loop, one partial chunk, identities for the rest; all through
@@ -224,7 +211,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   Reg stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
   for (std::size_t r = 0; r < reductions; ++r) {
     Op op = program_[stage.reductions[r]].op;
-    store_stripe(k, r, across_lanes(op, {Values{sum_of_spilled(op, spill_of(r), total)}}), stripe);
+    store_stripe(r, across_lanes(op, {Values{sum_of_spilled(op, spill_of(r), total)}}), stripe);
   }
 }
 

@@ -70,13 +70,13 @@ void RowLowering::walk_blocks() {
   bool sums = !stages_.column_results.empty();
   if (config_.simd) {
     row_ = b_.copy(first);
-    if (!sums) return walk_rows(first, last);
+    if (!sums) return walk_rows(last);
     Reg block = b_.index(Do::IndexDivide, first, row_block);
     b_.note("a block of rows");
     b_.repeat_while_less(row_, last, [&] {
       Reg end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
       begin_column_sums(block);
-      walk_rows(row_, end);
+      walk_rows(end);
       finish_column_sums();
       b_.increase(block, 1);
     });
@@ -92,7 +92,7 @@ void RowLowering::walk_blocks() {
     block = b_.add(b_.index(Do::IndexDivide, first, row_block), block);
     begin_column_sums(block);
   }
-  walk_rows(row_, end);
+  walk_rows(end);
   if (sums) {
     if (config_.teams > 1) {  // a team beyond the last block has nothing to write
       Reg blocks = b_.slot({Slot::Kind::Blocks});
@@ -103,7 +103,7 @@ void RowLowering::walk_blocks() {
   }
 }
 
-void RowLowering::walk_rows(Reg, Reg end) {
+void RowLowering::walk_rows(Reg end) {
   int ahead = config_.ring - 1;
   Reg fill, filled_to;
   start_running_pointers();

@@ -76,7 +76,7 @@ TEST(WasmDevice, NormsOfAllWidths) {
   std::vector<Check> checks;
   for (const char* direction : {"", " backward"})
     for (const char* type : {"f32", "bf16", "f64"})
-      for (int columns : {1, 2, 7, 127, 255, 256, 257, 1024, 4097})
+      for (int columns : {1, 2, 7, 127, 255, 256, 257, 1024, 4096, 4097})
         for (int rows : {0, 1, 65}) {
           const std::string line =
               "rms_norm " + std::to_string(rows) + "x" + std::to_string(columns) + " x=" + type + direction;
