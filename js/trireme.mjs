@@ -6,6 +6,7 @@
 //
 // The module says itself, in its custom section "trireme", which arrays it takes. Bits are those of every other device,
 // whatever the memory limit.
+import { row_block } from "./contract.mjs";
 export { digest, xxh3_128 } from "./digest.mjs";
 export { samples } from "./samples.mjs";
 
@@ -102,13 +103,6 @@ export const load = async (source, { memoryLimit = 2 ** 30 } = {}) => {
     throw new Error(`load: relaxed_madd is ${can.relaxed ? "not fused" : "missing"} here; emit the module with --arch simd128`);
   const module = given instanceof WebAssembly.Module ? given : await WebAssembly.compile(given);
   return new Kernel(module, manifest, memoryLimit);
-};
-
-// The contract's: how many rows are added one after the other in a column sum.
-const row_block = (rows, entries) => {
-  const blocks = entries <= 8192 ? 2 ** (31 - Math.clz32(Math.min(8192, Math.floor(2 ** 20 / entries))))
-                                 : Math.max(8, Math.min(120, Math.floor((15 * 2 ** 17) / entries)));
-  return Math.max(1, Math.ceil(rows / blocks), Math.min(16, Math.ceil(rows / 128)));
 };
 
 const extent = (axis, count) => (axis ? axis.wrap || Math.ceil(count / axis.divide) : 1);

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { digest, load, loadOperator, probe, samples, xxh3_128 } from "../trireme.mjs";
-import { emit, reference_digests } from "./tool.mjs";
+import { row_block } from "../contract.mjs";
+import { emit, reference_digests, trireme } from "./tool.mjs";
 
 const types = (...pairs) => pairs.flatMap((pair) => ["--type", pair]);
 const digest_of = (kernel, results) =>
@@ -12,6 +13,14 @@ const extent = (axis, count) => (axis ? axis.wrap || Math.ceil(count / axis.divi
 const sampled = (kernel, rows, columns) =>
   Object.fromEntries(kernel.manifest.operands.filter((operand) => operand.type).map(({ name, type, row, column }) =>
     [name, samples(name, type, extent(row, rows) * extent(column, columns))]));
+
+test("rows are cut into the blocks that the command line cuts", () => {
+  for (const [rows, columns] of [[1, 1], [4096, 64], [5000, 2880], [66000, 200], [130, 8193], [2000, 12288], [32, 131072]]) {
+    const bytes = 4 * Math.ceil(rows / row_block(rows, columns)) * Math.ceil(columns / 64) * 64;
+    const told = trireme("emit", "rms_norm", "--backward", "--target", "wasm", "--rows", String(rows), "--cols", String(columns), "-o", "/dev/null");
+    assert.match(told, new RegExp(`, ${bytes} bytes of workspace`));
+  }
+});
 
 test("this engine keeps subnormals", () => {
   const found = probe();
