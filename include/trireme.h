@@ -65,15 +65,19 @@ typedef struct trireme_parameter {
   const char* spread; /* "[i,j]"; empty for constants */
   int32_t kind;       /* trireme_parameter_kind */
   int32_t optional;   /* has a default */
+  double fallback;    /* the default where it is a number, else NaN */
 } trireme_parameter;
 
 /* The operators that come with Trireme; null beyond their number. */
 TRIREME_C_API size_t trireme_operator_count(void);
 TRIREME_C_API const char* trireme_operator_name(size_t index);
+/* Its file: comments, remarks and program. */
+TRIREME_C_API const char* trireme_operator_text(size_t index);
 
 TRIREME_C_API trireme_status trireme_program_parse(const char* text, size_t bytes, trireme_program** program);
 TRIREME_C_API trireme_status trireme_program_named(const char* name, trireme_program** program);
 TRIREME_C_API trireme_status trireme_program_differentiate(const trireme_program* program, trireme_program** backward);
+TRIREME_C_API trireme_status trireme_program_name(const trireme_program* program, const char** name);
 TRIREME_C_API trireme_status trireme_program_print(const trireme_program* program, const char** text);
 TRIREME_C_API trireme_status trireme_program_parameter_count(const trireme_program* program, size_t* count);
 TRIREME_C_API trireme_status trireme_program_parameter(const trireme_program* program, size_t index,
@@ -156,18 +160,58 @@ TRIREME_C_API trireme_status trireme_plan_create(const char* device, const trire
                                                  const trireme_plan_options* options, trireme_plan** plan);
 TRIREME_C_API trireme_status trireme_plan_workspace_bytes(const trireme_plan* plan, size_t* bytes);
 TRIREME_C_API trireme_status trireme_plan_describe(const trireme_plan* plan, const char** text);
+/* What exactly runs, and the problem line that reproduces it. */
+TRIREME_C_API trireme_status trireme_plan_sku(const trireme_plan* plan, const char** text);
+TRIREME_C_API trireme_status trireme_plan_line(const trireme_plan* plan, const char** text);
+
+/* What may be relied on. */
+typedef struct trireme_guarantee {
+  size_t struct_size;
+  int32_t compute, accumulator; /* trireme_type */
+  int32_t contract;             /* version */
+  int32_t run_to_run;           /* the same bits every time; the others likewise */
+  int32_t across_batch;         /* 0 where a result sums over rows */
+  int32_t across_threads;
+  int32_t across_targets;
+} trireme_guarantee;
+TRIREME_C_API trireme_status trireme_plan_guarantee(const trireme_plan* plan, trireme_guarantee* guarantee);
+
+/* The plan's arrays: operands in memory that are not absent, then results that are stored. */
+typedef struct trireme_plan_array {
+  size_t struct_size;
+  const char* name;
+  int32_t kind;   /* TRIREME_OPERAND or TRIREME_RESULT */
+  int32_t type;   /* trireme_type */
+  int32_t needed; /* 0: nothing reads it, and it may be left out */
+  int32_t rank;
+  int64_t shape[8]; /* what a view is expected to have */
+} trireme_plan_array;
+TRIREME_C_API trireme_status trireme_plan_array_count(const trireme_plan* plan, size_t* count);
+TRIREME_C_API trireme_status trireme_plan_array_at(const trireme_plan* plan, size_t index, trireme_plan_array* array);
+
 TRIREME_C_API trireme_status trireme_plan_prepare(const trireme_plan* plan);
 TRIREME_C_API trireme_status trireme_plan_destroy(trireme_plan* plan);
 
 /* The arrays of a call; used by one thread at a time. Plans may be shared. */
 TRIREME_C_API trireme_status trireme_args_create(const trireme_plan* plan, trireme_args** args);
 TRIREME_C_API trireme_status trireme_args_set(trireme_args* args, const char* name, const trireme_view* view);
+/* The same by the array's place among the plan's: nothing is looked up. */
+TRIREME_C_API trireme_status trireme_args_set_at(trireme_args* args, size_t index, const trireme_view* view);
 TRIREME_C_API trireme_status trireme_args_destroy(trireme_args* args);
 
 TRIREME_C_API trireme_status trireme_plan_check(const trireme_plan* plan, trireme_args* args);
 /* `stream`: the device's, null on a CPU. The workspace begins at a multiple of 256 bytes. */
 TRIREME_C_API trireme_status trireme_plan_run(const trireme_plan* plan, trireme_args* args, void* stream,
                                               void* workspace, size_t workspace_bytes);
+
+/* ---- checking ---- */
+
+#define TRIREME_DIGEST_BYTES 33
+
+/* Runs a problem line on samples, and gives the digest of its results' bits: 32 hex digits and a 0. `text`: the
+ * program, where it is not one of the operators; else null. `threads`: 0 as in plans. */
+TRIREME_C_API trireme_status trireme_digest(const char* line, const char* text, const char* device, int32_t threads,
+                                            char digest[TRIREME_DIGEST_BYTES]);
 
 #ifdef __cplusplus
 }

@@ -94,6 +94,7 @@ class TRIREME_API Args {
   // A name that the plan does not have is reported by check() and run().
   Slot operator[](std::string_view name);
   Result<Slot> slot(std::string_view name);
+  Result<Slot> slot(std::size_t index);  // as Plan::arrays
 
   Args(Args&&) noexcept;
   Args& operator=(Args&&) noexcept;
@@ -143,6 +144,16 @@ class TRIREME_API Plan {
   Guarantee guarantee() const;
   Sku sku() const;
   std::vector<std::string> names() const;  // of the arrays: operands, then results
+  struct Array {
+    std::string name;
+    bool result = false;
+    Type type = Type::F32;
+    Dims shape = {};     // what a view is expected to have
+    bool needed = true;  // false: nothing reads it, and it may be left out
+  };
+  std::size_t array_count() const;
+  Array array(std::size_t index) const;  // as names()
+  const std::string& line() const;       // the problem line
 
  private:
   explicit Plan(std::shared_ptr<const PlanState> state) : state_(std::move(state)) {}

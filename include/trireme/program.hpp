@@ -1,6 +1,7 @@
 // Row programs: parsed from text or taken from the operators that come with Trireme, printed, differentiated.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,9 @@ class TRIREME_API RowProgram {
   struct Parameter {
     std::string name;
     Kind kind;
-    std::string spread;     // "[i,j]", "[i % heads, j]"; empty for constants
-    bool optional = false;  // an operand or constant with a default
+    std::string spread;                   // "[i,j]", "[i % heads, j]"; empty for constants
+    bool optional = false;                // an operand or constant with a default
+    std::optional<double> fallback = {};  // the default, where it is a number
   };
 
   RowProgram() = default;  // none: a plan refuses it

@@ -1,15 +1,7 @@
 // The C ABI over the public C++ headers. No exception leaves it.
-#include <trireme.h>
-
-#include <algorithm>
-#include <cstring>
-#include <exception>
-#include <new>
-
-#include "c_api/handles.hpp"
+#include "c_api/guard.hpp"
 #include "ir/contract.hpp"
 #include "plan/ops.hpp"
-#include "trireme/plan.hpp"
 
 namespace trireme::c_api {
 namespace {
@@ -17,75 +9,6 @@ namespace {
 static_assert(static_cast<int>(Type::I32) == TRIREME_I32 && static_cast<int>(Type::F64) == TRIREME_F64);
 static_assert(static_cast<int>(Code::InvalidProgram) + 1 == TRIREME_INVALID_PROGRAM);
 static_assert(static_cast<int>(Code::Internal) + 1 == TRIREME_INTERNAL);
-
-struct ProgramObject {
-  RowProgram program;
-  std::string text;
-  std::vector<RowProgram::Parameter> parameters;
-};
-struct PlanObject {
-  Plan plan;
-  std::string description;
-};
-
-using Programs = Handles<ProgramObject>;
-using Plans = Handles<PlanObject>;
-using ArgsHandles = Handles<Args>;
-
-thread_local Error last_error{Code::Internal, ""};
-
-trireme_status fails(Error error) {
-  last_error = std::move(error);
-  return static_cast<trireme_status>(static_cast<int>(last_error.code) + 1);
-}
-
-// Runs `body`, which returns a Status, and turns what it says into C.
-template <typename Body>
-trireme_status guarded(Body&& body) noexcept {
-  try {
-    Status status = body();
-    return status ? TRIREME_OK : fails(status.error());
-  } catch (const std::bad_alloc&) {
-    last_error.code = Code::OutOfMemory;  // no text: that might need memory
-    last_error.message.clear();
-    return TRIREME_OUT_OF_MEMORY;
-  } catch (const std::exception& error) {
-    return fails({Code::Internal, error.what()});
-  } catch (...) {
-    return fails({Code::Internal, "an exception of unknown type"});
-  }
-}
-
-Error invalid(std::string message) { return {Code::InvalidArgument, std::move(message)}; }
-
-template <typename T>
-Status given(const T* pointer, const char* what) {
-  if (pointer) return Done{};
-  return invalid(std::string(what) + " is null");
-}
-
-// A structure of a caller that may be older or newer than this library. `first_bytes`: what the first version had.
-template <typename T>
-Result<T> versioned(const T* given, const char* what, std::size_t first_bytes) {
-  if (!given) return invalid(std::string(what) + " is null");
-  std::size_t size = given->struct_size;
-  if (size < first_bytes)
-    return invalid(std::string(what) + ".struct_size is " + std::to_string(size) +
-                   "; set it to sizeof the structure, " + std::to_string(sizeof(T)));
-  const char* bytes = reinterpret_cast<const char*>(given);
-  for (std::size_t k = sizeof(T); k < size; ++k)
-    if (bytes[k] != 0)
-      return Error{Code::Unsupported, std::string(what) + ": the caller uses a field that this version does not have"};
-  T value;
-  std::memset(static_cast<void*>(&value), 0, sizeof value);
-  std::memcpy(static_cast<void*>(&value), given, std::min(size, sizeof value));
-  return value;
-}
-
-Result<Type> type_of(std::int32_t type) {
-  if (type >= 0 && type < static_cast<std::int32_t>(type_facts.size())) return static_cast<Type>(type);
-  return invalid("there is no type " + std::to_string(type));
-}
 
 Result<Dims> dims_of(const std::int64_t* values, std::int32_t rank, const char* what) {
   if (rank < 0 || rank > static_cast<std::int32_t>(max_rank))
@@ -188,6 +111,9 @@ size_t trireme_operator_count(void) { return operator_texts().size(); }
 const char* trireme_operator_name(size_t index) {
   return index < operator_texts().size() ? operator_texts()[index].name.data() : nullptr;  // literals: they end in 0
 }
+const char* trireme_operator_text(size_t index) {
+  return index < operator_texts().size() ? operator_texts()[index].text.data() : nullptr;
+}
 
 trireme_status trireme_program_parse(const char* text, size_t bytes, trireme_program** program) {
   return guarded([&]() -> Status {
@@ -213,6 +139,15 @@ trireme_status trireme_program_differentiate(const trireme_program* program, tri
   });
 }
 
+trireme_status trireme_program_name(const trireme_program* program, const char** name) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_CHECK(given(name, "name"));
+    *name = object->program.name().c_str();
+    return Done{};
+  });
+}
+
 trireme_status trireme_program_print(const trireme_program* program, const char** text) {
   return guarded([&]() -> Status {
     TRIREME_TRY(object, Programs::get(program, "program"));
@@ -234,7 +169,7 @@ trireme_status trireme_program_parameter_count(const trireme_program* program, s
 trireme_status trireme_program_parameter(const trireme_program* program, size_t index, trireme_parameter* parameter) {
   return guarded([&]() -> Status {
     TRIREME_TRY(object, Programs::get(program, "program"));
-    TRIREME_CHECK(versioned(parameter, "parameter", sizeof(trireme_parameter)));
+    TRIREME_CHECK(versioned(parameter, "parameter", offsetof(trireme_parameter, fallback)));
     if (index >= object->parameters.size())
       return invalid("the program has " + std::to_string(object->parameters.size()) + " parameters");
     const RowProgram::Parameter& each = object->parameters[index];
@@ -242,6 +177,8 @@ trireme_status trireme_program_parameter(const trireme_program* program, size_t 
     parameter->spread = each.spread.c_str();
     parameter->kind = static_cast<int32_t>(each.kind);
     parameter->optional = each.optional;
+    if (parameter->struct_size > offsetof(trireme_parameter, fallback))
+      parameter->fallback = each.fallback.value_or(std::numeric_limits<double>::quiet_NaN());
     return Done{};
   });
 }
@@ -278,7 +215,8 @@ trireme_status trireme_plan_create(const char* device, const trireme_program* pr
     TRIREME_TRY(converted, options_of(raw));
     converted.program = object->program;
     TRIREME_TRY(made, Plan::create(found, converted));
-    auto kept = std::make_unique<PlanObject>(PlanObject{made, made.describe()});
+    auto kept =
+        std::make_unique<PlanObject>(PlanObject{made, made.describe(), print(made.sku()), made.line(), made.names()});
     *plan = static_cast<trireme_plan*>(Plans::add(std::move(kept)));
     return Done{};
   });
@@ -289,15 +227,6 @@ trireme_status trireme_plan_workspace_bytes(const trireme_plan* plan, size_t* by
     TRIREME_TRY(object, Plans::get(plan, "plan"));
     TRIREME_CHECK(given(bytes, "bytes"));
     *bytes = object->plan.workspace_bytes();
-    return Done{};
-  });
-}
-
-trireme_status trireme_plan_describe(const trireme_plan* plan, const char** text) {
-  return guarded([&]() -> Status {
-    TRIREME_TRY(object, Plans::get(plan, "plan"));
-    TRIREME_CHECK(given(text, "text"));
-    *text = object->description.c_str();
     return Done{};
   });
 }
@@ -328,6 +257,16 @@ trireme_status trireme_args_set(trireme_args* args, const char* name, const trir
     TRIREME_CHECK(given(name, "name"));
     TRIREME_TRY(converted, view_of(view));
     TRIREME_TRY(slot, object->slot(name));
+    slot = converted;
+    return Done{};
+  });
+}
+
+trireme_status trireme_args_set_at(trireme_args* args, size_t index, const trireme_view* view) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, ArgsHandles::get(args, "args"));
+    TRIREME_TRY(converted, view_of(view));
+    TRIREME_TRY(slot, object->slot(index));
     slot = converted;
     return Done{};
   });

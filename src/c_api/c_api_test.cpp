@@ -1,6 +1,8 @@
 // The C ABI as its callers see it, and what it says of misuse.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -31,6 +33,86 @@ trireme_view view_of(void* data, uint64_t bytes = TRIREME_UNKNOWN_BYTES) {
   view.type = TRIREME_F32;
   view.bytes = bytes;
   return view;
+}
+
+TEST(CApi, WhatBindingsAsk) {
+  EXPECT_NE(std::string(trireme_operator_text(0)).find("#: try"), std::string::npos);
+  EXPECT_EQ(trireme_operator_text(trireme_operator_count()), nullptr);
+  trireme_program *program = nullptr, *backward = nullptr;
+  ASSERT_EQ(trireme_program_named("rms_norm", &program), TRIREME_OK);
+  ASSERT_EQ(trireme_program_differentiate(program, &backward), TRIREME_OK);
+  const char* text = nullptr;
+  ASSERT_EQ(trireme_program_name(backward, &text), TRIREME_OK);
+  EXPECT_STREQ(text, "rms_norm_backward");
+  trireme_parameter parameter = {};
+  parameter.struct_size = sizeof parameter;
+  ASSERT_EQ(trireme_program_parameter(program, 2, &parameter), TRIREME_OK);
+  EXPECT_EQ(parameter.fallback, 1e-6);
+  parameter.fallback = 7;
+  parameter.struct_size = offsetof(trireme_parameter, fallback);  // an older caller's
+  ASSERT_EQ(trireme_program_parameter(program, 2, &parameter), TRIREME_OK);
+  EXPECT_EQ(parameter.fallback, 7);
+  parameter.struct_size = sizeof parameter;
+  ASSERT_EQ(trireme_program_parameter(backward, 3, &parameter), TRIREME_OK);
+  EXPECT_STREQ(parameter.name, "rstd");
+  EXPECT_TRUE(parameter.optional && std::isnan(parameter.fallback));
+
+  const int64_t shape[] = {2, 3, 8};
+  trireme_plan_options options = options_for(shape, 3);
+  const char* absent[] = {"gamma"};
+  options.absent = absent, options.absent_count = 1;
+  trireme_plan* plan = nullptr;
+  ASSERT_EQ(trireme_plan_create("cpu", program, &options, &plan), TRIREME_OK) << trireme_last_error();
+  size_t count = 0;
+  ASSERT_EQ(trireme_plan_array_count(plan, &count), TRIREME_OK);
+  ASSERT_EQ(count, 3u);  // x, y, rstd
+  trireme_plan_array array = {};
+  array.struct_size = sizeof array;
+  ASSERT_EQ(trireme_plan_array_at(plan, 2, &array), TRIREME_OK);
+  EXPECT_STREQ(array.name, "rstd");
+  EXPECT_EQ(array.kind, TRIREME_RESULT);
+  EXPECT_EQ(array.type, TRIREME_F32);
+  EXPECT_EQ(array.rank, 2);
+  EXPECT_EQ(array.shape[1], 3);
+  expect_refused(trireme_plan_array_at(plan, 3, &array), TRIREME_INVALID_ARGUMENT, "3 arrays");
+  ASSERT_EQ(trireme_plan_line(plan, &text), TRIREME_OK);
+  EXPECT_STREQ(text, "rms_norm 2x3x8 gamma=none");
+  ASSERT_EQ(trireme_plan_sku(plan, &text), TRIREME_OK);
+  EXPECT_NE(std::string(text).find("rms_norm forward contract="), std::string::npos) << text;
+  trireme_guarantee guarantee = {};
+  guarantee.struct_size = sizeof guarantee;
+  ASSERT_EQ(trireme_plan_guarantee(plan, &guarantee), TRIREME_OK);
+  EXPECT_TRUE(guarantee.run_to_run && guarantee.across_batch && guarantee.across_targets);
+  EXPECT_EQ(guarantee.compute, TRIREME_F32);
+
+  trireme_args* args = nullptr;
+  ASSERT_EQ(trireme_args_create(plan, &args), TRIREME_OK);
+  std::vector<float> x(48, 2), y(48), rstd(6);
+  size_t index = 0;
+  for (std::vector<float>* each : {&x, &y, &rstd}) {
+    trireme_view view = view_of(each->data());
+    ASSERT_EQ(trireme_args_set_at(args, index++, &view), TRIREME_OK);
+  }
+  trireme_view view = view_of(x.data());
+  expect_refused(trireme_args_set_at(args, 3, &view), TRIREME_INVALID_ARGUMENT, "3 arrays");
+  ASSERT_EQ(trireme_plan_run(plan, args, nullptr, nullptr, 0), TRIREME_OK) << trireme_last_error();
+  EXPECT_NEAR(rstd[5], 0.5, 1e-6);
+  EXPECT_EQ(trireme_args_destroy(args), TRIREME_OK);
+  EXPECT_EQ(trireme_plan_destroy(plan), TRIREME_OK);
+  for (trireme_program* each : {program, backward}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
+}
+
+TEST(CApi, Digests) {
+  char first[TRIREME_DIGEST_BYTES], second[TRIREME_DIGEST_BYTES];
+  const char* line = "rms_norm 5x257 x=bf16 backward";
+  ASSERT_EQ(trireme_digest(line, nullptr, "reference", 1, first), TRIREME_OK) << trireme_last_error();
+  ASSERT_EQ(trireme_digest(line, nullptr, "cpu", 2, second), TRIREME_OK) << trireme_last_error();
+  EXPECT_EQ(std::strlen(first), 32u);
+  EXPECT_STREQ(first, second);
+  ASSERT_EQ(trireme_digest("twice 3x5", "twice(x[i,j]) -> (y[i,j])\ny = x + x", "cpu", 1, second), TRIREME_OK);
+  EXPECT_STRNE(first, second);
+  expect_refused(trireme_digest("rms_nrm 5x257", nullptr, "cpu", 1, first), TRIREME_INVALID_ARGUMENT, "rms_norm");
+  expect_refused(trireme_digest(line, nullptr, "cpu", -1, first), TRIREME_INVALID_ARGUMENT, "negative");
 }
 
 TEST(CApi, Programs) {

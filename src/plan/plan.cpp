@@ -37,6 +37,13 @@ Result<Args::Slot> Args::slot(std::string_view name) {
   return Slot(*state_, *k);
 }
 
+Result<Args::Slot> Args::slot(std::size_t index) {
+  if (index >= state_->views.size())
+    return state_->plan->wrong(Code::InvalidArgument,
+                               fmt::format("the plan has {} arrays, and none at {}", state_->views.size(), index));
+  return Slot(*state_, index);
+}
+
 Args Plan::args() const {
   auto args = std::make_unique<ArgsState>();
   args->plan = state_;
@@ -101,6 +108,15 @@ Guarantee Plan::guarantee() const {
     if (state_->program[result.value].op == Op::ColumnSum) guarantee.across_batch = false;
   return guarantee;
 }
+
+std::size_t Plan::array_count() const { return state_->arrays.size(); }
+
+Plan::Array Plan::array(std::size_t index) const {
+  const PlanArray& array = state_->arrays.at(index);
+  return {array.name, array.result, array.type, array.shape(), array.needed};
+}
+
+const std::string& Plan::line() const { return state_->line; }
 
 Sku Plan::sku() const {
   Sku sku{.program = state_->source_name,

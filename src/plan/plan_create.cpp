@@ -1,13 +1,12 @@
 // From options to a plan.
 #include <algorithm>
-#include <cstdlib>
-#include <thread>
 
 #include "language/diagnostic.hpp"
 #include "layout/flatten.hpp"
 #include "passes/passes.hpp"
 #include "plan/plan_state.hpp"
 #include "plan/resolve.hpp"
+#include "plan/threads.hpp"
 
 namespace trireme {
 namespace {
@@ -214,18 +213,9 @@ class Creator {
   }
 
   Status choose_threads() {
-    plan_.options.threads = options_.threads;
+    TRIREME_TRY(threads, threads_asked(options_.threads));
+    plan_.options.threads = threads;
     plan_.options.parallel_for = options_.parallel_for;
-    if (options_.threads < 0) return invalid("the number of threads is negative");
-    if (options_.threads > 0) return Done{};
-    plan_.options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    const char* said = std::getenv("TRIREME_THREADS");
-    if (!said || !*said) return Done{};
-    char* end = nullptr;
-    long threads = std::strtol(said, &end, 10);
-    if (*end || threads < 1 || threads > 4096)
-      return invalid("TRIREME_THREADS is a number from 1 to 4096, not '" + std::string(said) + "'");
-    plan_.options.threads = static_cast<int>(threads);
     return Done{};
   }
 

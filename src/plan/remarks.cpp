@@ -65,8 +65,11 @@ Result<Remarks> parse_remarks(std::string_view program_text) {
         remarks.tries.emplace_back(rest);
       } else if (verb == "range") {
         TRIREME_CHECK(read_range(rest, remarks));
+      } else if (verb == "returns") {
+        while (!rest.empty()) remarks.returns.emplace_back(next_word(rest));
       } else {
-        return Error{Code::InvalidProgram, "'#: " + std::string(verb) + "': expected '#: try' or '#: range'"};
+        return Error{Code::InvalidProgram,
+                     "'#: " + std::string(verb) + "': expected '#: try', '#: range' or '#: returns'"};
       }
     }
   }

@@ -5,6 +5,7 @@
 //   #: range target 0..n-1 integer      what samples of an operand (also of its backward) look like; bounds are
 //   numbers,
 //                                       n, n+NUMBER or n-NUMBER
+//   #: returns q scale                  what a call gives back unless told; else the results that take gradients
 // Several may share a line, each after its own `#:`.
 #pragma once
 #include <map>
@@ -32,6 +33,7 @@ struct RangeRemark {
 struct Remarks {
   std::vector<std::string> tries;  // "7x257", "33x4096 gamma=none"
   std::map<std::string, RangeRemark> ranges;
+  std::vector<std::string> returns;
 };
 
 Result<Remarks> parse_remarks(std::string_view program_text);

@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "language/parse.hpp"
 #include "language/print.hpp"
 #include "language/print_expression.hpp"
@@ -37,9 +39,13 @@ std::string RowProgram::print() const { return trireme::print(*program_); }
 
 std::vector<RowProgram::Parameter> RowProgram::signature() const {
   std::vector<Parameter> parameters;
-  for (const Operand& each : program_->operands)
-    parameters.push_back({each.name, each.constant ? Kind::Constant : Kind::Operand,
-                          each.constant ? "" : spread_text(*program_, each.spread), each.fallback != no_node});
+  for (const Operand& each : program_->operands) {
+    Parameter parameter{each.name, each.constant ? Kind::Constant : Kind::Operand,
+                        each.constant ? "" : spread_text(*program_, each.spread), each.fallback != no_node};
+    if (parameter.optional && (*program_)[each.fallback].op == Op::Number)
+      parameter.fallback = std::bit_cast<double>((*program_)[each.fallback].payload);
+    parameters.push_back(std::move(parameter));
+  }
   for (const Output& each : program_->results)
     parameters.push_back({each.name, Kind::Result, spread_text(*program_, each.spread)});
   return parameters;

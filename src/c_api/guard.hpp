@@ -1,0 +1,90 @@
+// What the files of the C ABI share: the objects behind handles, the thread's last error, and the guard that turns what
+// C++ says into C.
+#pragma once
+#include <trireme.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "c_api/handles.hpp"
+#include "trireme/plan.hpp"
+
+namespace trireme::c_api {
+
+struct ProgramObject {
+  RowProgram program;
+  std::string text;
+  std::vector<RowProgram::Parameter> parameters;
+};
+struct PlanObject {
+  Plan plan;
+  std::string description, sku, line;
+  std::vector<std::string> names;  // of the arrays
+};
+
+using Programs = Handles<ProgramObject>;
+using Plans = Handles<PlanObject>;
+using ArgsHandles = Handles<Args>;
+
+inline thread_local Error last_error{Code::Internal, ""};
+
+inline trireme_status fails(Error error) {
+  last_error = std::move(error);
+  return static_cast<trireme_status>(static_cast<int>(last_error.code) + 1);
+}
+
+// Runs `body`, which returns a Status, and turns what it says into C.
+template <typename Body>
+trireme_status guarded(Body&& body) noexcept {
+  try {
+    Status status = body();
+    return status ? TRIREME_OK : fails(status.error());
+  } catch (const std::bad_alloc&) {
+    last_error.code = Code::OutOfMemory;  // no text: that might need memory
+    last_error.message.clear();
+    return TRIREME_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    return fails({Code::Internal, error.what()});
+  } catch (...) {
+    return fails({Code::Internal, "an exception of unknown type"});
+  }
+}
+
+inline Error invalid(std::string message) { return {Code::InvalidArgument, std::move(message)}; }
+
+template <typename T>
+Status given(const T* pointer, const char* what) {
+  if (pointer) return Done{};
+  return invalid(std::string(what) + " is null");
+}
+
+// A structure of a caller that may be older or newer than this library. `first_bytes`: what the first version had.
+template <typename T>
+Result<T> versioned(const T* given, const char* what, std::size_t first_bytes) {
+  if (!given) return invalid(std::string(what) + " is null");
+  std::size_t size = given->struct_size;
+  if (size < first_bytes)
+    return invalid(std::string(what) + ".struct_size is " + std::to_string(size) +
+                   "; set it to sizeof the structure, " + std::to_string(sizeof(T)));
+  const char* bytes = reinterpret_cast<const char*>(given);
+  for (std::size_t k = sizeof(T); k < size; ++k)
+    if (bytes[k] != 0)
+      return Error{Code::Unsupported, std::string(what) + ": the caller uses a field that this version does not have"};
+  T value;
+  std::memset(static_cast<void*>(&value), 0, sizeof value);
+  std::memcpy(static_cast<void*>(&value), given, std::min(size, sizeof value));
+  return value;
+}
+
+inline Result<Type> type_of(std::int32_t type) {
+  if (type >= 0 && type < static_cast<std::int32_t>(type_facts.size())) return static_cast<Type>(type);
+  return invalid("there is no type " + std::to_string(type));
+}
+
+}  // namespace trireme::c_api
