@@ -34,6 +34,8 @@ expect src/schedule/lower.cpp '"layout/array.hpp"'
 expect src/schedule/lower.cpp '"reference/reference.hpp"' 'reference and schedule do not see each other'
 expect src/reference/reference.cpp '"schedule/config.hpp"' 'reference comes before schedule'
 
+expect src/devices/cuda/modules.cpp '"devices/cache/kernel_cache.hpp"'
+expect src/devices/cache/kernel_cache.cpp '"devices/cuda/driver.hpp"' 'what the devices share sees none of them'
 expect src/targets/x86/machine.cpp '"targets/walk.hpp"'
 expect src/targets/x86/machine.cpp '"targets/x86/machine.hpp"'
 expect src/targets/x86/machine.cpp '"targets/ptx/builder.hpp"' 'the targets do not see each other'

@@ -3,8 +3,7 @@
 #include <vector>
 
 #include "support/float_types.hpp"
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "support/hash.hpp"
 
 namespace trireme {
 
@@ -17,9 +16,7 @@ std::uint64_t canonical_bits(Type type, std::uint64_t bits) {
 }
 
 std::string digest(std::span<const DigestPart> results) {
-  XXH3_state_t state;
-  XXH3_INITSTATE(&state);
-  XXH3_128bits_reset(&state);
+  Hasher hasher;
   std::vector<unsigned char> row;
   for (const DigestPart& part : results)
     for (std::int64_t r = 0; r < part.row_extent; ++r) {
@@ -28,14 +25,9 @@ std::string digest(std::span<const DigestPart> results) {
       for (std::int64_t c = 0; c < part.column_extent; ++c)
         store_bits(type, row.data() + static_cast<std::size_t>(c) * bytes(type),
                    canonical_bits(type, load_bits(type, part.array.entry(r, c))));
-      XXH3_128bits_update(&state, row.data(), row.size());
+      hasher.add(row.data(), row.size());
     }
-  XXH128_canonical_t hash;
-  XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(&state));
-  std::string hex;
-  for (unsigned char byte : hash.digest)
-    for (int nibble : {byte >> 4, byte & 15}) hex += "0123456789abcdef"[nibble];
-  return hex;
+  return hex(hasher.value());
 }
 
 std::string digest(std::span<const Buffer> results) {

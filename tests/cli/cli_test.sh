@@ -38,7 +38,7 @@ check() {
 check 0 '^rms_norm\(x\[i,j\], .*\) -> \(y\[i,j\], rstd\[i\]\)$' list
 check 0 '^    Root-mean-square' list
 check 0 '^  verify  ' --help
-for verb in list show emit verify bench doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
+for verb in list show emit verify bench cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
 check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
 check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
 check 2 "^trireme: no architecture 'sm_70'; ptx: sm_80" show rms_norm --target ptx --arch sm_70
@@ -79,5 +79,21 @@ check 0 '^\.target sm_90' emit rms_norm --target ptx --type x=bf16 --arch sm_90 
 check 0 '^  .* of the copy' bench "rms_norm 64x256" --seconds 0.01 --device lanes --threads 1
 check 0 '"share_of_copy": [0-9.]+' bench "rms_norm 64x256" --seconds 0.01 --device lanes --json
 check 0 '^lanes +ready +self-test passed' doctor
+
+# The cache, in a folder of its own; then where there cannot be one.
+export TRIREME_CACHE=$folder/cache
+check 0 "^$folder/cache: 0 entries, 0 B$" cache
+check 0 "^cache +ready +$folder/cache$" doctor
+: >"$folder/cache/00112233445566778899aabbccddeeff.entry"
+check 0 '^00112233445566778899aabbccddeeff .* broken: empty$' cache list
+check 1 '^00112233445566778899aabbccddeeff.entry  broken: empty; ' cache verify
+check 0 '1 entry removed$' cache clear
+check 0 '0 entries, 0 B, all whole$' cache verify
+check 2 'WHAT' cache sweep
+TRIREME_CACHE=off check 0 '^off: TRIREME_CACHE=off$' cache
+TRIREME_CACHE=off check 1 '^off: TRIREME_CACHE=off$' cache verify
+TRIREME_CACHE=off check 0 '^cache +off +TRIREME_CACHE=off$' doctor
+ln -s cache "$folder/link"
+TRIREME_CACHE=$folder/link check 0 '^off: .*/link is a symbolic link' cache list
 
 exit $failed

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "device_choice.hpp"
+#include "devices/cache/kernel_cache.hpp"
 #include "ir/contract.hpp"
 #include "plan/ops.hpp"
 #include "self_test.hpp"
@@ -79,6 +80,13 @@ Result<int> doctor() {
     code = check_failed;
     row("FAILED", difference ? "self-test " + *difference : difference.error().message);
   }
+  KernelCache cache(KernelCache::from_environment());
+  bool writable = cache.disk() && cache.disk()->folder().writable();
+  fmt::print("{:<12} {:<8} {}\n", "cache",
+             writable       ? "ready"
+             : cache.disk() ? "reads"
+                            : "off",
+             cache.disk() ? cache.disk()->folder().path() + (writable ? "" : " is read-only") : cache.off_reason());
   return code;
 }
 

@@ -33,6 +33,7 @@ Verb add_show(CLI::App& app);
 Verb add_emit(CLI::App& app);
 Verb add_verify(CLI::App& app);
 Verb add_bench(CLI::App& app);
+Verb add_cache(CLI::App& app);
 Verb add_doctor(CLI::App& app);
 
 }  // namespace trireme::cli
