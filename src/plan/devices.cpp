@@ -31,13 +31,15 @@ Result<std::unique_ptr<Executable>> composed(const Program& program, const Facts
 
 const std::vector<DeviceEntry>& devices() {
   using enum x86::Isa;
+  using enum wasm::Choice;
   static const std::vector<DeviceEntry> table = {
       {"reference", always_there, compile_for_reference},
       {"cpu:avx512", isa_missing<Avx512>, composed<compile_for_cpu<Avx512>>},
       {"cpu:avx2", isa_missing<Avx2>, composed<compile_for_cpu<Avx2>>},
       {"cuda", cuda::missing, composed<cuda::compile>},
-      {"wasm", wasm::missing<false>, composed<wasm::compile<false>>},
-      {"wasm:relaxed", wasm::missing<true>, composed<wasm::compile<true>>},
+      {"wasm", wasm::missing<Any, false>, composed<wasm::compile<Any, false>>},
+      {"wasm:relaxed", wasm::missing<Any, true>, composed<wasm::compile<Any, true>>},
+      {"wasm:node", wasm::missing<Node, false>, composed<wasm::compile<Node, false>>},
       {"lanes", always_there, composed<lanes::compile>},
   };
   return table;

@@ -20,7 +20,9 @@ struct Advice {
 constexpr Advice advices[] = {
     {"cpu", "needs an x86 processor with AVX2, FMA and F16C (2013 and later); the reference serves without"},
     {"cuda", "needs an NVIDIA GPU of compute capability 8.0 or more, and its driver's libcuda.so.1; no toolkit"},
-    {"wasm", "needs wasmtime's library, or node (Debian: apt install nodejs)"},
+    {"wasm",
+     "needs wasmtime's library (pip install wasmtime, or its path in TRIREME_WASMTIME), or node (Debian: apt install "
+     "nodejs)"},
 };
 
 std::string_view advice_for(std::string_view device) {

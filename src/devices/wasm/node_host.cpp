@@ -15,8 +15,8 @@
 #include <optional>
 #include <thread>
 
+#include "devices/wasm/find_on_path.hpp"
 #include "devices/wasm/node_script.hpp"
-#include "targets/wasm/encoder.hpp"
 
 extern char** environ;
 
@@ -24,17 +24,6 @@ namespace trireme::wasm {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<std::string> find_on_path(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  for (std::string_view rest = path ? path : ""; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    const fs::path candidate = fs::path(rest.substr(0, end)) / program;
-    if (access(candidate.c_str(), X_OK) == 0) return candidate.string();
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return std::nullopt;
-}
 
 class TemporaryFolder {
  public:
@@ -56,26 +45,6 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// f(a, b) = a * b, for a product that is subnormal.
-std::vector<std::uint8_t> multiply_probe() {
-  Function f("f", Type::F32);
-  const auto a = f.parameter<F32>("a"), b = f.parameter<F32>("b");
-  f.get(a), f.get(b), f.op("f32.mul");
-  Module module({});
-  module.add(f.finish().value(), "f");
-  return module.encode();
-}
-
-// f() is 1 where relaxed_madd rounds once: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24, and 0 where the product is rounded.
-std::vector<std::uint8_t> madd_probe() {
-  Function f("f", Type::I32);
-  f.splat_const(0x1.001p0f), f.splat_const(0x1.001p0f), f.splat_const(-0x1.002p0f), f.op("f32x4.relaxed_madd");
-  f.splat_const(0x1p-24f), f.op("f32x4.eq"), f.op("i32x4.all_true");
-  Module module({});
-  module.add(f.finish().value(), "f");
-  return module.encode();
-}
-
 // The file of bytes, and where in it each buffer lies (-1: it has no data).
 struct Data {
   std::ofstream file;
@@ -93,19 +62,19 @@ struct Data {
   }
 };
 
-std::string describe(const NodeJob& job, Data& data, std::vector<std::int64_t>& positions) {
+std::string describe(const Job& job, Data& data, std::vector<std::int64_t>& positions) {
   std::string slots, relocations, buffers, calls;
   const auto comma = [](const std::string& list) { return list.empty() ? "" : ", "; };
   for (std::uint64_t slot : job.slots) slots += fmt::format("{}\"{}\"", comma(slots), slot);
   for (const auto& each : job.relocations)
     relocations += fmt::format("{}[{}, {}, {}]", comma(relocations), each.slot, each.buffer, each.offset_bytes);
-  for (const NodeBuffer& buffer : job.buffers) {
+  for (const JobBuffer& buffer : job.buffers) {
     positions.push_back(buffer.data.empty() ? -1 : data.append(buffer.data));
     buffers += fmt::format("{}{{\"position\": {}, \"length\": {}}}", comma(buffers), positions.back(),
                            buffer.data.empty() ? buffer.bytes : buffer.data.size());
   }
   for (const auto& call : job.calls) {
-    const bool rows = call.entry == NodeJob::Call::Entry::Rows;
+    const bool rows = call.entry == Job::Call::Entry::Rows;
     calls += fmt::format("{}[\"{}\", \"{}\", \"{}\"", comma(calls), rows ? "rows" : "columns", call.first, call.last);
     calls += rows ? fmt::format(", \"{}\"]", call.total) : "]";
   }
@@ -159,7 +128,7 @@ Status parse_outcome(const std::string& line) {
 
 std::string node_missing() { return find_on_path("node") ? "" : "node is not on PATH"; }
 
-std::vector<Status> run_in_node(std::span<const NodeJob> jobs, const NodeOptions& options) {
+std::vector<Status> run_in_node(std::span<const Job> jobs, const NodeOptions& options) {
   const auto all = [&](trireme::Code code, std::string message) {
     return std::vector<Status>(jobs.size(), Error{code, std::move(message)});
   };
@@ -171,7 +140,7 @@ std::vector<Status> run_in_node(std::span<const NodeJob> jobs, const NodeOptions
   std::vector<std::int64_t> positions;
   Data data{.file = std::ofstream(folder.file("data"), std::ios::binary)};
   std::string list;
-  for (const NodeJob& job : jobs) list += (list.empty() ? "" : ",\n") + describe(job, data, positions);
+  for (const Job& job : jobs) list += (list.empty() ? "" : ",\n") + describe(job, data, positions);
   const std::string multiply = data.place(multiply_probe()), madd = data.place(madd_probe());
   std::ofstream manifest(folder.file("jobs.json"));
   manifest << fmt::format("{{\"multiply\": {}, \"madd\": {}, \"jobs\": [\n{}\n]}}\n", multiply, madd, list);
@@ -184,11 +153,11 @@ std::vector<Status> run_in_node(std::span<const NodeJob> jobs, const NodeOptions
   std::vector<Status> outcomes;
   std::ifstream output(folder.file("output")), results(folder.file("data"), std::ios::binary);
   std::size_t next = 0;
-  for (const NodeJob& job : jobs) {
+  for (const Job& job : jobs) {
     std::string line;
     std::getline(output, line);
     outcomes.push_back(line.empty() && !ran ? ran : parse_outcome(line));
-    for (const NodeBuffer& buffer : job.buffers) {
+    for (const JobBuffer& buffer : job.buffers) {
       const std::int64_t position = positions[next++];
       if (position < 0 || !outcomes.back()) continue;
       results.seekg(position);

@@ -68,14 +68,14 @@ TEST(NodeHost, RunsChunksThenColumns) {
   TRIREME_SKIP_WITHOUT_NODE();
   const Bytes module = module_of(add_rows, true);
   Bytes values = {10, 20, 30, 40, 50}, added = {0, 1};
-  using Entry = NodeJob::Call::Entry;
-  const Status status = run_in_node(NodeJob{.module = module,
-                                            .buffers = {{.data = added}, {.data = values}, {.bytes = 100}},
-                                            .slots = {0, 0},
-                                            .relocations = {{0, 1}, {1, 0, 1}},
-                                            .calls = {{.first = 0, .last = 2, .total = 5},
-                                                      {.first = 2, .last = 5, .total = 5},
-                                                      {.entry = Entry::Columns, .first = 0, .last = 1}}});
+  using Entry = Job::Call::Entry;
+  const Status status = run_in_node(Job{.module = module,
+                                        .buffers = {{.data = added}, {.data = values}, {.bytes = 100}},
+                                        .slots = {0, 0},
+                                        .relocations = {{0, 1}, {1, 0, 1}},
+                                        .calls = {{.first = 0, .last = 2, .total = 5},
+                                                  {.first = 2, .last = 5, .total = 5},
+                                                  {.entry = Entry::Columns, .first = 0, .last = 1}}});
   EXPECT_EQ(said(status), "ok");
   EXPECT_EQ(values, (Bytes{111, 22, 33, 44, 55}));
   EXPECT_EQ(added, (Bytes{0, 1}));
@@ -93,15 +93,15 @@ TEST(NodeHost, JobsFailAlone) {
   });
   Bytes values = {1, 2, 3}, kept = values;
   const auto job = [&](const Bytes& module) {
-    return NodeJob{.module = module,
-                   .buffers = {{.data = values}},
-                   .slots = {0, 0},
-                   .relocations = {{0, 0}, {1, 0}},
-                   .calls = {{.first = 0, .last = 0, .total = 0}}};
+    return Job{.module = module,
+               .buffers = {{.data = values}},
+               .slots = {0, 0},
+               .relocations = {{0, 0}, {1, 0}},
+               .calls = {{.first = 0, .last = 0, .total = 0}}};
   };
-  NodeJob large = job(good);
+  Job large = job(good);
   large.buffers.insert(large.buffers.begin(), {.bytes = std::size_t{1} << 32});
-  const NodeJob jobs[] = {job(good), job(broken), job(beyond), job(before), large, job(good)};
+  const Job jobs[] = {job(good), job(broken), job(beyond), job(before), large, job(good)};
   const std::vector<Status> status = run_in_node(jobs);
   EXPECT_EQ(said(status[0]), "ok");
   EXPECT_SAYS(status[1], "Internal: wasm in node: CompileError");
@@ -118,7 +118,7 @@ TEST(NodeHost, StopsWhatDoesNotEnd) {
     const Label again = rows.f.loop();
     rows.f.br(again), rows.f.end(again);
   });
-  EXPECT_SAYS(run_in_node(NodeJob{.module = module, .calls = {{}}}, {.timeout_seconds = 1}), "stopped after 1 seconds");
+  EXPECT_SAYS(run_in_node(Job{.module = module, .calls = {{}}}, {.timeout_seconds = 1}), "stopped after 1 seconds");
 }
 
 // What libraries built with -ffast-math by old compilers do to whoever loads them.
@@ -132,7 +132,7 @@ TEST(NodeHost, RefusesAThreadThatFlushes) {
   const bool made = std::system(("cc -shared -fPIC -o " + library + " " + source + " 2> /dev/null").c_str()) == 0;
   if (made) {
     setenv("LD_PRELOAD", library.c_str(), 1);
-    EXPECT_SAYS(run_in_node(NodeJob{.module = module_of(add_rows)}), "Unsupported: wasm in node: node flushes");
+    EXPECT_SAYS(run_in_node(Job{.module = module_of(add_rows)}), "Unsupported: wasm in node: node flushes");
     unsetenv("LD_PRELOAD");
   }
   std::filesystem::remove_all(folder);
@@ -142,7 +142,7 @@ TEST(NodeHost, RefusesAThreadThatFlushes) {
 TEST(NodeHost, SaysWhatIsMissing) {
   const std::string path = getenv("PATH") ? getenv("PATH") : "";
   setenv("PATH", "/nowhere", 1);
-  EXPECT_SAYS(run_in_node(NodeJob{}), "NoDevice: node is not on PATH");
+  EXPECT_SAYS(run_in_node(Job{}), "NoDevice: node is not on PATH");
   setenv("PATH", path.c_str(), 1);
 }
 

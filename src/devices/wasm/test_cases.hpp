@@ -52,7 +52,7 @@ inline void validate(const Case& each, const Bytes& module) {
 // Runs all of them in one process, then each one's check.
 inline void run(std::vector<Case> cases) {
   std::vector<Bytes> modules;
-  std::vector<NodeJob> jobs;
+  std::vector<Job> jobs;
   for (Case& each : cases) {
     auto module = emit(each.kernels, {.relaxed = each.relaxed});
     ASSERT_TRUE(module) << each.name << ": " << module.error().message;
@@ -61,7 +61,7 @@ inline void run(std::vector<Case> cases) {
   }
   for (std::size_t k = 0; k < cases.size(); ++k) {
     Case& each = cases[k];
-    NodeJob job{.module = modules[k], .relaxed = each.relaxed};
+    Job job{.module = modules[k], .relaxed = each.relaxed};
     std::size_t next_buffer = 0, next_constant = 0;
     for (Bytes& buffer : each.buffers) job.buffers.push_back({.data = buffer});
     for (const Slot& slot : each.kernels.rows.slots) {
@@ -80,7 +80,7 @@ inline void run(std::vector<Case> cases) {
     }
     job.calls.push_back({.first = each.first, .last = each.last, .total = each.total});
     for (std::size_t c = 0; c < each.kernels.columns.size(); ++c)
-      job.calls.push_back({.entry = NodeJob::Call::Entry::Columns, .first = each.first, .last = each.last});
+      job.calls.push_back({.entry = Job::Call::Entry::Columns, .first = each.first, .last = each.last});
     jobs.push_back(std::move(job));
   }
   const std::vector<Status> outcomes = run_in_node(jobs);

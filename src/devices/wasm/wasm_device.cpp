@@ -11,11 +11,16 @@
 namespace trireme::wasm {
 
 Result<std::unique_ptr<WasmExecutable>> WasmExecutable::create(const Program& program, const Config& config,
-                                                               const Options& options) {
+                                                               const Options& options, Engine engine) {
   TRIREME_TRY(kernels, lower(program, config));
   TRIREME_TRY(module, emit(kernels, options));
-  return std::unique_ptr<WasmExecutable>(
+  std::unique_ptr<WasmExecutable> made(
       new WasmExecutable(program, config, std::move(kernels), options, std::move(module)));
+  if (engine == Engine::Wasmtime) {
+    TRIREME_TRY(sandbox, compile_in_wasmtime(made->module_));
+    made->sandbox_ = std::move(sandbox);
+  }
+  return made;
 }
 
 const Staged::Range& Staged::range_of(const void* address) const {
@@ -72,7 +77,7 @@ Result<Staged> WasmExecutable::stage(const Problem2d& problem, const RunOptions&
   }
   ranges.resize(std::min(ranges.size(), kept + 1));
 
-  NodeJob& job = staged.job;
+  Job& job = staged.job;
   job.module = module_;
   job.relaxed = options_.relaxed;
   const Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
@@ -100,41 +105,57 @@ Result<Staged> WasmExecutable::stage(const Problem2d& problem, const RunOptions&
   for (std::int64_t first = 0; first < problem.rows; first += step)
     job.calls.push_back({.first = first, .last = std::min(first + step, problem.rows), .total = problem.rows});
   if (!kernels_.columns.empty())
-    job.calls.push_back({.entry = NodeJob::Call::Entry::Columns, .first = 0, .last = problem.columns});
+    job.calls.push_back({.entry = Job::Call::Entry::Columns, .first = 0, .last = problem.columns});
   return staged;
 }
 
 Status WasmExecutable::run(const Problem2d& problem, const RunOptions& options) {
   TRIREME_TRY(staged, stage(problem, options));
-  TRIREME_CHECK(run_in_node(staged.job));
+  TRIREME_CHECK(sandbox_ ? run_in_wasmtime(*sandbox_, staged.job) : run_in_node(staged.job));
   return staged.finish();
 }
 
 std::string WasmExecutable::describe() const {
-  return fmt::format("WebAssembly in node, {} bytes{}, {}", module_.size(), options_.relaxed ? ", relaxed SIMD" : "",
-                     print(config_));
+  const std::string engine = sandbox_ ? fmt::format("wasmtime {}", sandbox_->library().version) : "node";
+  return fmt::format("WebAssembly in {}, {} bytes{}, {}", engine, module_.size(),
+                     options_.relaxed ? ", relaxed SIMD" : "", print(config_));
 }
 
-template <bool relaxed>
-std::string missing() {
-  if (std::string reason = node_missing(); !relaxed || !reason.empty()) return reason;
+namespace {
+
+std::string relaxed_missing_in_node() {
   static const std::string reason = [] {
-    const Status status = run_in_node(NodeJob{.relaxed = true});
+    const Status status = run_in_node(Job{.relaxed = true});
     return status || status.error().code == trireme::Code::Internal ? "" : status.error().message;
   }();
   return reason;
 }
 
-template <bool relaxed>
+}  // namespace
+
+template <Choice choice, bool relaxed>
+std::string missing() {
+  if (choice == Choice::Any && wasmtime()) return wasmtime_missing(relaxed);
+  if (std::string reason = node_missing(); !reason.empty())
+    return choice == Choice::Any ? wasmtime().error().message + "; and " + reason : reason;
+  return relaxed ? relaxed_missing_in_node() : "";
+}
+
+template <Choice choice, bool relaxed>
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
   const Config config = choose_config(program, {.simd = true, .register_bytes = 16}, facts);
-  TRIREME_TRY(made, WasmExecutable::create(program, config, {.relaxed = relaxed}));
+  const Engine engine = choice == Choice::Any && wasmtime() ? Engine::Wasmtime : Engine::Node;
+  TRIREME_TRY(made, WasmExecutable::create(program, config, {.relaxed = relaxed}, engine));
   return std::unique_ptr<Executable>(std::move(made));
 }
 
-template std::string missing<false>();
-template std::string missing<true>();
-template Result<std::unique_ptr<Executable>> compile<false>(const Program&, const Facts&);
-template Result<std::unique_ptr<Executable>> compile<true>(const Program&, const Facts&);
+template std::string missing<Choice::Any, false>();
+template std::string missing<Choice::Any, true>();
+template std::string missing<Choice::Node, false>();
+template std::string missing<Choice::Node, true>();
+template Result<std::unique_ptr<Executable>> compile<Choice::Any, false>(const Program&, const Facts&);
+template Result<std::unique_ptr<Executable>> compile<Choice::Any, true>(const Program&, const Facts&);
+template Result<std::unique_ptr<Executable>> compile<Choice::Node, false>(const Program&, const Facts&);
+template Result<std::unique_ptr<Executable>> compile<Choice::Node, true>(const Program&, const Facts&);
 
 }  // namespace trireme::wasm

@@ -1,9 +1,10 @@
-// Programs as WebAssembly modules, run in node.
+// Programs as WebAssembly modules, run in wasmtime or in node.
 #pragma once
 #include <optional>
 
 #include "devices/arguments.hpp"
 #include "devices/wasm/node_host.hpp"
+#include "devices/wasm/wasmtime_host.hpp"
 #include "targets/wasm/emit.hpp"
 
 namespace trireme::wasm {
@@ -11,7 +12,7 @@ namespace trireme::wasm {
 // A problem copied to where a module can have it. Arrays that share memory, as in-place results and packed rows do,
 // share it in the copy. Run `job`, alone or with others, then call finish().
 struct Staged {
-  NodeJob job;
+  Job job;
   Status finish() const;  // copies the results' elements back, and nothing between them
 
  private:
@@ -30,10 +31,12 @@ struct Staged {
   std::vector<Result2d> results_;
 };
 
+enum class Engine : std::uint8_t { Wasmtime, Node };
+
 class WasmExecutable : public Executable {
  public:
   static Result<std::unique_ptr<WasmExecutable>> create(const Program& program, const Config& config,
-                                                        const Options& options);
+                                                        const Options& options, Engine engine = Engine::Node);
   Status run(const Problem2d& problem, const RunOptions& options) override;
   std::string describe() const override;
   // The executable must outlive it.
@@ -51,12 +54,14 @@ class WasmExecutable : public Executable {
   Kernels kernels_;
   Options options_;
   std::vector<std::uint8_t> module_;
+  std::unique_ptr<Sandbox> sandbox_;  // where the engine is wasmtime
 };
 
-// For the table of devices; `relaxed` as in Options.
-template <bool relaxed>
+// For the table of devices. Any: wasmtime where its library is found, else node. `relaxed` as in Options.
+enum class Choice : std::uint8_t { Any, Node };
+template <Choice choice, bool relaxed>
 std::string missing();
-template <bool relaxed>
+template <Choice choice, bool relaxed>
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts);
 
 }  // namespace trireme::wasm

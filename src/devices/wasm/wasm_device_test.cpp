@@ -57,8 +57,8 @@ Check prepare(const std::string& line, const char* text, bool relaxed, const Run
   return check;
 }
 
-void run(std::vector<Check> checks) {
-  std::vector<NodeJob> jobs;
+void run(std::vector<Check> checks, bool in_wasmtime_too = false) {
+  std::vector<Job> jobs;
   for (const Check& check : checks) jobs.push_back(check.staged->job);
   const std::vector<Status> outcomes = run_in_node(jobs);
   for (std::size_t k = 0; k < checks.size(); ++k) {
@@ -66,10 +66,20 @@ void run(std::vector<Check> checks) {
     checks[k].staged->finish().value();
     EXPECT_EQ(digest_of(checks[k].prepared), checks[k].wanted) << checks[k].line;
   }
+  if (!in_wasmtime_too || !wasmtime_missing(true).empty()) return;
+  for (Check& check : checks) {
+    poison_results(check.prepared);
+    const auto sandbox = compile_in_wasmtime(check.staged->job.module);
+    ASSERT_TRUE(sandbox) << check.line << ": " << sandbox.error().message;
+    const Status status = run_in_wasmtime(**sandbox, check.staged->job);
+    ASSERT_TRUE(status) << check.line << ": " << status.error().message;
+    check.staged->finish().value();
+    EXPECT_EQ(digest_of(check.prepared), check.wanted) << check.line << " in wasmtime";
+  }
 }
 
 #define TRIREME_SKIP_WITHOUT_NODE() \
-  if (std::string reason = missing<false>(); !reason.empty()) GTEST_SKIP() << reason
+  if (std::string reason = missing<Choice::Node, false>(); !reason.empty()) GTEST_SKIP() << reason
 
 TEST(WasmDevice, NormsOfAllWidths) {
   TRIREME_SKIP_WITHOUT_NODE();
@@ -87,7 +97,7 @@ TEST(WasmDevice, NormsOfAllWidths) {
 
 TEST(WasmDevice, ProgramsOfAllTypes) {
   TRIREME_SKIP_WITHOUT_NODE();
-  const bool relaxed_runs = missing<true>().empty();
+  const bool relaxed_runs = missing<Choice::Node, true>().empty();
   std::vector<Check> checks;
   for (const Source& source : sources)
     for (const char* types : source.types)
@@ -97,8 +107,8 @@ TEST(WasmDevice, ProgramsOfAllTypes) {
             const std::string line = name_of(source) + ".row " + shape + " " + types;
             checks.push_back(prepare(line, source.text, relaxed, {}, relaxed));
           }
-  run(std::move(checks));
-  if (!relaxed_runs) GTEST_SKIP() << missing<true>();
+  run(std::move(checks), true);
+  if (!relaxed_runs) GTEST_SKIP() << missing<Choice::Node, true>();
 }
 
 }  // namespace
