@@ -9,7 +9,7 @@ set_target_properties(trireme_shared PROPERTIES EXPORT_NAME shared)
 install(TARGETS trireme trireme_shared EXPORT trireme_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT trireme_targets NAMESPACE trireme:: DESTINATION ${package_folder} FILE trireme-targets.cmake)
-install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/ ${TRIREME_GENERATED_HEADERS}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET trireme_tool)
   install(TARGETS trireme_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

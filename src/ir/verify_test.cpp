@@ -10,7 +10,7 @@ namespace {
 // f(x[i,j], w[j], heads) -> (y[i,j], s[j]); each test spoils one thing.
 struct Sample {
   Program program;
-  Expr x, w, heads;
+  Formula x, w, heads;
   Sample() {
     program.name = "f";
     program.operands = {{.name = "x", .spread = {{true}, {true}}},
@@ -136,7 +136,7 @@ TEST(Verify, spreads) {
   EXPECT_EQ(divided_by([](Sample& s) { return s.heads / 2.5; }), unfit);
   EXPECT_EQ(divided_by([](Sample& s) { return s.x.number(0); }), unfit);
   EXPECT_EQ(divided_by([](Sample& s) {  // 2^64 nodes as a tree
-              Expr value = s.heads;
+              Formula value = s.heads;
               for (int k = 0; k < 64; ++k) value = value / value;
               return value;
             }),

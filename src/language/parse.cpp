@@ -17,6 +17,15 @@ Result<Program> parse(std::string_view text) {
   return Parser(text).run();
 }
 
+Result<Program> parse_signature(std::string_view text) { return Parser(text).signature_alone(); }
+
+Result<Program> Parser::signature_alone() {
+  advance();
+  signature();
+  if (failed()) return *std::move(error_);
+  return std::move(program_);
+}
+
 Result<Program> Parser::run() {
   advance();
   accept_new_line();

@@ -12,4 +12,7 @@ inline constexpr std::size_t max_nodes = 65536;
 
 Result<Program> parse(std::string_view text);
 
+// A program's first line alone: its results have no values yet, and defaults left as "..." are missing.
+Result<Program> parse_signature(std::string_view text);
+
 }  // namespace trireme

@@ -29,6 +29,7 @@ class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text), lexer_(text) {}
   Result<Program> run();
+  Result<Program> signature_alone();
 
  private:
   enum class NameKind { Constant, Operand, Result, Line };

@@ -209,9 +209,9 @@ TEST(Print, defaults_that_recompute) {
 
 TEST(Print, made_up_names_avoid_others) {
   Program program = small();  // its constant is called t1
-  Expr x{&program, program.add(Op::Operand, {}, 0)}, t1{&program, program.add(Op::Constant, {}, 1)};
-  Expr a = x + t1, b = a * a, c = b * b, d = c * c;
-  Expr e = d * d;
+  Formula x{&program, program.add(Op::Operand, {}, 0)}, t1{&program, program.add(Op::Constant, {}, 1)};
+  Formula a = x + t1, b = a * a, c = b * b, d = c * c;
+  Formula e = d * d;
   program.give_name(a.id, "t2");
   program.give_name(b.id, "t2");    // taken
   program.give_name(c.id, "sqrt");  // reserved
@@ -229,7 +229,7 @@ TEST(Print, made_up_names_avoid_others) {
 TEST(Print, deep_graphs_are_cut_into_lines) {
   for (Op op : {Op::Sub, Op::Neg, Op::Call}) {
     Program program = small();
-    Expr x{&program, program.add(Op::Operand, {}, 0)}, value = x;
+    Formula x{&program, program.add(Op::Operand, {}, 0)}, value = x;
     for (int k = 0; k < 20000; ++k) {
       if (op == Op::Sub) value = k % 2 ? value - x : x - value;
       if (op == Op::Neg) value = -value;

@@ -160,8 +160,8 @@ void add_operands(Program& program, int arity) {
   for (int k = 0; k < arity; ++k) program.operands.push_back({std::string(1, static_cast<char>('x' + k))});
 }
 
-std::array<Expr, 3> arguments(Program& program, int arity) {
-  std::array<Expr, 3> args;
+std::array<Formula, 3> arguments(Program& program, int arity) {
+  std::array<Formula, 3> args;
   for (int k = 0; k < arity; ++k) args[k] = {&program, program.add(Op::Operand, {}, k)};
   return args;
 }
@@ -171,19 +171,19 @@ std::array<Expr, 3> arguments(Program& program, int arity) {
 Expanded expanded(const Function& function, Type compute) {
   Expanded out;
   add_operands(out.program, function.arity);
-  std::array<Expr, 3> args = arguments(out.program, function.arity);
-  out.root = function.expand(compute, std::span<const Expr>(args.data(), function.arity)).id;
+  std::array<Formula, 3> args = arguments(out.program, function.arity);
+  out.root = function.expand(compute, std::span<const Formula>(args.data(), function.arity)).id;
   return out;
 }
 
 Expanded expanded_derivative(const Function& function, int k, Type compute) {
   Program formula;
   add_operands(formula, function.arity);
-  std::array<Expr, 3> args = arguments(formula, function.arity);
-  std::span<const Expr> used(args.data(), function.arity);
+  std::array<Formula, 3> args = arguments(formula, function.arity);
+  std::span<const Formula> used(args.data(), function.arity);
   std::array<NodeId, 3> ids = {args[0].id, args[1].id, args[2].id};
-  Expr value = {&formula, formula.add(Op::Call, std::span<const NodeId>(ids.data(), function.arity),
-                                      &function - functions().data())};
+  Formula value = {&formula, formula.add(Op::Call, std::span<const NodeId>(ids.data(), function.arity),
+                                         &function - functions().data())};
   NodeId root = function.derivative(used, value, k).id;
   Expanded out;
   add_operands(out.program, function.arity);
@@ -197,9 +197,9 @@ Expanded expanded_derivative(const Function& function, int k, Type compute) {
       moved[id] = out.program.add(node.op, std::span<const NodeId>(from.data(), node.arity), node.payload);
       continue;
     }
-    std::array<Expr, 3> given;
+    std::array<Formula, 3> given;
     for (int arg = 0; arg < node.arity; ++arg) given[arg] = {&out.program, from[arg]};
-    moved[id] = functions()[node.payload].expand(compute, std::span<const Expr>(given.data(), node.arity)).id;
+    moved[id] = functions()[node.payload].expand(compute, std::span<const Formula>(given.data(), node.arity)).id;
   }
   out.root = moved[root];
   return out;

@@ -25,10 +25,10 @@ std::optional<std::size_t> function_named(std::string_view name) {
   return std::nullopt;
 }
 
-Expr call(std::string_view name, std::initializer_list<Expr> args) {
+Formula call(std::string_view name, std::initializer_list<Formula> args) {
   NodeId ids[3];
   std::size_t count = 0;
-  for (Expr arg : args) ids[count++] = arg.id;
+  for (Formula arg : args) ids[count++] = arg.id;
   Program* program = args.begin()->program;
   return {program, program->add(Op::Call, std::span<const NodeId>(ids, count),
                                 static_cast<std::int64_t>(*function_named(name)))};

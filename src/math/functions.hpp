@@ -26,8 +26,8 @@ struct Accuracy {
 struct Oracle {
   double (*f32)(const double* x);
   long double (*f64)(const long double* x);
-  template <typename Formula>
-  constexpr Oracle(Formula formula) : f32(formula), f64(formula) {}
+  template <typename Callable>
+  constexpr Oracle(Callable formula) : f32(formula), f64(formula) {}
 };
 
 struct Function {
@@ -36,10 +36,10 @@ struct Function {
   std::string_view formula;  // for docs
 
   // The value as a fixed sequence of primitives in the compute type: what every target runs.
-  Expr (*expand)(Type compute, std::span<const Expr> args);
+  Formula (*expand)(Type compute, std::span<const Formula> args);
 
   // The derivative with respect to args[k], given the function's own value; no_node where there is none (conditions).
-  Expr (*derivative)(std::span<const Expr> args, Expr value, int k);
+  Formula (*derivative)(std::span<const Formula> args, Formula value, int k);
 
   Oracle oracle;
   std::string_view domain;  // where it is a number, and its limits
@@ -55,7 +55,7 @@ std::span<const Function> functions();
 std::optional<std::size_t> function_named(std::string_view name);
 
 // A call of a function in a graph: `call("rsqrt", {x})`.
-Expr call(std::string_view name, std::initializer_list<Expr> args);
+Formula call(std::string_view name, std::initializer_list<Formula> args);
 
 // Instructions of PTX that the nodes below `root` take: one a primitive, 9 for a division, 7 for 1/x, 8 for a root
 // (their correctly rounded forms); a selection is its comparison and itself.

@@ -17,28 +17,28 @@ double sigmoid_lowest(Type compute) { return exp_lowest(compute); }
 
 // 1 / (1 + exp(-x)) for x that max(x, sigmoid_lowest) has passed.
 // exp(-x) = 2^(n+2) * exp(r) / 4 is infinite from n = 126 on, where the exponent field n + 2 + 127 is all ones.
-Expr sigmoid_above_lowest(Type compute, Expr x) {
+Formula sigmoid_above_lowest(Type compute, Formula x) {
   const Format& type = format(compute);
-  Expr low = min(x, compute == Type::F64 ? 40.0 : 20.0);  // beyond, exp(-x) is nothing beside 1
+  Formula low = min(x, compute == Type::F64 ? 40.0 : 20.0);  // beyond, exp(-x) is nothing beside 1
   double shift = type.magic + type.bias + 2;
-  Expr t = fma(low, -type.log2_e, shift);
-  Expr n = t - shift;
-  Expr minus_r = fma(n, type.ln2_low, fma(n, type.ln2_high, low));
+  Formula t = fma(low, -type.log2_e, shift);
+  Formula n = t - shift;
+  Formula minus_r = fma(n, type.ln2_low, fma(n, type.ln2_high, low));
   std::span<const double> c = exp_coefficients(compute);
   double quarter[12];
   for (std::size_t k = 0; k < c.size(); ++k) quarter[k] = (k % 2 ? -0.25 : 0.25) * c[k];
-  Expr p = polynomial(minus_r, std::span(quarter, c.size()));
+  Formula p = polynomial(minus_r, std::span(quarter, c.size()));
   return 1.0 / fma(p, bits_shift_left(t, type.mantissa_bits), 1.0);
 }
 
 // 1 / (1 + 2^(x w)) in f32, where the error is judged beside |x|: the product x w is never rounded, but w is, and 2^f
 // has degree 5 (2^-23). Two instructions less than the sigmoid.
-Expr sigmoid_of_product(Expr x, Expr w) {
+Formula sigmoid_of_product(Formula x, Formula w) {
   static constexpr double quarter[] = {0x1.000002p-2, 0x1.62e438p-3, 0x1.ebf80ap-5,
                                        0x1.c6a2ccp-7, 0x1.3d59f8p-9, 0x1.656ee8p-12};
   double shift = f32.magic + f32.bias + 2;
-  Expr t = fma(x, w, shift);
-  Expr f = fma(x, w, shift - t);
+  Formula t = fma(x, w, shift);
+  Formula f = fma(x, w, shift - t);
   return 1.0 / fma(polynomial(f, quarter), bits_shift_left(t, f32.mantissa_bits), 1.0);
 }
 
@@ -64,10 +64,10 @@ Function sigmoid() {
       .arity = 1,
       .formula = "1 / (1 + e^-x)",
       .expand =
-          [](Type compute, std::span<const Expr> x) {
+          [](Type compute, std::span<const Formula> x) {
             return sigmoid_above_lowest(compute, max(x[0], sigmoid_lowest(compute)));
           },
-      .derivative = [](std::span<const Expr>, Expr y, int) { return y * (1.0 - y); },
+      .derivative = [](std::span<const Formula>, Formula y, int) { return y * (1.0 - y); },
       .oracle = [](const auto* x) { return exact_sigmoid(x[0]); },
       .domain = "all x; +0 where the value is below 2^-125.5 (f64: 2^-1021.5)",
       .unit = ErrorUnit::Ulp,
@@ -85,14 +85,14 @@ Function silu() {
       .arity = 1,
       .formula = "x * sigmoid(x)",
       .expand =
-          [](Type compute, std::span<const Expr> args) {
-            Expr x = max(args[0], sigmoid_lowest(compute));
+          [](Type compute, std::span<const Formula> args) {
+            Formula x = max(args[0], sigmoid_lowest(compute));
             if (compute == Type::F64) return x * sigmoid_above_lowest(compute, x);
             return x * sigmoid_of_product(min(x, 20.0), x.number(-f32.log2_e));
           },
       .derivative =
-          [](std::span<const Expr> x, Expr y, int) {
-            Expr s = call("sigmoid", {x[0]});
+          [](std::span<const Formula> x, Formula y, int) {
+            Formula s = call("sigmoid", {x[0]});
             return s + y * (1.0 - s);
           },
       .oracle = [](const auto* x) { return gated(x[0], x[0]); },
@@ -112,18 +112,18 @@ Function gelu_tanh() {
       .arity = 1,
       .formula = "0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))",
       .expand =
-          [](Type compute, std::span<const Expr> args) {
+          [](Type compute, std::span<const Formula> args) {
             if (compute == Type::F64) {
-              Expr x = max(args[0], -21.1455);
+              Formula x = max(args[0], -21.1455);
               return x * sigmoid_above_lowest(compute, x * fma(x * x, tanh_cubic, tanh_slope));
             }
-            Expr x = max(args[0], -0x1.4008p3), low = min(x, 8.0);
+            Formula x = max(args[0], -0x1.4008p3), low = min(x, 8.0);
             return x * sigmoid_of_product(low, fma(low * low, -0x1.a5a7dp-4, -0x1.26aec2p1));
           },
       .derivative =
-          [](std::span<const Expr> args, Expr, int) {
-            Expr x = min(max(args[0], -16.0), 16.0), square = x * x;
-            Expr s = call("sigmoid", {x * (tanh_slope + tanh_cubic * square)});
+          [](std::span<const Formula> args, Formula, int) {
+            Formula x = min(max(args[0], -16.0), 16.0), square = x * x;
+            Formula s = call("sigmoid", {x * (tanh_slope + tanh_cubic * square)});
             return s + x * (s * (1.0 - s)) * (tanh_slope + 3 * tanh_cubic * square);
           },
       .oracle =
@@ -150,27 +150,27 @@ Function tanh() {
       .arity = 1,
       .formula = "tanh x",
       .expand =
-          [](Type compute, std::span<const Expr> x) {
-            Expr y = abs(x[0]);
+          [](Type compute, std::span<const Formula> x) {
+            Formula y = abs(x[0]);
             if (compute == Type::F64) {
-              Expr m = one_minus_exp_of_minus(compute, min(y, 20.0) * 2.0);
+              Formula m = one_minus_exp_of_minus(compute, min(y, 20.0) * 2.0);
               return with_sign_of(x[0], m / (2.0 - m));
             }
             static constexpr double exp2[] = {
                 1, 0x1.62e432p-1, 0x1.ebfbe6p-3, 0x1.c6ada8p-5, 0x1.3b21bap-7, 0x1.5fbcfp-10, 0x1.4bf5ap-13};
             static constexpr double small[] = {-0x1.555524p-2, 0x1.1103fp-3, -0x1.b7cfb2p-5, 0x1.4f5d36p-6,
                                                -0x1.6968fap-8};
-            Expr low = min(y, 10.0);
+            Formula low = min(y, 10.0);
             double shift = f32.magic + f32.bias;
-            Expr t = fma(low, 2 * f32.log2_e, shift);
-            Expr f = fma(low, 2 * f32.log2_e, shift - t);
-            Expr quotient = 1.0 / fma(polynomial(f, exp2), bits_shift_left(t, f32.mantissa_bits), 1.0);
-            Expr square = low * low;
-            Expr near_zero = fma(low, square * polynomial(square, small), low);
-            Expr value = select(y < y.number(0x1.4cccccp-1), near_zero, fma(quotient, -2.0, 1.0));
+            Formula t = fma(low, 2 * f32.log2_e, shift);
+            Formula f = fma(low, 2 * f32.log2_e, shift - t);
+            Formula quotient = 1.0 / fma(polynomial(f, exp2), bits_shift_left(t, f32.mantissa_bits), 1.0);
+            Formula square = low * low;
+            Formula near_zero = fma(low, square * polynomial(square, small), low);
+            Formula value = select(y < y.number(0x1.4cccccp-1), near_zero, fma(quotient, -2.0, 1.0));
             return with_sign_of(x[0], value);
           },
-      .derivative = [](std::span<const Expr>, Expr y, int) { return 1.0 - y * y; },
+      .derivative = [](std::span<const Formula>, Formula y, int) { return 1.0 - y * y; },
       .oracle = [](const auto* x) { return std::tanh(x[0]); },
       .domain = "all x; tanh(-0) is -0",
       .unit = ErrorUnit::Ulp,

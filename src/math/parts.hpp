@@ -38,30 +38,30 @@ inline constexpr Format f64 = {
 constexpr const Format& format(Type compute) { return compute == Type::F64 ? f64 : f32; }
 
 // c[0] + x (c[1] + x (c[2] + ...)), one fma a step.
-inline Expr polynomial(Expr x, std::span<const double> c) {
-  Expr sum = fma(x, c[c.size() - 1], c[c.size() - 2]);
+inline Formula polynomial(Formula x, std::span<const double> c) {
+  Formula sum = fma(x, c[c.size() - 1], c[c.size() - 2]);
   for (std::size_t k = c.size() - 2; k-- > 0;) sum = fma(sum, x, c[k]);
   return sum;
 }
 
 // `value`, at least +0, with the sign of x.
-inline Expr with_sign_of(Expr x, Expr value) { return bits_or(value, bits_and(x, x.number(-0.0))); }
+inline Formula with_sign_of(Formula x, Formula value) { return bits_or(value, bits_and(x, x.number(-0.0))); }
 
 // -|x| in one operation.
-inline Expr minus_abs(Expr x) { return bits_or(x, x.number(-0.0)); }
+inline Formula minus_abs(Formula x) { return bits_or(x, x.number(-0.0)); }
 
 // In exp.cpp: exp(x) for x between exp_lowest, from where down it is +0, and 89 (f64: 710).
-Expr exp_clamped(Type compute, Expr x);
+Formula exp_clamped(Type compute, Formula x);
 double exp_lowest(Type compute);
 
 // In exp.cpp: 1 - exp(-u) for 0 <= u <= 40, with a small relative error also near 0; u is main, or main + rest
 // where that sum must not round.
-Expr one_minus_exp_of_minus(Type compute, Expr main, std::optional<Expr> rest = {});
+Formula one_minus_exp_of_minus(Type compute, Formula main, std::optional<Formula> rest = {});
 
 // In exp.cpp: the coefficients of 1 + r + r^2 h(r), which is exp(r) for |r| <= ln(2) / 2.
 std::span<const double> exp_coefficients(Type compute);
 
 // In log.cpp: log(1 + x) for all x.
-Expr log1p_any(Type compute, Expr x);
+Formula log1p_any(Type compute, Formula x);
 
 }  // namespace trireme::parts

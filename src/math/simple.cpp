@@ -20,8 +20,8 @@ Function rsqrt() {
       .name = "rsqrt",
       .arity = 1,
       .formula = "1 / sqrt(x)",
-      .expand = [](Type, std::span<const Expr> x) { return 1.0 / sqrt(x[0]); },
-      .derivative = [](std::span<const Expr>, Expr y, int) { return -0.5 * (y * y * y); },
+      .expand = [](Type, std::span<const Formula> x) { return 1.0 / sqrt(x[0]); },
+      .derivative = [](std::span<const Formula>, Formula y, int) { return -0.5 * (y * y * y); },
       .oracle = [](const auto* x) { return 1 / std::sqrt(x[0]); },
       .domain = "x >= 0; rsqrt(0) is inf, below NaN",
       .unit = ErrorUnit::Ulp,
@@ -37,8 +37,8 @@ Function square() {
       .name = "square",
       .arity = 1,
       .formula = "x * x",
-      .expand = [](Type, std::span<const Expr> x) { return x[0] * x[0]; },
-      .derivative = [](std::span<const Expr> x, Expr, int) { return 2.0 * x[0]; },
+      .expand = [](Type, std::span<const Formula> x) { return x[0] * x[0]; },
+      .derivative = [](std::span<const Formula> x, Formula, int) { return 2.0 * x[0]; },
       .oracle = [](const auto* x) { return x[0] * x[0]; },
       .domain = "all x",
       .unit = ErrorUnit::Ulp,
@@ -56,13 +56,13 @@ Function sign() {
       .arity = 1,
       .formula = "-1, 0 or 1",
       .expand =
-          [](Type compute, std::span<const Expr> x) {
+          [](Type compute, std::span<const Formula> x) {
             double large = compute == Type::F64 ? 0x1p1023 : 0x1p127;
             return min(max(x[0] * large * large, -1.0), 1.0);
           },
       .derivative =
-          [](std::span<const Expr> x, Expr, int) {
-            return Expr{x[0].program, no_node};
+          [](std::span<const Formula> x, Formula, int) {
+            return Formula{x[0].program, no_node};
           },
       .oracle = [](const auto* x) { return x[0] < 0   ? number_like(x, -1)
                                            : x[0] > 0 ? number_like(x, 1)
@@ -81,8 +81,8 @@ Function relu() {
       .name = "relu",
       .arity = 1,
       .formula = "max(x, 0)",
-      .expand = [](Type, std::span<const Expr> x) { return max(x[0], 0.0); },
-      .derivative = [](std::span<const Expr> x, Expr,
+      .expand = [](Type, std::span<const Formula> x) { return max(x[0], 0.0); },
+      .derivative = [](std::span<const Formula> x, Formula,
                        int) { return select(x[0].number(0) < x[0], x[0].number(1), x[0].number(0)); },
       .oracle = [](const auto* x) { return x[0] <= 0 ? number_like(x, 0) : x[0]; },
       .domain = "all x; its derivative at 0 is 0",
@@ -99,10 +99,10 @@ Function clamp() {
       .name = "clamp",
       .arity = 3,
       .formula = "min(max(x, low), high)",
-      .expand = [](Type, std::span<const Expr> x) { return min(max(x[0], x[1]), x[2]); },
+      .expand = [](Type, std::span<const Formula> x) { return min(max(x[0], x[1]), x[2]); },
       .derivative =
-          [](std::span<const Expr> args, Expr, int k) {
-            Expr x = args[0], low = args[1], high = args[2], one = x.number(1), zero = x.number(0);
+          [](std::span<const Formula> args, Formula, int k) {
+            Formula x = args[0], low = args[1], high = args[2], one = x.number(1), zero = x.number(0);
             if (k == 0) return select(low <= x, select(x <= high, one, zero), zero);
             if (k == 1) return select(x < low, select(low <= high, one, zero), zero);
             return select(high < max(x, low), one, zero);

@@ -148,7 +148,7 @@ class Differentiator {
     add(adjoint_[id], algebra_.term_of(written));
   }
 
-  Expr expr(NodeId in_id) { return {&out_.program, value_[in_id]}; }
+  Formula expr(NodeId in_id) { return {&out_.program, value_[in_id]}; }
   Term term(NodeId in_id) { return algebra_.term_of(value_[in_id]); }
   NodeId number(double value) { return out_.program.number(value); }
 
@@ -191,7 +191,7 @@ class Differentiator {
       case Op::Amin: share(id, adjoint); break;
       case Op::Call:
         for (int k = 0; k < node.arity; ++k) {
-          Expr slope = derivative(node, id, k);
+          Formula slope = derivative(node, id, k);
           if (slope.id != no_node) give(node.args[k], algebra_.term_of(slope.id));
           else reached_[node.args[k]] = true;  // 0
         }
@@ -221,10 +221,10 @@ class Differentiator {
     }
   }
 
-  Expr derivative(const Node& node, NodeId id, int k) {
-    std::array<Expr, 3> args;
+  Formula derivative(const Node& node, NodeId id, int k) {
+    std::array<Formula, 3> args;
     for (int each = 0; each < node.arity; ++each) args[each] = expr(node.args[each]);
-    return functions()[node.payload].derivative(std::span<const Expr>(args.data(), node.arity), expr(id), k);
+    return functions()[node.payload].derivative(std::span<const Formula>(args.data(), node.arity), expr(id), k);
   }
 
   // Shared evenly among the elements that equal the largest (or smallest).

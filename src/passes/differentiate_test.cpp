@@ -236,7 +236,7 @@ TEST(Differentiate, DeepPrograms) {
   program.name = "deep";
   Spread element{{true}, {true}};
   program.operands = {{.name = "x", .spread = element}, {.name = "w", .spread = element}};
-  Expr x{&program, program.add(Op::Operand, {}, 0)}, w{&program, program.add(Op::Operand, {}, 1)}, y = x;
+  Formula x{&program, program.add(Op::Operand, {}, 0)}, w{&program, program.add(Op::Operand, {}, 1)}, y = x;
   for (int k = 0; k < 4000; ++k) y = select(y < w, y * y, x * y) - sum(y * w);
   program.results.push_back({.name = "y", .spread = element, .value = y.id});
   Result<Program> backward = differentiate(program);

@@ -12,9 +12,9 @@ Program expand_calls(const Program& program) {
   return rewrite(program, [&](Program& out, const Node& node, std::span<const NodeId> args) {
     if (node.op == Op::Mean) return out.add(Op::Div, {out.add(Op::Sum, args), out.add(Op::ColumnCount)});
     if (node.op != Op::Call) return copy_node(out, node, args);
-    std::array<Expr, 3> values;
+    std::array<Formula, 3> values;
     for (std::size_t k = 0; k < args.size(); ++k) values[k] = {&out, args[k]};
-    return functions()[node.payload].expand(*program.compute, std::span<const Expr>(values.data(), args.size())).id;
+    return functions()[node.payload].expand(*program.compute, std::span<const Formula>(values.data(), args.size())).id;
   });
 }
 

@@ -25,7 +25,7 @@ class Rules {
  public:
   Rules() {
     for (int k = 0; k < wildcards; ++k) patterns_.operands.push_back({.name = std::string(1, "xyc"[k])});
-    const Expr x = wildcard(0), y = wildcard(1), c = wildcard(2);
+    const Formula x = wildcard(0), y = wildcard(1), c = wildcard(2);
     const double inf = std::numeric_limits<double>::infinity();
 
     rule(x + 0.0, x);
@@ -73,9 +73,11 @@ class Rules {
   std::span<const Rule> of(Op op) const { return by_op_[static_cast<std::size_t>(op)]; }
 
  private:
-  Expr wildcard(int k) { return {&patterns_, patterns_.add(Op::Operand, {}, k)}; }
-  static Expr negated(Expr c) { return c.with(Op::Not, {c.id}); }
-  void rule(Expr from, Expr to) { by_op_[static_cast<std::size_t>(patterns_[from.id].op)].push_back({from.id, to.id}); }
+  Formula wildcard(int k) { return {&patterns_, patterns_.add(Op::Operand, {}, k)}; }
+  static Formula negated(Formula c) { return c.with(Op::Not, {c.id}); }
+  void rule(Formula from, Formula to) {
+    by_op_[static_cast<std::size_t>(patterns_[from.id].op)].push_back({from.id, to.id});
+  }
 
   Program patterns_;
   std::array<std::vector<Rule>, op_facts.size()> by_op_;

@@ -20,7 +20,7 @@ const double inf = std::numeric_limits<double>::infinity();
 // A bound program with one operand of each spread, to write expressions over.
 struct Simplify : testing::Test {
   Program program;
-  Expr x, y, r, k;
+  Formula x, y, r, k;
 
   Simplify() { use(Type::F32); }
 
@@ -34,21 +34,21 @@ struct Simplify : testing::Test {
     program.operands.push_back({.name = "k", .constant = true});
     k = {&program, program.add(Op::Constant, {}, 3)};
   }
-  Expr operand(std::string name, bool row, bool column, Type type) {
+  Formula operand(std::string name, bool row, bool column, Type type) {
     Spread spread;
     spread.row.present = row, spread.column.present = column;
     program.operands.push_back({.name = std::move(name), .spread = spread, .type = type});
     return {&program, program.add(Op::Operand, {}, static_cast<std::int64_t>(program.operands.size()) - 1)};
   }
-  Expr number(double value) { return x.number(value); }
-  Expr rounded(Expr e, Type type) { return e.with(Op::RoundTo, {e.id}, static_cast<std::int64_t>(type)); }
-  Expr negated(Expr c) { return c.with(Op::Not, {c.id}); }
+  Formula number(double value) { return x.number(value); }
+  Formula rounded(Formula e, Type type) { return e.with(Op::RoundTo, {e.id}, static_cast<std::int64_t>(type)); }
+  Formula negated(Formula c) { return c.with(Op::Not, {c.id}); }
 
-  Program simplified(std::initializer_list<Expr> values) {
+  Program simplified(std::initializer_list<Formula> values) {
     Spread element;
     element.row.present = element.column.present = true;
     program.results.clear();
-    for (Expr value : values) program.results.push_back({.name = "z", .spread = element, .value = value.id});
+    for (Formula value : values) program.results.push_back({.name = "z", .spread = element, .value = value.id});
     return simplify(program);
   }
   static std::size_t nodes(const Program& p) {
@@ -56,19 +56,19 @@ struct Simplify : testing::Test {
     return static_cast<std::size_t>(std::count(wanted.begin(), wanted.end(), true));
   }
 
-  void check(Expr before, Expr after) {
+  void check(Formula before, Formula after) {
     Program both = simplified({before, after}), one = simplified({after});
     EXPECT_EQ(both.results[0].value, both.results[1].value);
     EXPECT_EQ(both[both.results[0].value].op, program[after.id].op);
     EXPECT_EQ(nodes(one), nodes(both));
   }
   // Nothing happens to it.
-  void kept(Expr e) {
+  void kept(Formula e) {
     Program after = simplified({e});
     EXPECT_EQ(after[after.results[0].value].op, program[e.id].op);
     EXPECT_EQ(nodes(after), nodes(program));
   }
-  void folds(Expr e, double value) {
+  void folds(Formula e, double value) {
     Program after = simplified({e});
     ASSERT_EQ(after[after.results[0].value].op, Op::Number);
     EXPECT_EQ(after[after.results[0].value].number(), value);
@@ -109,7 +109,7 @@ TEST_F(Simplify, Powers) {
   kept(x / 0.0);
   kept(x / inf);
   kept(number(1) / x);
-  kept(Expr{&program, program.add(Op::ColumnCount)} / 2.0);
+  kept(Formula{&program, program.add(Op::ColumnCount)} / 2.0);
 }
 
 TEST_F(Simplify, Idempotence) {
@@ -139,7 +139,7 @@ TEST_F(Simplify, Conditions) {
   check(select(negated(number(2) < number(1)), x, y), x);
   check(select(negated(x < y), x, y), select(x < y, y, x));
   check(select(negated(negated(x < y)), x, y), select(x < y, x, y));
-  Expr known = number(1) < number(2), c = x < y;
+  Formula known = number(1) < number(2), c = x < y;
   check(select(c.with(Op::And, {c.id, known.id}), x, y), select(c, x, y));
   check(select(c.with(Op::Or, {c.id, known.id}), x, y), x);
   // 2^24 + 1 is no f32, but these are integers and compare as such.
@@ -195,7 +195,7 @@ TEST_F(Simplify, WhatIsNotExactStays) {
 }
 
 TEST_F(Simplify, NegatedComparisonStays) {  // not(x < y) is true for NaN, y <= x is not
-  Expr both = x.with(Op::And, {negated(x < y).id, (x <= r).id});
+  Formula both = x.with(Op::And, {negated(x < y).id, (x <= r).id});
   kept(select(both, x, y));
 }
 

@@ -6,6 +6,7 @@
 #include "passes/passes.hpp"
 #include "plan/check.hpp"
 #include "plan/ops.hpp"
+#include "trireme/builder.hpp"
 #include "trireme/program.hpp"
 
 namespace trireme {
@@ -32,6 +33,12 @@ Result<RowProgram> RowProgram::differentiate() const {
   if (!program_) return Error{Code::InvalidArgument, "there is no program to differentiate"};
   TRIREME_TRY(backward, trireme::differentiate(*program_));
   return RowProgram(program_, std::make_shared<const Program>(std::move(backward)));
+}
+
+// What was built goes through its text, so that it is no other program than the language could say.
+Result<RowProgram> ProgramBuilder::build() const {
+  TRIREME_TRY(written, text());
+  return RowProgram::parse(written);
 }
 
 const std::string& RowProgram::name() const { return program_->name; }

@@ -27,22 +27,22 @@ struct Draft {
   explicit Draft(Type compute = Type::F32) { program.compute = compute; }
   Draft(const Draft&) = delete;
 
-  Expr operand(std::string name, Spread spread, Type type = Type::F32) {
+  Formula operand(std::string name, Spread spread, Type type = Type::F32) {
     program.operands.push_back({.name = std::move(name), .spread = spread, .type = type});
     constants.push_back(0);
     return {&program, program.add(Op::Operand, {}, static_cast<std::int64_t>(program.operands.size()) - 1)};
   }
-  Expr constant(std::string name, double value) {
+  Formula constant(std::string name, double value) {
     program.operands.push_back({.name = std::move(name), .constant = true});
     constants.push_back(value);
     return {&program, program.add(Op::Constant, {}, static_cast<std::int64_t>(program.operands.size()) - 1)};
   }
-  Expr leaf(Op op) { return {&program, program.add(op)}; }
-  Expr number(double value) { return {&program, program.number(value)}; }
+  Formula leaf(Op op) { return {&program, program.add(op)}; }
+  Formula number(double value) { return {&program, program.number(value)}; }
   Axis axis(double divide, double wrap) {  // 0: none
     return {true, divide ? program.number(divide) : no_node, wrap ? program.number(wrap) : no_node};
   }
-  void result(std::string name, Spread spread, Expr value, Type type = Type::F32) {
+  void result(std::string name, Spread spread, Formula value, Type type = Type::F32) {
     program.results.push_back({.name = std::move(name), .spread = spread, .value = value.id, .type = type});
   }
 };
@@ -80,17 +80,17 @@ struct Trial {
   }
 };
 
-inline Expr mean(Draft& draft, Expr e) { return sum(e) / draft.leaf(Op::ColumnCount); }
-inline Expr rsqrt(Expr e) { return 1.0 / sqrt(e); }
-inline Expr amax(Expr e) { return e.with(Op::Amax, {e.id}); }
-inline Expr amin(Expr e) { return e.with(Op::Amin, {e.id}); }
-inline Expr round_to(Expr e, Type type) { return e.with(Op::RoundTo, {e.id}, static_cast<std::int64_t>(type)); }
+inline Formula mean(Draft& draft, Formula e) { return sum(e) / draft.leaf(Op::ColumnCount); }
+inline Formula rsqrt(Formula e) { return 1.0 / sqrt(e); }
+inline Formula amax(Formula e) { return e.with(Op::Amax, {e.id}); }
+inline Formula amin(Formula e) { return e.with(Op::Amin, {e.id}); }
+inline Formula round_to(Formula e, Type type) { return e.with(Op::RoundTo, {e.id}, static_cast<std::int64_t>(type)); }
 
 struct RmsNorm : Draft {
   explicit RmsNorm(Type storage = Type::F32, double eps_value = 1e-6, Type compute = Type::F32) : Draft(compute) {
-    Expr x = operand("x", per_element, storage), gamma = operand("gamma", per_column, storage);
-    Expr eps = constant("eps", eps_value);
-    Expr rstd = rsqrt(mean(*this, x * x) + eps);
+    Formula x = operand("x", per_element, storage), gamma = operand("gamma", per_column, storage);
+    Formula eps = constant("eps", eps_value);
+    Formula rstd = rsqrt(mean(*this, x * x) + eps);
     result("y", per_element, x * rstd * gamma, storage);
     result("rstd", per_row, rstd, compute);
   }

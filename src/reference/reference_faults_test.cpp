@@ -14,7 +14,7 @@ const double nan = std::nan("");
 
 TEST(Reference, fault_01_zero_rows) {
   Draft draft;
-  Expr x = draft.operand("x", per_element), gamma = draft.operand("gamma", per_column);
+  Formula x = draft.operand("x", per_element), gamma = draft.operand("gamma", per_column);
   Spread wrapped = per_column;
   wrapped.row = draft.axis(0, 3);
   draft.result("y", per_element, x * gamma);
@@ -55,7 +55,7 @@ TEST(Reference, fault_12_a_zero_row) {
 
 TEST(Reference, fault_13_nan_and_infinity_at_each_position) {
   Draft draft;
-  Expr x = draft.operand("x", per_element);
+  Formula x = draft.operand("x", per_element);
   draft.result("largest", per_row, amax(x));
   draft.result("smallest", per_row, amin(x));
   draft.result("s", per_row, sum(x));
@@ -75,7 +75,7 @@ TEST(Reference, fault_13_nan_and_infinity_at_each_position) {
 
 TEST(Reference, minus_zero_lies_below_zero) {
   Draft draft;
-  Expr x = draft.operand("x", per_element), y = draft.operand("y", per_element);
+  Formula x = draft.operand("x", per_element), y = draft.operand("y", per_element);
   draft.result("max", per_element, max(x, y));
   draft.result("min", per_element, min(x, y));
   draft.result("amax", per_row, amax(x));
@@ -92,8 +92,8 @@ TEST(Reference, minus_zero_lies_below_zero) {
 
 TEST(Reference, fault_15_constant_rows_and_a_large_mean) {
   Draft draft;
-  Expr x = draft.operand("x", per_element);
-  Expr centred = x - mean(draft, x);
+  Formula x = draft.operand("x", per_element);
+  Formula centred = x - mean(draft, x);
   draft.result("y", per_element, centred * rsqrt(mean(draft, centred * centred) + 1e-5));
   Trial trial(draft, 2, 1024);
   trial.fill("x", [](int i, int j) { return i ? 3.25 : 1e6 + (j % 2 ? 1 : -1); }).run();
@@ -105,8 +105,8 @@ TEST(Reference, fault_15_constant_rows_and_a_large_mean) {
 
 TEST(Reference, fault_16_quantising) {
   Draft draft;
-  Expr x = draft.operand("x", per_element);
-  Expr scale = max(amax(abs(x)) / 127.0, 1e-30);
+  Formula x = draft.operand("x", per_element);
+  Formula scale = max(amax(abs(x)) / 127.0, 1e-30);
   draft.result("q", per_element, x / scale, Type::I8);
   draft.result("e", per_element, x, Type::F8E4M3);
   draft.result("back", per_element, round_to(x, Type::F8E4M3));
@@ -125,7 +125,7 @@ TEST(Reference, fault_16_quantising) {
 #if defined(__SSE__)
 TEST(Reference, fault_27_the_callers_mxcsr_does_not_matter) {
   Draft draft;
-  Expr x = draft.operand("x", per_element);
+  Formula x = draft.operand("x", per_element);
   draft.result("y", per_element, x * 0.5);
   Trial trial(draft, 1, 2);
   trial.fill("x", [](int, int) { return 0x1p-126; });

@@ -107,7 +107,7 @@ std::map<std::pair<int, int>, float> column_sums_by_hand(int rows, int columns,
 TEST(Reference, column_sums_follow_the_rule_of_blocks) {
   for (auto [rows, columns] : {std::pair{1, 1}, {7, 33}, {300, 20}, {2500, 3}, {40, 600}}) {
     Draft draft;
-    Expr x = draft.operand("x", per_element);
+    Formula x = draft.operand("x", per_element);
     Spread wrapped = per_column, divided = per_row, both, halves = per_element;
     wrapped.row = draft.axis(0, 3);
     divided.row = draft.axis(4, 0);
@@ -154,8 +154,8 @@ TEST(Reference, divided_and_wrapped_operands) {
   Spread cosine;
   cosine.row = draft.axis(2, 3);
   cosine.column = {true, no_node, (draft.leaf(Op::ColumnCount) / 2.0).id};
-  Expr x = draft.operand("x", per_element), table = draft.operand("cos", cosine);
-  Expr by = draft.leaf(Op::ColumnCount) / 2.0;
+  Formula x = draft.operand("x", per_element), table = draft.operand("cos", cosine);
+  Formula by = draft.leaf(Op::ColumnCount) / 2.0;
   draft.result("y", per_element, x.with(Op::Rotate, {x.id, by.id}) * table);
   auto value = [](int i, int j) { return 10 * i + j; };
   Trial trial(draft, 9, 8);
@@ -172,8 +172,8 @@ TEST(Reference, divided_and_wrapped_operands) {
 
 TEST(Reference, comparisons_of_indices_are_made_in_integers) {
   Draft draft;
-  Expr target = draft.operand("target", per_row, Type::I32), shifted = draft.operand("shifted", per_row, Type::I32);
-  Expr one = draft.number(1), zero = draft.number(0);
+  Formula target = draft.operand("target", per_row, Type::I32), shifted = draft.operand("shifted", per_row, Type::I32);
+  Formula one = draft.number(1), zero = draft.number(0);
   draft.result("integers", per_row, select(equal(target, shifted), one, zero));
   draft.result("numbers", per_row, select(equal(target + 0.0, shifted), one, zero));
   draft.result("diagonal", per_element, select(draft.leaf(Op::ColumnIndex) <= draft.leaf(Op::RowIndex), one, zero));
@@ -199,7 +199,7 @@ TEST(Reference, computes_in_f64_and_rounds_once) {
 
 TEST(Reference, strides_repeat_and_walk_backwards) {
   Draft draft;
-  Expr x = draft.operand("x", per_element);
+  Formula x = draft.operand("x", per_element);
   draft.result("s", per_row, sum(x * draft.leaf(Op::ColumnIndex)));
   float memory[6] = {1, 2, 3, 4, 5, 6}, out[2];
   Array backwards{memory + 5, Type::F32, -3, -1}, result{out, Type::F32, 1, 0};
@@ -213,7 +213,7 @@ TEST(Reference, strides_repeat_and_walk_backwards) {
 
 TEST(Reference, refuses_what_it_cannot_run) {
   Draft draft;
-  Expr x = draft.operand("x", per_element);
+  Formula x = draft.operand("x", per_element);
   draft.result("y", per_element, x.with(Op::Mean, {x.id}));
   Trial trial(draft, 1, 2);
   std::vector<Array> operands = trial.buffers.operand_arrays(), results = trial.buffers.result_arrays();

@@ -12,6 +12,7 @@
 #include <immintrin.h>
 #endif
 
+#include "support/every_f32_for_test.hpp"
 #include "support/mxcsr.hpp"
 
 namespace trireme {
@@ -113,26 +114,27 @@ TEST(FloatTypes, fault_16_stores_beyond_the_largest) {
   for (Type type : small_floats) EXPECT_TRUE(std::isnan(widen(type, round_to_bits(type, -std::nan("")))));
 }
 
+bool is_nearest(Type type, NearestBySearch& nearest, double value) {
+  std::uint64_t got = round_to_bits(type, value), want = nearest(value);
+  if (got != want) ADD_FAILURE() << name(type) << ' ' << std::hexfloat << value << " got " << got << " want " << want;
+  return got == want;
+}
+
 TEST(FloatTypes, rounding_is_to_the_nearest_value) {
-  std::uint32_t step = long_run() ? 1 : 10007;
+  EveryF32 numbers{long_run() ? 1u : 10007u};
   for (Type type : small_floats) {
-    NearestBySearch nearest(type);
-    auto check = [&](double value) {
-      std::uint64_t got = round_to_bits(type, value), want = nearest(value);
-      if (got != want)
-        ADD_FAILURE() << name(type) << ' ' << std::hexfloat << value << " got " << got << " want " << want;
-      return got == want;
-    };
-    for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += step) {
-      float value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-      if (!std::isnan(value) && !check(value)) return;
-    }
+    in_parts(numbers.count(), [&](std::uint64_t first, std::uint64_t last) {
+      NearestBySearch nearest(type);
+      for (std::uint64_t k = first; k < last; ++k)
+        if (!std::isnan(numbers(k)) && !is_nearest(type, nearest, numbers(k))) return;
+    });
     // Halfway between neighbours, and the f64 values just beside: double rounding would show here.
+    NearestBySearch nearest(type);
     for (std::uint64_t bits = 0; bits + 1 < patterns(type) / 2; ++bits) {
       double middle = (widen(type, bits) + widen(type, bits + 1)) / 2;
       if (!std::isfinite(middle)) continue;
       for (double value : {middle, std::nextafter(middle, 0), std::nextafter(middle, HUGE_VAL)})
-        if (!check(value) || !check(-value)) return;
+        if (!is_nearest(type, nearest, value) || !is_nearest(type, nearest, -value)) return;
     }
   }
 }
@@ -159,13 +161,16 @@ TEST(FloatTypes, rounding_once_is_rounding_through_f32_to_odd) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("f16c"))) void judge_by_f16c(std::uint32_t step) {
-  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += step) {
-    float value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+__attribute__((target("f16c"))) void judge_rounding_by_f16c(EveryF32 numbers, std::uint64_t first, std::uint64_t last) {
+  for (std::uint64_t k = first; k < last; ++k) {
+    float value = numbers(k);
     if (std::isnan(value)) continue;
     std::uint16_t want = _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
     ASSERT_EQ(round_to_bits(Type::F16, value), want) << value;
   }
+}
+
+__attribute__((target("f16c"))) void judge_widening_by_f16c() {
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     float want = _cvtsh_ss(static_cast<std::uint16_t>(bits)), got = load_f32(Type::F16, &bits);
     ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want))) << bits;
@@ -174,7 +179,9 @@ __attribute__((target("f16c"))) void judge_by_f16c(std::uint32_t step) {
 
 TEST(FloatTypes, f16c_agrees) {
   if (!__builtin_cpu_supports("f16c")) GTEST_SKIP() << "this CPU has no F16C";
-  judge_by_f16c(long_run() ? 1 : 1009);
+  EveryF32 numbers{long_run() ? 1u : 1009u};
+  in_parts(numbers.count(), [=](auto first, auto last) { judge_rounding_by_f16c(numbers, first, last); });
+  judge_widening_by_f16c();
 }
 
 TEST(FloatTypes, contract_arithmetic_restores_the_callers_state) {

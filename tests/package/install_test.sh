@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: install_test.sh BUILD CMAKE CXX CC
-# Installs a build, moves the tree, and builds two small projects against it: C++ with the static library, C with the
-# shared one. Then the same C file by pkg-config, where that is installed.
+# Installs a build, moves the tree, and builds two small projects against it, one in C++ and one in C, each with the static
+# and the shared library. Then the same C file by pkg-config, where that is installed.
 set -euo pipefail
 build=$(realpath "$1") cmake=$2
 export CXX=$3 CC=$4
@@ -25,10 +25,16 @@ expect_right() {
   fi
 }
 for language in cpp c; do
-  "$cmake" -S "$here/$language" -B "$folder/$language" -G Ninja -DCMAKE_PREFIX_PATH="$folder/moved" >"$folder/log" ||
-    { cat "$folder/log"; exit 1; }
-  "$cmake" --build "$folder/$language" >"$folder/log" || { cat "$folder/log"; exit 1; }
-  expect_right "$folder/$language/from_$language"
+  for shared in OFF ON; do
+    "$cmake" -S "$here/$language" -B "$folder/$language" -G Ninja -DCMAKE_PREFIX_PATH="$folder/moved" \
+      -DTRIREME_USE_SHARED=$shared >"$folder/log" || { cat "$folder/log"; exit 1; }
+    "$cmake" --build "$folder/$language" >"$folder/log" || { cat "$folder/log"; exit 1; }
+    if [[ $shared == ON ]] && ! ldd "$folder/$language/from_$language" | grep -q libtrireme; then
+      echo "FAIL $language: TRIREME_USE_SHARED=ON linked no libtrireme.so"
+      exit 1
+    fi
+    expect_right "$folder/$language/from_$language"
+  done
 done
 
 if command -v pkg-config >/dev/null; then
