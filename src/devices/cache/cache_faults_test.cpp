@@ -185,7 +185,7 @@ TEST_F(CacheFaults, fault_20_killed_while_writing) {
   for (int round = 0; round < 12; ++round) {
     pid_t writer = in_child([&] {
       auto disk = DiskCache::open(folder.string(), {}).value();
-      for (int k = 0;; ++k) (void)disk->write(CacheKey("test", "").with("number", k % 4), std::string(4 << 20, 'x'));
+      for (int k = 0;; ++k) (void)disk->write(CacheKey("killed", "").with("number", k % 4), std::string(4 << 20, 'x'));
       return 0;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(3 + 5 * round % 17));
