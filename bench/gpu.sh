@@ -34,4 +34,14 @@ echo "== speed: share of a device copy of the same bytes in the same run"
 timeout 150 "$programs/gpu_table" 256 rms_norm layer_norm add_rms_norm softmax swiglu geglu | tee "$out/table.txt"
 echo "== what row_block costs"
 timeout 150 "$programs/row_block" 256 1 | tee "$out/row_block.txt"
+
+echo "== from text to the first result: compiled, from our disk cache, by the driver's own cache, by no cache"
+kept=$(mktemp -d)
+for setting in "TRIREME_CACHE=$kept CUDA_CACHE_DISABLE=1" "TRIREME_CACHE=$kept CUDA_CACHE_DISABLE=1" \
+               "TRIREME_CACHE=off" "TRIREME_CACHE=off" "TRIREME_CACHE=off CUDA_CACHE_DISABLE=1"; do
+  echo "-- $setting"
+  env $setting timeout 60 "$programs/first_result" rms_norm layer_norm softmax
+done 2>&1 | tee "$out/first_result.txt"
+TRIREME_CACHE=$kept "$programs/trireme" cache verify || status=1
+rm -rf "$kept"
 exit $status

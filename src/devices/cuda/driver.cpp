@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <mutex>
 
-#include "devices/cuda/functions.hpp"
+#include "devices/cuda/current.hpp"
+#include "devices/cuda/modules.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -12,40 +13,13 @@ namespace {
 // cuLaunchKernelEx came with CUDA 11.8 (driver 520); everything else we call is older.
 constexpr int oldest_version = 11080;
 
-std::string spelled(int version) {
-  return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
 }  // namespace
 
-// Makes a device's context current, and at the end what was current before.
-class Current {
- public:
-  explicit Current(const Device& device) : cu_(device.cu_) {
-    ContextHandle now = nullptr;
-    if (cu_.context_get.call(&now) == Success && now == device.context_) return;
-    code_ = cu_.context_push.call(device.context_);
-    pushed_ = code_ == Success;
-  }
-  ~Current() {
-    ContextHandle ours;
-    if (pushed_) cu_.context_pop.call(&ours);
-  }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-
-  template <typename... Parameters, typename... Arguments>
-  Status operator()(const Entry<int(Parameters...)>& entry, Arguments... arguments) const {
-    if (code_ != Success) return cu_.failure(cu_.context_push.name, code_);
-    return cu_(entry, arguments...);
-  }
-
- private:
-  const Functions& cu_;
-  int code_ = Success;
-  bool pushed_ = false;
-};
+std::string spelled(int version) {
+  return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 Error Functions::failure(const char* function, int code) const {
   const char *name = nullptr, *meaning = nullptr;
@@ -67,12 +41,12 @@ Driver::~Driver() = default;  // the library and its contexts stay: others in th
 
 Result<const Driver*> Driver::instance() {
   // Never destroyed: what a static object owns is released after us.
-  static const auto* loaded = new Result<std::unique_ptr<const Driver>>(load("libcuda.so.1"));
+  static const auto* loaded = new Result<std::unique_ptr<const Driver>>(load("libcuda.so.1", KernelCache::process()));
   if (!*loaded) return loaded->error();
   return (*loaded)->get();
 }
 
-Result<std::unique_ptr<const Driver>> Driver::load(const char* library) {
+Result<std::unique_ptr<const Driver>> Driver::load(const char* library, KernelCache& cache) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* why = dlerror();
@@ -98,7 +72,7 @@ Result<std::unique_ptr<const Driver>> Driver::load(const char* library) {
   TRIREME_CHECK(cu(cu.device_count, &count));
   if (count == 0) return Error{Code::NoDevice, std::string(library) + " sees no GPU"};
   driver->devices_.resize(static_cast<std::size_t>(count));
-  for (auto& device : driver->devices_) device.reset(new Device(cu, driver->version_));
+  for (auto& device : driver->devices_) device.reset(new Device(cu, driver->version_, cache));
   return std::unique_ptr<const Driver>(std::move(driver));
 }
 
@@ -112,6 +86,11 @@ Result<const Device*> Driver::device(int ordinal) const {
   if (!device.context_) TRIREME_CHECK(device.open(ordinal));
   return &device;
 }
+
+Device::Device(const Functions& functions, int driver_version, KernelCache& cache)
+    : cu_(functions), driver_version_(driver_version), modules_(std::make_unique<Modules>(*this, cache)) {}
+Device::~Device() = default;
+Result<Module> Device::load(const std::string& ptx) const { return modules_->load(ptx); }
 
 // Reads the facts, then retains the primary context for the life of the process: the one that the CUDA runtime, and so
 // every framework, uses.
@@ -140,24 +119,6 @@ Status Device::open(int ordinal) {
   return cu_(cu_.context_retain, &context_, device);
 }
 
-Result<Module> Device::load(const std::string& ptx) const {
-  Current current(*this);
-  std::string log(8192, '\0');
-  int options[] = {ErrorLogBuffer, ErrorLogBufferSizeBytes};
-  void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
-  ModuleHandle module = nullptr;
-  Status loaded = current(cu_.module_load, &module, static_cast<const void*>(ptx.c_str()), 2u, options, values);
-  if (loaded) return Module(this, module);
-  Error error = loaded.error();
-  log.resize(std::min(log.size(), log.find('\0')));
-  while (!log.empty() && log.back() == '\n') log.pop_back();
-  if (!log.empty()) error.message += "\n" + log;
-  if (error.code == Code::Unsupported)
-    error.message += "\nthe driver is that of " + spelled(driver_version_) +
-                     " and knows no later PTX; the module begins " + ptx.substr(0, ptx.find('\n'));
-  return error;
-}
-
 Result<Function> Device::function(const Module& module, const char* name) const {
   Current current(*this);
   Function function = nullptr;
@@ -179,8 +140,15 @@ Result<FunctionFacts> Device::function_facts(Function function) const {
   return facts;
 }
 
+// Functions are shared: what one user needs, another one's smaller need must not take away.
 Status Device::allow_shared(Function function, std::uint32_t bytes) const {
-  return Current(*this)(cu_.function_set, function, MaxDynamicSharedSizeBytes, static_cast<int>(bytes));
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  Current current(*this);
+  int allowed = 0, wanted = static_cast<int>(bytes);
+  TRIREME_CHECK(current(cu_.function_get, &allowed, MaxDynamicSharedSizeBytes, function));
+  if (allowed >= wanted) return Done{};
+  return current(cu_.function_set, function, MaxDynamicSharedSizeBytes, wanted);
 }
 Status Device::allow_large_clusters(Function function) const {
   return Current(*this)(cu_.function_set, function, NonPortableClusterSizeAllowed, 1);

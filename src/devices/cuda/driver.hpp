@@ -23,6 +23,10 @@
 
 #include "trireme/result.hpp"
 
+namespace trireme {
+class KernelCache;
+}
+
 namespace trireme::cuda {
 
 // The driver's own pointers under names of ours: a CUstream or a cudaStream_t is a StreamHandle by reinterpret_cast.
@@ -59,11 +63,23 @@ class Owned {
   const Device* device_ = nullptr;
   Handle handle_ = nullptr;
 };
-using Module = Owned<ModuleHandle>;
 using Stream = Owned<StreamHandle>;
 using Event = Owned<EventHandle>;
 using Graph = Owned<GraphHandle>;
 using Memory = Owned<void*>;
+
+// Code on a device. Copies share it, and the last one unloads it.
+class Module {
+ public:
+  Module() = default;
+  Module(const Device* device, ModuleHandle handle)
+      : owned_(std::make_shared<const Owned<ModuleHandle>>(device, handle)) {}
+  ModuleHandle get() const { return owned_ ? owned_->get() : nullptr; }
+
+ private:
+  friend class Modules;
+  std::shared_ptr<const Owned<ModuleHandle>> owned_;
+};
 
 struct DeviceFacts {
   int ordinal = 0;
@@ -96,12 +112,14 @@ struct Launch {
 };
 
 struct Functions;  // the driver's entry points
+class Modules;
+std::string spelled(int version);  // "CUDA 12.8"
 
 class Driver {
  public:
   // The process's driver. An error is NoDevice (no library, or no GPU), Unsupported (too old) or Driver.
   static Result<const Driver*> instance();
-  static Result<std::unique_ptr<const Driver>> load(const char* library);
+  static Result<std::unique_ptr<const Driver>> load(const char* library, KernelCache& cache);
   ~Driver();
 
   int version() const { return version_; }  // 12080: CUDA 12.8
@@ -120,8 +138,12 @@ class Device {
  public:
   const DeviceFacts& facts() const { return facts_; }
 
-  // Code. A refusal of PTX carries the compiler's log.
+  ~Device();
+
+  // Code. PTX comes through the kernel cache (modules.hpp), and is shared with everybody who loaded the same text. A
+  // refusal carries the compiler's log.
   Result<Module> load(const std::string& ptx) const;
+  Modules& modules() const { return *modules_; }
   Result<Function> function(const Module& module, const char* name) const;
   Result<FunctionFacts> function_facts(Function function) const;      // forces loading, so that capture may follow
   Status allow_shared(Function function, std::uint32_t bytes) const;  // dynamic shared memory beyond 48 KiB
@@ -160,12 +182,13 @@ class Device {
  private:
   friend class Driver;
   friend class Current;
+  friend class Modules;
   friend void release(const Device&, ModuleHandle);
   friend void release(const Device&, StreamHandle);
   friend void release(const Device&, EventHandle);
   friend void release(const Device&, GraphHandle);
   friend void release(const Device&, void*);
-  Device(const Functions& functions, int driver_version) : cu_(functions), driver_version_(driver_version) {}
+  Device(const Functions& functions, int driver_version, KernelCache& cache);
   Status open(int ordinal);
   Status begin_capture(StreamHandle stream) const;
   Result<Graph> end_capture(StreamHandle stream) const;
@@ -174,6 +197,7 @@ class Device {
   int driver_version_;
   ContextHandle context_ = nullptr;
   DeviceFacts facts_;
+  std::unique_ptr<Modules> modules_;
 };
 
 }  // namespace trireme::cuda

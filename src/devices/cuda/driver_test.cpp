@@ -1,21 +1,19 @@
 // The CUDA driver: against a real GPU where there is one, and always against fake_driver.c, which shows every refusal.
 #include "devices/cuda/driver.hpp"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <numeric>
 #include <thread>
 
+#include "devices/cuda/fake_driver_for_test.hpp"
 #include "trireme/ptx.hpp"
 
 namespace trireme::cuda {
 namespace {
 
 TEST(CudaDriver, MissingLibraryIsNamed) {
-  auto driver = Driver::load("libtrireme_no_such_driver.so.1");
+  auto driver = Driver::load("libtrireme_no_such_driver.so.1", KernelCache::process());
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().code, Code::NoDevice);
   EXPECT_NE(driver.error().message.find("the CUDA driver's library is missing: libtrireme_no_such_driver.so.1"),
@@ -24,29 +22,10 @@ TEST(CudaDriver, MissingLibraryIsNamed) {
 }
 
 TEST(CudaDriver, AnotherLibraryIsNotTakenForIt) {
-  auto driver = Driver::load("libm.so.6");
+  auto driver = Driver::load("libm.so.6", KernelCache::process());
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().message, "libm.so.6 is not the CUDA driver: cuDriverGetVersion is missing or fails");
 }
-
-// Compiles fake_driver.c; empty when there is no compiler.
-std::string fake(const std::string& flags) {
-  static int count = 0;
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / ("trireme_cuda_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  std::string library = (folder / ("libfake" + std::to_string(count++) + ".so")).string();
-  std::string command = "cc -shared -fPIC -O1 " + flags + " -o " + library +
-                        " " TRIREME_SOURCE_DIR "/src/devices/cuda/fake_driver.c 2> /dev/null";
-  return std::system(command.c_str()) == 0 ? library : "";
-}
-class FakeDriver : public testing::Test {
- protected:
-  ~FakeDriver() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(std::filesystem::temp_directory_path() / ("trireme_cuda_" + std::to_string(getpid())),
-                                ignored);
-  }
-};
 
 struct Refused {
   std::string flags;
@@ -65,7 +44,7 @@ TEST_F(FakeDriver, RefusalsSayWhy) {
   for (const Refused& each : refusals) {
     std::string library = fake(each.flags);
     if (library.empty()) GTEST_SKIP() << "no C compiler to build the fake driver";
-    auto driver = Driver::load(library.c_str());
+    auto driver = Driver::load(library.c_str(), cache);
     ASSERT_FALSE(driver) << each.why;
     EXPECT_EQ(driver.error().code, each.code);
     EXPECT_EQ(driver.error().message, each.why[0] == ' ' ? library + each.why : each.why);
@@ -75,11 +54,9 @@ TEST_F(FakeDriver, RefusalsSayWhy) {
 TEST_F(FakeDriver, EveryCallRunsInTheDevicesContextAndReleasesItsHandles) {
   std::string library = fake("");
   if (library.empty()) GTEST_SKIP() << "no C compiler to build the fake driver";
-  auto driver = Driver::load(library.c_str());
+  auto driver = Driver::load(library.c_str(), cache);
   ASSERT_TRUE(driver) << driver.error().message;
-  void* handle = dlopen(library.c_str(), RTLD_NOW);
-  auto live = reinterpret_cast<int (*)()>(dlsym(handle, "fake_live"));
-  auto depth = reinterpret_cast<int (*)()>(dlsym(handle, "fake_depth"));
+  FakeCounts counts(library);
 
   EXPECT_EQ((*driver)->version(), 12080);
   EXPECT_EQ((*driver)->device_count(), 2);
@@ -100,6 +77,8 @@ TEST_F(FakeDriver, EveryCallRunsInTheDevicesContextAndReleasesItsHandles) {
     EXPECT_EQ(facts.local_bytes, 103);
     EXPECT_EQ(facts.max_dynamic_shared_bytes, 108);
     EXPECT_TRUE(device.allow_shared(function, 100000));
+    EXPECT_TRUE(device.allow_shared(function, 50000));  // another user's need takes nothing away
+    EXPECT_EQ(device.function_facts(function).value().max_dynamic_shared_bytes, 100000);
     EXPECT_TRUE(device.allow_large_clusters(function));
     EXPECT_EQ(device.blocks_per_multiprocessor(function, 256, 0).value(), 8);
 
@@ -129,8 +108,8 @@ TEST_F(FakeDriver, EveryCallRunsInTheDevicesContextAndReleasesItsHandles) {
     auto refused = device.capture(stream.get(), []() -> Status { return Error{Code::Driver, "no work"}; });
     EXPECT_EQ(refused.error().message, "no work");
   }
-  EXPECT_EQ(live(), 0);
-  EXPECT_EQ(depth(), 0);
+  EXPECT_EQ(counts.of("fake_live"), 0);
+  EXPECT_EQ(counts.of("fake_depth"), 0);
 
   Error bad = device.load("bad").error();
   EXPECT_EQ(bad.code, Code::Driver);
@@ -147,7 +126,6 @@ TEST_F(FakeDriver, EveryCallRunsInTheDevicesContextAndReleasesItsHandles) {
   Error full = device.allocate(std::size_t{1} << 41).error();
   EXPECT_EQ(full.code, Code::OutOfMemory);
   EXPECT_EQ(full.message, "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): what it means (2199023255552 bytes)");
-  dlclose(handle);
 }
 
 // The real driver, or a clear word why there is none.

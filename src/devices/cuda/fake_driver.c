@@ -1,6 +1,7 @@
 // A libcuda without a GPU: device memory is the host's, contexts are a stack per thread, a launch writes what it was
 // asked for into its first parameter. driver_test.cpp compiles it as it needs:
 //   -DVERSION=12080 -DDEVICES=2 -DINIT=0 (the code that cuInit returns)
+//   -DLINKED_MORE=0 (registers that linked code needs more than loaded code)
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,9 @@
 #ifndef DEVICES
 #define DEVICES 2
 #endif
+#ifndef LINKED_MORE
+#define LINKED_MORE 0
+#endif
 #ifndef INIT
 #define INIT 0
 #endif
@@ -20,7 +24,11 @@ static _Thread_local int depth;
 static int live;  // handles and memory not yet released
 static char object;
 
+static int loads, links;  // how often code was loaded, and PTX linked
+
 int fake_live(void) { return live; }
+int fake_loads(void) { return loads; }
+int fake_links(void) { return links; }
 int fake_depth(void) { return depth; }
 
 int cuDriverGetVersion(int* version) { return *version = VERSION, 0; }
@@ -31,6 +39,7 @@ int cuGetErrorName(int code, const char** name) {
     case 2: return *name = "CUDA_ERROR_OUT_OF_MEMORY", 0;
     case 3: return *name = "CUDA_ERROR_NOT_INITIALIZED", 0;
     case 100: return *name = "CUDA_ERROR_NO_DEVICE", 0;
+    case 200: return *name = "CUDA_ERROR_INVALID_IMAGE", 0;
     case 201: return *name = "CUDA_ERROR_INVALID_CONTEXT", 0;
     case 218: return *name = "CUDA_ERROR_INVALID_PTX", 0;
     case 222: return *name = "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", 0;
@@ -56,25 +65,67 @@ int cuCtxPushCurrent_v2(void* context) { return stack[depth++] = context, 0; }
 int cuCtxPopCurrent_v2(void** context) { return *context = stack[--depth], 0; }
 int cuCtxSynchronize(void) { return depth ? 0 : 201; }
 
-int cuModuleLoadDataEx(void** module, const char* text, unsigned count, int* options, void** values) {
+// A "cubin" is "\177ELF" and the text it was made from; one from an older build of this driver is "\177ELF old".
+struct module {
+  int linked, dynamic_shared;
+};
+static int complain(const char* text, unsigned count, int* options, void** values) {
   if (!depth) return 201;
   if (strstr(text, "too new")) return 222;
-  if (strstr(text, "bad")) {
-    for (unsigned i = 0; i < count; ++i)
-      if (options[i] == 5) strcpy(values[i], "ptxas application ptx input, line 7; fatal   : Parsing error\n");
-    return 218;
-  }
-  return ++live, *module = &object, 0;
+  if (!strstr(text, "bad")) return 0;
+  for (unsigned i = 0; i < count; ++i)
+    if (options[i] == 5) strcpy(values[i], "ptxas application ptx input, line 7; fatal   : Parsing error\n");
+  return 218;
 }
-int cuModuleUnload(void* module) { return (void)module, --live, 0; }
+int cuModuleLoadDataEx(void** module, const char* text, unsigned count, int* options, void** values) {
+  int code = complain(text, count, options, values);
+  if (code) return code;
+  if (!strncmp(text, "\177ELF old", 8)) return 200;
+  struct module* made = malloc(sizeof *made);
+  made->linked = !strncmp(text, "\177ELF", 4);
+  made->dynamic_shared = 108;
+  return ++loads, ++live, *module = made, 0;
+}
+int cuModuleUnload(void* module) { return free(module), --live, 0; }
+
+struct link {
+  unsigned count;
+  int options[4];
+  void* values[4];
+  char* cubin;
+};
+int cuLinkCreate_v2(unsigned count, int* options, void** values, struct link** link) {
+  struct link* made = calloc(1, sizeof *made);
+  made->count = count;
+  memcpy(made->options, options, count * sizeof *options);
+  memcpy(made->values, values, count * sizeof *values);
+  return ++live, *link = made, depth && count <= 4 ? 0 : 201;
+}
+int cuLinkAddData_v2(struct link* link, int type, const char* text, size_t size, const char* name, unsigned count,
+                     int* options, void** values) {
+  (void)name, (void)options, (void)values;
+  if (type != 1 || count || text[size - 1]) return 1;
+  link->cubin = malloc(size + 4);
+  memcpy(link->cubin, "\177ELF", 4);
+  memcpy(link->cubin + 4, text, size);
+  return complain(text, link->count, link->options, link->values);
+}
+int cuLinkComplete(struct link* link, void** cubin, size_t* size) {
+  return ++links, *cubin = link->cubin, *size = strlen(link->cubin), 0;
+}
+int cuLinkDestroy(struct link* link) { return free(link->cubin), free(link), --live, 0; }
+
 int cuModuleGetFunction(void** function, void* module, const char* name) {
-  return (void)module, *function = &object, strcmp(name, "missing") ? 0 : 500;
+  return *function = module, strcmp(name, "missing") ? 0 : 500;
 }
-int cuFuncGetAttribute(int* value, int attribute, void* function) {
-  return (void)function, *value = 100 + attribute, 0;
+int cuFuncGetAttribute(int* value, int attribute, struct module* function) {
+  *value = attribute == 8 ? function->dynamic_shared : 100 + attribute;
+  if (attribute == 4 && function->linked) *value += LINKED_MORE;
+  return 0;
 }
-int cuFuncSetAttribute(void* function, int attribute, int value) {
-  return (void)function, (attribute == 8 || attribute == 14) && value ? 0 : 1;
+int cuFuncSetAttribute(struct module* function, int attribute, int value) {
+  if (attribute == 8) function->dynamic_shared = value;
+  return (attribute == 8 || attribute == 14) && value ? 0 : 1;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads, size_t shared) {
   return (void)function, (void)shared, *blocks = 2048 / threads, 0;

@@ -33,6 +33,7 @@ enum FunctionAttribute : int {
   MaxDynamicSharedSizeBytes = 8,
   NonPortableClusterSizeAllowed = 14,
 };
+enum LinkInput : int { InputPtx = 1 };
 enum JitOption : int { InfoLogBuffer = 3, InfoLogBufferSizeBytes = 4, ErrorLogBuffer = 5, ErrorLogBufferSizeBytes = 6 };
 enum LaunchAttributeId : int { ClusterDimension = 4, ProgrammaticStreamSerialization = 6 };
 inline constexpr int pointer_device_ordinal = 9;
@@ -61,17 +62,20 @@ struct Library {
   const char* missing = nullptr;  // the first function it does not have
 };
 
+enum class Needed { Always, WhereThere };  // what only later drivers have may be missing: `call` is null
+
 template <typename Signature>
 struct Entry {
   const char* name;
   Signature* call;
-  Entry(Library& library, const char* name)
+  Entry(Library& library, const char* name, Needed needed = Needed::Always)
       : name(name), call(reinterpret_cast<Signature*>(dlsym(library.handle, name))) {
-    if (!call && !library.missing) library.missing = name;
+    if (!call && needed == Needed::Always && !library.missing) library.missing = name;
   }
 };
 
 using Address = std::uint64_t;
+struct LinkState;      // the driver's linker at work
 struct RecordedGraph;  // what a capture gives, before it is instantiated
 
 struct Functions {
@@ -93,8 +97,13 @@ struct Functions {
   Entry<int(ContextHandle*)> context_pop{library, "cuCtxPopCurrent_v2"};
   Entry<int()> context_synchronize{library, "cuCtxSynchronize"};
   Entry<int(ModuleHandle*, const void*, unsigned, int*, void**)> module_load{library, "cuModuleLoadDataEx"};
+  Entry<int(unsigned, int*, void**, LinkState**)> link_create{library, "cuLinkCreate_v2"};
+  Entry<int(LinkState*, int, void*, std::size_t, const char*, unsigned, int*, void**)> link_add{library, "cuLinkAddData_v2"};
+  Entry<int(LinkState*, void**, std::size_t*)> link_complete{library, "cuLinkComplete"};
+  Entry<int(LinkState*)> link_destroy{library, "cuLinkDestroy"};
   Entry<int(ModuleHandle)> module_unload{library, "cuModuleUnload"};
   Entry<int(Function*, ModuleHandle, const char*)> module_function{library, "cuModuleGetFunction"};
+  Entry<int(Function, std::size_t, std::size_t*, std::size_t*)> function_parameter{library, "cuFuncGetParamInfo", Needed::WhereThere};
   Entry<int(int*, int, Function)> function_get{library, "cuFuncGetAttribute"};
   Entry<int(Function, int, int)> function_set{library, "cuFuncSetAttribute"};
   Entry<int(int*, Function, int, std::size_t)> occupancy{library, "cuOccupancyMaxActiveBlocksPerMultiprocessor"};
