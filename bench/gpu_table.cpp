@@ -36,12 +36,12 @@ int main(int argc, char** argv) {
             fmt::print("  {}: {}", columns, made.error().message);
             continue;
           }
-          Blocks blocks = cut_rows((*made)->kernels(), rows, columns);
+          Blocks blocks = cut_rows((*made)->loaded().kernels(), rows, columns);
           cuda::Memory workspace = must(device.allocate(std::max<std::int64_t>(blocks.workspace_bytes, 16)));
           double copy = copy_seconds(device, stream.get(), gpu.element_bytes());
           double seconds = median_seconds(device, stream.get(), [&] {
-            must((*made)->launch(gpu.problem(), blocks, workspace.get(), stream.get(), 0, rows));
-            must((*made)->launch_columns(gpu.problem(), blocks, workspace.get(), stream.get()));
+            must((*made)->loaded().launch_rows(program, gpu.problem(), blocks, workspace.get(), stream.get(), 0, rows));
+            must((*made)->loaded().launch_columns(program, gpu.problem(), blocks, workspace.get(), stream.get()));
           });
           fmt::print("  {}: {:.2f}", columns, copy / seconds);
           std::fflush(stdout);

@@ -56,12 +56,12 @@ int main(int argc, char** argv) {
         for (std::int64_t wanted : {8,  12, 14,  15,  16,  24,  28,  30,  32,  33,  48,   56,   60,   64,
                                     66, 96, 112, 128, 132, 192, 256, 264, 384, 512, 1024, 2048, 4096, 8192}) {
           std::int64_t block = (rows + wanted - 1) / wanted;
-          Blocks blocks = cut_rows((*made)->kernels(), rows, columns, block);
+          Blocks blocks = cut_rows((*made)->loaded().kernels(), rows, columns, block);
           if (blocks.workspace_bytes > (std::int64_t{1} << 30) || wanted * 4 > rows) continue;
           cuda::Memory workspace = must(device.allocate(blocks.workspace_bytes));
           double seconds = median_seconds(device, stream.get(), [&] {
-            must((*made)->launch(gpu.problem(), blocks, workspace.get(), stream.get(), 0, rows));
-            must((*made)->launch_columns(gpu.problem(), blocks, workspace.get(), stream.get()));
+            must((*made)->loaded().launch_rows(program, gpu.problem(), blocks, workspace.get(), stream.get(), 0, rows));
+            must((*made)->loaded().launch_columns(program, gpu.problem(), blocks, workspace.get(), stream.get()));
           });
           table.emplace_back(copy / seconds,
                              fmt::format("{:<11} {:>7} {:>8} {:>6} {:>6}  {:>6.3f}  {}", program.name.substr(0, 10),

@@ -22,8 +22,9 @@ class TRIREME_API Device {
   // The widest instructions this processor has, or those that TRIREME_ISA names (avx2, avx512); the reference where it
   // has none, which name() then says.
   static Result<Device> cpu();
-  static Device reference();  // the contract, executed literally: right, slow, and it allocates
-  static Result<Device> named(std::string_view name);  // "cpu", or a name of list()
+  static Device reference();                    // the contract, executed literally: right, slow, and it allocates
+  static Result<Device> cuda(int ordinal = 0);  // an NVIDIA GPU, by the driver's numbering
+  static Result<Device> named(std::string_view name);  // "cpu", a name of list(), or a further GPU: "cuda:1"
 
   const std::string& name() const;
   const DeviceEntry& entry() const { return *entry_; }

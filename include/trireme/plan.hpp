@@ -106,12 +106,12 @@ class TRIREME_API Args {
   std::unique_ptr<ArgsState> state_;
 };
 
-// A queue of the device's; none on a CPU.
+// A queue of the device's: a CUstream or cudaStream_t, null for the legacy default stream; none on a CPU.
 struct Stream {
   void* handle = nullptr;
 };
 
-// Memory fit to be a workspace.
+// Memory fit to be a workspace: the host's, or by Plan::make_workspace() that of the plan's device. Copies share it.
 class TRIREME_API Workspace {
  public:
   static constexpr std::size_t alignment = 256;
@@ -119,10 +119,9 @@ class TRIREME_API Workspace {
   std::span<std::byte> span() const { return {memory_.get(), bytes_}; }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-  std::unique_ptr<std::byte, Free> memory_;
+  friend class Plan;
+  Workspace(std::shared_ptr<std::byte> memory, std::size_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}
+  std::shared_ptr<std::byte> memory_;
   std::size_t bytes_;
 };
 
@@ -135,11 +134,13 @@ class TRIREME_API Plan {
   // What run() would refuse.
   Status check(Args& args) const;
 
-  // On the CPU it allocates nothing and takes no lock; what was checked once is not checked again until a slot changes.
+  // Allocates nothing, takes no lock, and waits for no device; what was checked once is not checked again until a slot
+  // changes. Arrays and workspace lie in the device's memory.
   Status run(Args& args, Stream stream = {}, std::span<std::byte> workspace = {}) const;
 
   std::size_t workspace_bytes() const;  // it begins at a multiple of 256 bytes
-  Status prepare() const;               // does now what the first run would do
+  Result<Workspace> make_workspace() const;
+  Status prepare() const;  // does now what a first run might have to do: before a graph is captured
   std::string describe() const;
   Guarantee guarantee() const;
   Sku sku() const;
@@ -165,12 +166,13 @@ struct RunSettings {
   Axes axes = last(1);
   bool backward = false;
   std::optional<Device> device = {};  // the CPU unless said
+  Stream stream = {};
   int threads = 1;
 };
 
 // One call, over a bounded cache of plans. Shape, types and strides come from the views, which say them in full; the
 // problem's shape from the first element operand's. Operands that are not given take their defaults, results that are
-// not given are not stored.
+// not given are not stored. On a GPU it does not wait for the results, unless the plan needs a workspace.
 TRIREME_API Status run(std::string_view program, const std::map<std::string, View>& arrays,
                        const RunSettings& settings = {});
 

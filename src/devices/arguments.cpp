@@ -87,7 +87,7 @@ void each_array(const Program& program, const Problem2d& problem, Each&& each) {
 
 }  // namespace
 
-Facts facts_of(const Program& program, const Problem2d& problem) {
+std::int64_t aligned_elements(const Program& program, const Problem2d& problem) {
   constexpr std::uint64_t widest_access = 16;  // bytes
   std::uint64_t alignment = std::uint64_t{1} << std::countr_zero(static_cast<std::uint64_t>(problem.columns) | 16);
   each_array(program, problem, [&](const std::string&, const Spread& spread, const Array& array) {
@@ -98,7 +98,11 @@ Facts facts_of(const Program& program, const Problem2d& problem) {
     std::uint64_t aligned = std::uint64_t{1} << std::countr_zero(places);
     if (aligned < widest_access) alignment = std::min(alignment, std::max<std::uint64_t>(1, aligned / size));
   });
-  Facts facts{.rows = problem.rows, .columns = problem.columns, .alignment = static_cast<std::int64_t>(alignment)};
+  return static_cast<std::int64_t>(alignment);
+}
+
+Facts facts_of(const Program& program, const Problem2d& problem) {
+  Facts facts{.rows = problem.rows, .columns = problem.columns, .alignment = aligned_elements(program, problem)};
   for (std::size_t r = 0; r < program.results.size(); ++r)
     for (std::size_t k = 0; k < program.operands.size(); ++k)
       facts.in_place |= !program.operands[k].constant && program.results[r].spread.row.present &&

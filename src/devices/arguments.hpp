@@ -34,8 +34,11 @@ void fill_slots(const Kernels& kernels, const Program& program, const Problem2d&
 // Scratch a simd kernel needs for rows of so many columns.
 std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t columns);
 
-// What the heuristics may rely on: the shape, and the largest power of two of elements that divides the columns, the
-// strides and the addresses of all arrays.
+// The largest power of two of elements, at most 16, that divides the columns, and the strides and addresses of all
+// arrays where those are not multiples of 16 bytes. Allocates nothing.
+std::int64_t aligned_elements(const Program& program, const Problem2d& problem);
+
+// What the heuristics may rely on.
 Facts facts_of(const Program& program, const Problem2d& problem);
 
 // Strides that the kernels were not compiled for are refused here.

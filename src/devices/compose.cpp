@@ -97,15 +97,15 @@ class ComposedHostExecutable : public HostExecutable {
       : summing_(std::move(summing)), kernels_(std::move(kernels)) {}
 
   MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
-    MemoryBytes bytes = kernels_->on_host()->memory_bytes(rows, columns, options);
+    MemoryBytes bytes = kernels_->direct()->memory_bytes(rows, columns, options);
     bytes.workspace += summing_.terms_bytes(rows, columns);
     return bytes;
   }
-  Status run_in(const Problem2d& problem, const RunOptions& options, std::byte* workspace,
-                std::byte* own) const override {
-    std::byte* rest = workspace + summing_.terms_bytes(problem.rows, problem.columns);
-    return summing_.run(problem, workspace,
-                        [&](const Problem2d& inner) { return kernels_->on_host()->run_in(inner, options, rest, own); });
+  Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const override {
+    Lent rest = lent;
+    rest.workspace += summing_.terms_bytes(problem.rows, problem.columns);
+    return summing_.run(problem, lent.workspace,
+                        [&](const Problem2d& inner) { return kernels_->direct()->run_in(inner, options, rest); });
   }
   std::string describe() const override { return summing_.describe(*kernels_); }
   std::string kernel_hash() const override { return kernels_->kernel_hash(); }
@@ -117,7 +117,7 @@ class ComposedHostExecutable : public HostExecutable {
 
 }  // namespace
 
-Result<std::unique_ptr<Executable>> compose(const Program& program, const Facts& facts, Compile* compile) {
+Result<std::unique_ptr<Executable>> compose(const Program& program, const Facts& facts, const Compile& compile) {
   std::vector<std::size_t> summed;
   for (std::size_t r = 0; r < program.results.size(); ++r)
     if (!kernels_sum(program, program.results[r])) summed.push_back(r);
@@ -134,7 +134,8 @@ Result<std::unique_ptr<Executable>> compose(const Program& program, const Facts&
   TRIREME_TRY(kernels, compile(inner, inner_facts));
   Summing summing(program, std::move(summed));
   std::unique_ptr<Executable> composed;
-  if (kernels->on_host()) composed = std::make_unique<ComposedHostExecutable>(std::move(summing), std::move(kernels));
+  bool on_host = dynamic_cast<const HostExecutable*>(kernels.get()) != nullptr;
+  if (on_host) composed = std::make_unique<ComposedHostExecutable>(std::move(summing), std::move(kernels));
   else composed = std::make_unique<ComposedExecutable>(std::move(summing), std::move(kernels));
   return composed;
 }

@@ -5,9 +5,7 @@
 
 namespace trireme {
 
-using Compile = Result<std::unique_ptr<Executable>>(const Program& program, const Facts& facts);
-
 // Compiles with `compile` alone where that can do the whole program.
-Result<std::unique_ptr<Executable>> compose(const Program& program, const Facts& facts, Compile* compile);
+Result<std::unique_ptr<Executable>> compose(const Program& program, const Facts& facts, const Compile& compile);
 
 }  // namespace trireme

@@ -36,7 +36,7 @@ struct Timing {
   std::vector<Copy> copies;  // the ways of copying that were tried
 };
 
-class HostExecutable;
+class DirectExecutable;
 
 // A program compiled for a device. The bits it writes depend on nothing but the problem.
 class Executable {
@@ -45,32 +45,51 @@ class Executable {
   virtual Status run(const Problem2d& problem, const RunOptions& options) = 0;
   virtual std::string describe() const = 0;
   virtual std::string kernel_hash() const { return {}; }  // of what runs; empty where nothing was compiled
-  virtual const HostExecutable* on_host() const { return nullptr; }
+  virtual const DirectExecutable* direct() const { return nullptr; }
   // On memory of the kind the device works on best; the default calls run() on the host's.
   virtual Result<Timing> time(const Problem2d& problem, const TimeOptions& options);
 };
 
-// Runs in the caller's memory and changes nothing of its own, so that threads may share it.
-class HostExecutable : public Executable {
+// What a run is lent beside its arrays.
+struct Lent {
+  std::byte* workspace = nullptr;  // in the device's memory; begins at a multiple of 64 bytes
+  std::byte* own = nullptr;        // in the host's, likewise; small, and kept beside the arguments of a call
+  void* stream = nullptr;          // of a device that has streams: it is the order of what runs, and nobody waits
+};
+
+// Runs where the caller's arrays lie, in the device's own memory, and changes nothing of its own, so that threads may
+// share it.
+class DirectExecutable : public Executable {
  public:
   struct MemoryBytes {
-    std::int64_t workspace = 0;  // lent for a run; begins at a multiple of 64 bytes
-    std::int64_t own = 0;        // likewise; small, and kept beside the arguments of a call
+    std::int64_t workspace = 0, own = 0;
   };
   virtual MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const = 0;
-  virtual Status run_in(const Problem2d& problem, const RunOptions& options, std::byte* workspace,
-                        std::byte* own) const = 0;
+  virtual Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const = 0;
 
+  virtual bool has_streams() const { return false; }
+  virtual Status prepare() const { return Done{}; }  // whatever run_in() might still have to make
+  virtual Status check_memory(const void*) const { return Done{}; }
+  virtual Result<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) const = 0;
+
+  const DirectExecutable* direct() const final { return this; }
+};
+
+// Its device's memory is the host's.
+class HostExecutable : public DirectExecutable {
+ public:
   Status run(const Problem2d& problem, const RunOptions& options) final;  // in memory made for this run
-  const HostExecutable* on_host() const final { return this; }
+  Result<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) const final;
 };
 
 constexpr std::int64_t whole_lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+using Compile = std::function<Result<std::unique_ptr<Executable>>(const Program& program, const Facts& facts)>;
+
 struct DeviceEntry {
   std::string name;
-  std::string (*missing)();  // empty, or why the device cannot be used here
-  Result<std::unique_ptr<Executable>> (*compile)(const Program& program, const Facts& facts);
+  std::function<std::string()> missing;  // empty, or why the device cannot be used here
+  Compile compile;
 };
 
 }  // namespace trireme

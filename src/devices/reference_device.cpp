@@ -9,7 +9,7 @@ class ReferenceExecutable : public HostExecutable {
  public:
   explicit ReferenceExecutable(Program program) : program_(std::move(program)) {}
   MemoryBytes memory_bytes(std::int64_t, std::int64_t, const RunOptions&) const override { return {}; }
-  Status run_in(const Problem2d& problem, const RunOptions&, std::byte*, std::byte*) const override {
+  Status run_in(const Problem2d& problem, const RunOptions&, const Lent&) const override {
     return run_reference(program_, problem);
   }
   std::string describe() const override { return "the reference, one row at a time"; }

@@ -1,5 +1,9 @@
 #include "plan/devices.hpp"
 
+#include <charconv>
+#include <map>
+#include <mutex>
+
 #include "devices/compose.hpp"
 #include "devices/cpu/cpu_device.hpp"
 #include "devices/cpu/isa.hpp"
@@ -22,9 +26,18 @@ Result<std::unique_ptr<Executable>> compile_for_cpu(const Program& program, cons
   return cpu::compile(program, facts, isa);
 }
 
-template <Compile* compile>
-Result<std::unique_ptr<Executable>> composed(const Program& program, const Facts& facts) {
-  return compose(program, facts, compile);
+// What the kernels cannot sum themselves is summed beside them.
+Compile composed(Compile compile) {
+  return [compile = std::move(compile)](const Program& program, const Facts& facts) {
+    return compose(program, facts, compile);
+  };
+}
+
+DeviceEntry cuda_entry(const std::string& name, int ordinal) {
+  return {name, [ordinal] { return cuda::missing(ordinal); },
+          composed([ordinal](const Program& program, const Facts& facts) {
+            return cuda::compile(program, facts, ordinal);
+          })};
 }
 
 }  // namespace
@@ -34,15 +47,31 @@ const std::vector<DeviceEntry>& devices() {
   using enum wasm::Choice;
   static const std::vector<DeviceEntry> table = {
       {"reference", always_there, compile_for_reference},
-      {"cpu:avx512", isa_missing<Avx512>, composed<compile_for_cpu<Avx512>>},
-      {"cpu:avx2", isa_missing<Avx2>, composed<compile_for_cpu<Avx2>>},
-      {"cuda", cuda::missing, composed<cuda::compile>},
-      {"wasm", wasm::missing<Any, false>, composed<wasm::compile<Any, false>>},
-      {"wasm:relaxed", wasm::missing<Any, true>, composed<wasm::compile<Any, true>>},
-      {"wasm:node", wasm::missing<Node, false>, composed<wasm::compile<Node, false>>},
-      {"lanes", always_there, composed<lanes::compile>},
+      {"cpu:avx512", isa_missing<Avx512>, composed(compile_for_cpu<Avx512>)},
+      {"cpu:avx2", isa_missing<Avx2>, composed(compile_for_cpu<Avx2>)},
+      cuda_entry("cuda", 0),
+      {"wasm", wasm::missing<Any, false>, composed(wasm::compile<Any, false>)},
+      {"wasm:relaxed", wasm::missing<Any, true>, composed(wasm::compile<Any, true>)},
+      {"wasm:node", wasm::missing<Node, false>, composed(wasm::compile<Node, false>)},
+      {"lanes", always_there, composed(lanes::compile)},
   };
   return table;
+}
+
+const DeviceEntry* find_device(std::string_view name) {
+  for (const DeviceEntry& entry : devices())
+    if (entry.name == name) return &entry;
+  constexpr std::string_view cuda = "cuda:";
+  if (!name.starts_with(cuda)) return nullptr;
+  name.remove_prefix(cuda.size());
+  int ordinal = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), ordinal);
+  if (error != std::errc() || end != name.data() + name.size() || ordinal < 0) return nullptr;
+  if (ordinal == 0) return find_device("cuda");
+  static std::mutex mutex;
+  static auto* further = new std::map<int, DeviceEntry>;  // never destroyed: plans may outlive main
+  std::lock_guard lock(mutex);
+  return &further->try_emplace(ordinal, cuda_entry("cuda:" + std::to_string(ordinal), ordinal)).first->second;
 }
 
 }  // namespace trireme

@@ -122,8 +122,8 @@ Status run(std::string_view program, const std::map<std::string, View>& arrays, 
   }));
   Args args = plan.args();
   for (const auto& [name, view] : arrays) args[name] = view;
-  Workspace workspace(plan.workspace_bytes());
-  return plan.run(args, {}, workspace.span());
+  TRIREME_TRY(workspace, plan.make_workspace());
+  return plan.run(args, settings.stream, workspace.span());  // giving device memory back waits for who uses it
 }
 
 std::size_t cached_plans() { return cache().size(); }

@@ -49,6 +49,7 @@ Args Plan::args() const {
   args->plan = state_;
   for (const PlanArray& array : state_->arrays) args->views.push_back({.type = array.type});
   args->extents.resize(state_->arrays.size());
+  args->known.resize(state_->arrays.size());
   args->operands.resize(state_->program.operands.size());
   args->results.resize(state_->program.results.size());
   args->own.resize(state_->memory.own);
@@ -66,7 +67,8 @@ Status Plan::check(Args& args) const {
 Status Plan::run(Args& args, Stream stream, std::span<std::byte> workspace) const {
   const PlanState& plan = *state_;
   if (!args.state_ || args.state_->plan != state_ || !args.state_->checked) TRIREME_CHECK(check(args));
-  if (stream.handle) return plan.wrong(Code::InvalidArgument, "the " + plan.device.name() + " device has no streams");
+  if (stream.handle && !plan.direct->has_streams())
+    return plan.wrong(Code::InvalidArgument, "the " + plan.device.name() + " device has no streams");
   if (workspace.size() < workspace_bytes()) {
     Error error = plan.wrong(Code::BufferTooSmall, fmt::format("a workspace of {} bytes is needed, and {} were given",
                                                                workspace_bytes(), workspace.size()));
@@ -82,16 +84,25 @@ Status Plan::run(Args& args, Stream stream, std::span<std::byte> workspace) cons
                     .constants = plan.constants,
                     .operands = state.operands,
                     .results = state.results};
-  return plan.host->run_in(problem, plan.options, workspace.data(), state.own.data());
+  return plan.direct->run_in(problem, plan.options,
+                             {.workspace = workspace.data(), .own = state.own.data(), .stream = stream.handle});
 }
 
-Status Plan::prepare() const { return Done{}; }
+Status Plan::prepare() const { return state_->direct->prepare(); }
 
 std::size_t Plan::workspace_bytes() const { return static_cast<std::size_t>(state_->memory.workspace); }
 
 Workspace::Workspace(std::size_t bytes)
-    : memory_(static_cast<std::byte*>(::operator new(bytes, std::align_val_t(alignment)))), bytes_(bytes) {}
-void Workspace::Free::operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t(alignment)); }
+    : memory_(static_cast<std::byte*>(::operator new(bytes, std::align_val_t(alignment))),
+              [](std::byte* memory) { ::operator delete(memory, std::align_val_t(alignment)); }),
+      bytes_(bytes) {}
+
+Result<Workspace> Plan::make_workspace() const {
+  std::size_t bytes = workspace_bytes();
+  if (bytes == 0) return Workspace(nullptr, 0);
+  TRIREME_TRY(memory, state_->direct->allocate(static_cast<std::int64_t>(bytes)));
+  return Workspace(memory, bytes);
+}
 
 // ---- what it says of itself ----
 

@@ -95,6 +95,15 @@ Status check_view(const PlanState& plan, const PlanArray& array, const View& vie
   return Done{};
 }
 
+Status check_memory(const PlanState& plan, const PlanArray& array, const void* data, const void*& known) {
+  if (!data || data == known) return Done{};
+  known = nullptr;
+  if (Status status = plan.direct->check_memory(data); !status)
+    return plan.wrong(status.error().code, array.name + ": " + status.error().message);
+  known = data;
+  return Done{};
+}
+
 Status check_overlap(const PlanState& plan, const std::vector<Extent>& extents, std::size_t result, std::size_t other) {
   const PlanArray &to = plan.arrays[result], &from = plan.arrays[other];
   Overlap found = overlap(extents[result], extents[other]);
@@ -159,6 +168,7 @@ Status check_arguments(ArgsState& args) {
   for (std::size_t k = 0; k < plan.arrays.size(); ++k) {
     TRIREME_CHECK(check_view(plan, plan.arrays[k], args.views[k], args.extents[k]));
     (plan.arrays[k].result ? args.results : args.operands)[plan.arrays[k].index] = args.extents[k].array;
+    TRIREME_CHECK(check_memory(plan, plan.arrays[k], args.views[k].data, args.known[k]));
   }
   for (std::size_t k = 0; k < plan.arrays.size(); ++k)
     for (std::size_t other = 0; plan.arrays[k].result && other < plan.arrays.size(); ++other)

@@ -1,6 +1,7 @@
 // From options to a plan.
 #include <algorithm>
 
+#include "devices/arguments.hpp"
 #include "language/diagnostic.hpp"
 #include "layout/flatten.hpp"
 #include "passes/passes.hpp"
@@ -219,6 +220,21 @@ class Creator {
     return Done{};
   }
 
+  // Elements that may be read at once, where arrays begin at multiples of 16 bytes.
+  std::int64_t alignment() const {
+    std::vector<Array> operands(plan_.program.operands.size()), results(plan_.program.results.size());
+    for (const PlanArray& array : plan_.arrays) {
+      View view{.type = array.type};
+      Result<Array> flat = flattened(plan_, array, view);
+      if (flat) (array.result ? results : operands)[array.index] = *flat;
+    }
+    return aligned_elements(plan_.program, {.rows = plan_.rows,
+                                            .columns = plan_.columns,
+                                            .constants = plan_.constants,
+                                            .operands = operands,
+                                            .results = results});
+  }
+
   Status compile() {
     Facts facts{.rows = plan_.rows, .columns = plan_.columns};
     facts.layout.strided_operands.resize(plan_.program.operands.size());
@@ -228,13 +244,14 @@ class Creator {
       (array.result ? facts.layout.strided_results : facts.layout.strided_operands)[array.index] = array.strided;
       if (array.in_place != PlanArray::none) facts.layout.over_operands[array.index] = true;
     }
+    facts.alignment = alignment();
     TRIREME_TRY(executable, plan_.device.entry().compile(plan_.program, facts));
-    plan_.host = executable->on_host();
-    if (!plan_.host)
-      return Error{Code::Unsupported,
-                   "plans run on cpu and reference, not yet on " + plan_.device.name() + "; 'trireme verify' does"};
+    plan_.direct = executable->direct();
+    if (!plan_.direct)
+      return Error{Code::Unsupported, "plans do not run this program on " + plan_.device.name() +
+                                          "; cpu and reference do, and 'trireme verify' runs it there"};
     plan_.executable = std::move(executable);
-    plan_.memory = plan_.host->memory_bytes(plan_.rows, plan_.columns, plan_.options);
+    plan_.memory = plan_.direct->memory_bytes(plan_.rows, plan_.columns, plan_.options);
     return Done{};
   }
 

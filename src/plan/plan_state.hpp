@@ -45,8 +45,8 @@ struct PlanState {
   std::vector<PlanArray> arrays;  // operands in memory, then results
   RunOptions options;
   std::unique_ptr<Executable> executable;
-  const HostExecutable* host = nullptr;
-  HostExecutable::MemoryBytes memory;
+  const DirectExecutable* direct = nullptr;  // the same
+  DirectExecutable::MemoryBytes memory;
 
   Error wrong(Code code, std::string message) const { return {code, message + "; problem line: " + line}; }
   std::optional<std::size_t> find(std::string_view name) const;
@@ -55,9 +55,10 @@ struct PlanState {
 
 struct ArgsState {
   std::shared_ptr<const PlanState> plan;
-  std::vector<View> views;  // as PlanState::arrays
-  std::string unknown;      // a name that the plan does not have
-  bool checked = false;     // since the last change
+  std::vector<View> views;         // as PlanState::arrays
+  std::string unknown;             // a name that the plan does not have
+  bool checked = false;            // since the last change
+  std::vector<const void*> known;  // as PlanState::arrays: the memory that was last found to be the device's
   // Made of the views by the check.
   std::vector<Extent> extents;
   std::vector<Array> operands, results;

@@ -16,6 +16,7 @@
 namespace {
 std::atomic<long> allocations = 0;
 }
+long allocations_in_tests() { return allocations; }
 
 // Counts what the plan's run allocates. Replaces the whole test program's; aligned forms too.
 void* operator new(std::size_t bytes) {

@@ -25,17 +25,20 @@ Result<Device> Device::cpu() {
 
 Device Device::reference() { return Device(devices()[0]); }
 
+Result<Device> Device::cuda(int ordinal) { return named("cuda:" + std::to_string(ordinal)); }
+
 Result<Device> Device::named(std::string_view name) {
   if (name == "cpu") return cpu();
+  if (const DeviceEntry* entry = find_device(name)) {
+    std::string missing = entry->missing();
+    if (missing.empty()) return Device(*entry);
+    return Error{Code::NoDevice, entry->name + ": " + missing};
+  }
   std::string known = "cpu";
   Suggestion suggestion(name);
   for (const DeviceEntry& entry : devices()) {
     known += ", " + entry.name;
     suggestion.consider(entry.name);
-    if (entry.name != name) continue;
-    std::string missing = entry.missing();
-    if (missing.empty()) return Device(entry);
-    return Error{Code::NoDevice, entry.name + ": " + missing};
   }
   return Error{Code::NoDevice,
                "no device named '" + std::string(name) + "'" + suggestion.text() + "; there are: " + known};

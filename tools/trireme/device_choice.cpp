@@ -25,6 +25,10 @@ Result<std::vector<const DeviceEntry*>> choose_devices(const std::vector<std::st
       chosen.push_back(&device);
   }
   for (const std::string& name : names)
+    if (const DeviceEntry* further = find_device(name);
+        further && std::find(chosen.begin(), chosen.end(), further) == chosen.end())
+      chosen.push_back(further);
+  for (const std::string& name : names)
     if (std::none_of(chosen.begin(), chosen.end(), [&](const auto* device) { return means(name, *device); }))
       return Error{Code::InvalidArgument, "no device named '" + name + "'; there are: " + known};
   return chosen;

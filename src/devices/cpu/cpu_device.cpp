@@ -40,20 +40,19 @@ class CpuExecutable : public HostExecutable {
   }
 
   // `own` holds, for each worker, its slots and its scratch.
-  Status run_in(const Problem2d& problem, const RunOptions& options, std::byte* workspace,
-                std::byte* own) const override {
+  Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const override {
     TRIREME_CHECK(check_layout(kernels_, program_, problem));
     Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
     std::int64_t workers = workers_for(blocks, options);
-    auto address = [](std::byte* memory) { return reinterpret_cast<std::uint64_t>(memory); };
     auto args_of = [&](std::int64_t worker) {
-      std::byte* memory = own + worker * worker_bytes(problem.columns);
+      std::byte* memory = lent.own + worker * worker_bytes(problem.columns);
       return reinterpret_cast<std::uint64_t*>(memory);
     };
     for (std::int64_t worker = 0; worker < workers; ++worker) {
       std::uint64_t* args = args_of(worker);
       fill_slots(kernels_, program_, problem, blocks,
-                 {.partials = address(workspace), .scratch = reinterpret_cast<std::uint64_t>(args) + slot_bytes()},
+                 {.partials = reinterpret_cast<std::uint64_t>(lent.workspace),
+                  .scratch = reinterpret_cast<std::uint64_t>(args) + slot_bytes()},
                  args);
     }
     std::int64_t step = rows_of_a_call(blocks, problem.rows, options.chunk_rows);

@@ -4,10 +4,17 @@
 
 namespace trireme::cuda {
 
+// The driver does not survive a fork, and may even hang: in a child of a process that had opened it, nothing is called.
+extern bool in_forked_child;
+
 // Makes a device's context current, and at the end what was current before.
 class Current {
  public:
   explicit Current(const Device& device) : cu_(device.cu_) {
+    if (in_forked_child) {
+      code_ = ErrorNotInitialized;
+      return;
+    }
     ContextHandle now = nullptr;
     if (cu_.context_get.call(&now) == Success && now == device.context_) return;
     code_ = cu_.context_push.call(device.context_);

@@ -1,6 +1,8 @@
 // Calls into libcuda, each inside the device's own context.
 #include "devices/cuda/driver.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <mutex>
 
@@ -15,13 +17,25 @@ constexpr int oldest_version = 11080;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
+// What the device answers to everything from then on, once a kernel has gone wrong.
+bool is_sticky(int code) {
+  return code == 214 || code == 220 || code == 700 || code == 702 || (code >= 710 && code <= 720);
+}
+
 }  // namespace
+
+bool in_forked_child = false;
 
 std::string spelled(int version) {
   return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 Error Functions::failure(const char* function, int code) const {
+  if (in_forked_child)
+    return {Code::Driver,
+            std::string(function) +
+                ": this process was forked from one that had used CUDA, which does not work in the child; use CUDA "
+                "after the fork only, or start a new process (spawn)"};
   const char *name = nullptr, *meaning = nullptr;
   error_name.call(code, &name);
   error_string.call(code, &meaning);
@@ -29,6 +43,10 @@ Error Functions::failure(const char* function, int code) const {
       std::string(function) + ": " + (name ? name : "unknown error") + " (" + std::to_string(code) + ")";
   if (meaning) message += std::string(": ") + meaning;
   if (code == ErrorNotInitialized) message += "; a process that forked after using CUDA cannot use it in the child";
+  if (is_sticky(code))
+    message +=
+        "; a kernel that ran earlier, perhaps another library's, broke this process's CUDA context: only a new "
+        "process can use the GPU again";
   Code kind = code == ErrorOutOfMemory             ? Code::OutOfMemory
               : code == ErrorNoDevice              ? Code::NoDevice
               : code == ErrorUnsupportedPtxVersion ? Code::Unsupported
@@ -73,6 +91,8 @@ Result<std::unique_ptr<const Driver>> Driver::load(const char* library, KernelCa
   if (count == 0) return Error{Code::NoDevice, std::string(library) + " sees no GPU"};
   driver->devices_.resize(static_cast<std::size_t>(count));
   for (auto& device : driver->devices_) device.reset(new Device(cu, driver->version_, cache));
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { in_forked_child = true; }); });
   return std::unique_ptr<const Driver>(std::move(driver));
 }
 
@@ -80,6 +100,7 @@ Result<const Device*> Driver::device(int ordinal) const {
   if (ordinal < 0 || ordinal >= device_count())
     return Error{Code::NoDevice, "there is no CUDA device " + std::to_string(ordinal) + "; they are numbered 0 to " +
                                      std::to_string(device_count() - 1)};
+  if (in_forked_child) return functions_->failure("cuInit", ErrorNotInitialized);
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   Device& device = *devices_[static_cast<std::size_t>(ordinal)];
@@ -202,6 +223,11 @@ Result<Stream> Device::stream() const {
   StreamHandle stream = nullptr;
   TRIREME_CHECK(Current(*this)(cu_.stream_create, &stream, stream_non_blocking));
   return Stream(this, stream);
+}
+Result<bool> Device::is_capturing(StreamHandle stream) const {
+  int status = 0;
+  TRIREME_CHECK(Current(*this)(cu_.stream_capturing, stream, &status));
+  return status != 0;
 }
 Status Device::synchronize(StreamHandle stream) const { return Current(*this)(cu_.stream_synchronize, stream); }
 Status Device::synchronize() const { return Current(*this)(cu_.context_synchronize); }

@@ -160,7 +160,8 @@ class Device {
   Result<int> device_of(const void* memory) const;  // the ordinal; an error for memory the driver does not know
 
   // Order and time.
-  Result<Stream> stream() const;
+  Result<Stream> stream() const;  // it does not wait for the default stream, nor that for it
+  Result<bool> is_capturing(StreamHandle stream) const;
   Status synchronize(StreamHandle stream) const;
   Status synchronize() const;  // everything on this device
   Result<Event> event() const;

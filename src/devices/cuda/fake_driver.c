@@ -1,6 +1,6 @@
-// A libcuda without a GPU: device memory is the host's, contexts are a stack per thread, a launch writes what it was
-// asked for into its first parameter. driver_test.cpp compiles it as it needs:
-//   -DVERSION=12080 -DDEVICES=2 -DINIT=0 (the code that cuInit returns)
+// A libcuda without a GPU: device memory is the host's, contexts are a stack per thread, a launch is written down and
+// runs nothing. Tests compile it as they need:
+//   -DVERSION=12080 -DDEVICES=2 -DINIT=0 (the code that cuInit returns) -DMAJOR=9 (of the compute capability)
 //   -DLINKED_MORE=0 (registers that linked code needs more than loaded code)
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,6 +18,9 @@
 #ifndef INIT
 #define INIT 0
 #endif
+#ifndef MAJOR
+#define MAJOR 9
+#endif
 
 static _Thread_local void* stack[16];
 static _Thread_local int depth;
@@ -25,11 +28,28 @@ static int live;  // handles and memory not yet released
 static char object;
 
 static int loads, links;  // how often code was loaded, and PTX linked
+static int capturing;     // some stream
+static int broken;        // what every launch returns, once set
+static uint64_t foreign, unknown;
+
+struct fake_launch {
+  char name[48];
+  unsigned numbers[7];  // grid, block, shared bytes
+  void* stream;
+  int64_t first, last, total;
+};
+static struct fake_launch launches[64];
+static int launch_count;
 
 int fake_live(void) { return live; }
 int fake_loads(void) { return loads; }
 int fake_links(void) { return links; }
 int fake_depth(void) { return depth; }
+void fake_break(int code) { broken = code; }
+void fake_place(uint64_t on_device_1, uint64_t on_none) { foreign = on_device_1, unknown = on_none; }
+const struct fake_launch* fake_launches(void) { return launches; }
+int fake_launch_count(void) { return launch_count; }
+void fake_forget(void) { launch_count = 0; }
 
 int cuDriverGetVersion(int* version) { return *version = VERSION, 0; }
 #ifndef ONLY_VERSION
@@ -44,6 +64,7 @@ int cuGetErrorName(int code, const char** name) {
     case 218: return *name = "CUDA_ERROR_INVALID_PTX", 0;
     case 222: return *name = "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", 0;
     case 500: return *name = "CUDA_ERROR_NOT_FOUND", 0;
+    case 700: return *name = "CUDA_ERROR_ILLEGAL_ADDRESS", 0;
   }
   return 1;
 }
@@ -56,7 +77,7 @@ int cuDeviceGetCount(int* count) { return *count = DEVICES, 0; }
 int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
 int cuDeviceGetName(char* name, int size, int device) { return (void)device, strncpy(name, "Fake GPU", size), 0; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  return (void)device, *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute, 0;
+  return (void)device, *value = attribute == 75 ? MAJOR : attribute == 76 ? 0 : attribute, 0;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int device) { return (void)device, *bytes = (size_t)1 << 36, 0; }
 int cuDevicePrimaryCtxRetain(void** context, int device) { return *context = &object + device + 1, 0; }
@@ -66,13 +87,17 @@ int cuCtxPopCurrent_v2(void** context) { return *context = stack[--depth], 0; }
 int cuCtxSynchronize(void) { return depth ? 0 : 201; }
 
 // A "cubin" is "\177ELF" and the text it was made from; one from an older build of this driver is "\177ELF old".
-struct module {
+struct function {
+  char name[48];
   int linked, dynamic_shared;
+};
+struct module {
+  struct function functions[8];
 };
 static int complain(const char* text, unsigned count, int* options, void** values) {
   if (!depth) return 201;
   if (strstr(text, "too new")) return 222;
-  if (!strstr(text, "bad")) return 0;
+  if (!strstr(text, "bad")) return capturing ? 900 : 0;
   for (unsigned i = 0; i < count; ++i)
     if (options[i] == 5) strcpy(values[i], "ptxas application ptx input, line 7; fatal   : Parsing error\n");
   return 218;
@@ -81,9 +106,9 @@ int cuModuleLoadDataEx(void** module, const char* text, unsigned count, int* opt
   int code = complain(text, count, options, values);
   if (code) return code;
   if (!strncmp(text, "\177ELF old", 8)) return 200;
-  struct module* made = malloc(sizeof *made);
-  made->linked = !strncmp(text, "\177ELF", 4);
-  made->dynamic_shared = 108;
+  struct module* made = calloc(1, sizeof *made);
+  for (int k = 0; k < 8; ++k)
+    made->functions[k].linked = !strncmp(text, "\177ELF", 4), made->functions[k].dynamic_shared = 108;
   return ++loads, ++live, *module = made, 0;
 }
 int cuModuleUnload(void* module) { return free(module), --live, 0; }
@@ -116,16 +141,20 @@ int cuLinkComplete(struct link* link, void** cubin, size_t* size) {
 int cuLinkDestroy(struct link* link) { return free(link->cubin), free(link), --live, 0; }
 
 int cuModuleGetFunction(void** function, void* module, const char* name) {
-  return *function = module, strcmp(name, "missing") ? 0 : 500;
+  if (!strcmp(name, "missing")) return 500;
+  struct function* at = ((struct module*)module)->functions;
+  while (*at->name && strcmp(at->name, name)) ++at;
+  strncpy(at->name, name, sizeof at->name - 1);
+  return *function = at, 0;
 }
-int cuFuncGetAttribute(int* value, int attribute, struct module* function) {
+int cuFuncGetAttribute(int* value, int attribute, struct function* function) {
   *value = attribute == 8 ? function->dynamic_shared : 100 + attribute;
   if (attribute == 4 && function->linked) *value += LINKED_MORE;
   return 0;
 }
-int cuFuncSetAttribute(struct module* function, int attribute, int value) {
+int cuFuncSetAttribute(struct function* function, int attribute, int value) {
   if (attribute == 8) function->dynamic_shared = value;
-  return (attribute == 8 || attribute == 14) && value ? 0 : 1;
+  return (attribute == 8 || attribute == 14) && value >= 0 ? 0 : 1;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads, size_t shared) {
   return (void)function, (void)shared, *blocks = 2048 / threads, 0;
@@ -142,8 +171,17 @@ struct config {
   struct attribute* attributes;
   unsigned count;
 };
-int cuLaunchKernelEx(const struct config* config, void* function, void** params, void** extra) {
+int cuLaunchKernelEx(const struct config* config, struct function* function, void** params, void** extra) {
   if (!depth || !function || extra) return 201;
+  if (broken) return broken;
+  if (strcmp(function->name, "rows")) {
+    struct fake_launch* at = &launches[launch_count++ % 64];
+    strcpy(at->name, function->name);
+    memcpy(at->numbers, config->numbers, sizeof at->numbers);
+    at->stream = config->stream;
+    at->first = *(int64_t*)params[1], at->last = *(int64_t*)params[2], at->total = *(int64_t*)params[3];
+    return 0;
+  }
   unsigned* seen = *(unsigned**)params[0];  // grid, block, shared bytes; cluster; overlap
   memcpy(seen, config->numbers, sizeof config->numbers);
   for (unsigned i = 0; i < config->count; ++i) {
@@ -156,16 +194,19 @@ int cuLaunchKernelEx(const struct config* config, void* function, void** params,
 int cuMemAlloc_v2(uint64_t* memory, size_t bytes) {
   if (!depth) return 201;
   if (bytes >> 40) return 2;
-  return ++live, *memory = (uint64_t)malloc(bytes), 0;
+  return ++live, *memory = (uint64_t)aligned_alloc(256, (bytes + 255) / 256 * 256), 0;
 }
 int cuMemFree_v2(uint64_t memory) { return --live, free((void*)memory), 0; }
 int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) { return memcpy((void*)to, (void*)from, bytes), 0; }
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void* s) { return (void)s, cuMemcpy(to, from, bytes); }
 int cuMemsetD8_v2(uint64_t at, unsigned char byte, size_t bytes) { return memset((void*)at, byte, bytes), 0; }
 int cuMemsetD8Async(uint64_t at, unsigned char b, size_t n, void* s) { return (void)s, cuMemsetD8_v2(at, b, n); }
-int cuPointerGetAttribute(void* value, int what, uint64_t at) { return (void)at, *(int*)value = 0, what == 9 ? 0 : 1; }
+int cuPointerGetAttribute(void* value, int what, uint64_t at) {
+  return *(int*)value = at == foreign, what == 9 && at != unknown ? 0 : 1;
+}
 
 int cuStreamCreate(void** stream, unsigned flags) { return ++live, *stream = &object, flags == 1 ? 0 : 1; }
+int cuStreamIsCapturing(void* stream, int* status) { return (void)stream, *status = capturing, depth ? 0 : 201; }
 int cuStreamDestroy_v2(void* stream) { return (void)stream, --live, 0; }
 int cuStreamSynchronize(void* stream) { return (void)stream, depth ? 0 : 201; }
 int cuEventCreate(void** event, unsigned flags) { return (void)flags, ++live, *event = &object, 0; }
@@ -175,8 +216,8 @@ int cuEventSynchronize(void* event) { return (void)event, 0; }
 int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
   return (void)from, (void)to, *milliseconds = 1.5f, 0;
 }
-int cuStreamBeginCapture_v2(void* stream, int mode) { return (void)stream, ++live, mode == 1 ? 0 : 1; }
-int cuStreamEndCapture(void* stream, void** graph) { return (void)stream, *graph = &object, 0; }
+int cuStreamBeginCapture_v2(void* stream, int mode) { return (void)stream, ++live, capturing = 1, mode == 1 ? 0 : 1; }
+int cuStreamEndCapture(void* stream, void** graph) { return (void)stream, capturing = 0, *graph = &object, 0; }
 int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long flags) {
   return (void)graph, ++live, *exec = &object, flags ? 1 : 0;
 }

@@ -117,6 +117,7 @@ struct Functions {
   Entry<int(void*, int, Address)> pointer_attribute{library, "cuPointerGetAttribute"};
   Entry<int(StreamHandle*, unsigned)> stream_create{library, "cuStreamCreate"};
   Entry<int(StreamHandle)> stream_destroy{library, "cuStreamDestroy_v2"};
+  Entry<int(StreamHandle, int*)> stream_capturing{library, "cuStreamIsCapturing"};
   Entry<int(StreamHandle)> stream_synchronize{library, "cuStreamSynchronize"};
   Entry<int(EventHandle*, unsigned)> event_create{library, "cuEventCreate"};
   Entry<int(EventHandle)> event_destroy{library, "cuEventDestroy_v2"};
