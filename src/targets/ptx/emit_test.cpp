@@ -2,7 +2,9 @@
 #include "targets/ptx/emit.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
@@ -29,9 +31,11 @@ constexpr Judge judges[] = {
     {"sm_90", 232448, true}, {"sm_80", 166912, false}, {"sm_100", 232448, true}, {"sm_120", 101376, true}};
 
 bool assembles(const std::string& text, const std::string& arch) {
-  std::string path = ::testing::TempDir() + "/trireme_" + arch + ".ptx";
+  std::string path = ::testing::TempDir() + "/trireme_" + std::to_string(getpid()) + ".ptx";
   std::ofstream(path) << text;
-  return std::system(("ptxas -arch=" + arch + " " + path + " -o /dev/null").c_str()) == 0;
+  bool right = std::system(("ptxas -arch=" + arch + " " + path + " -o /dev/null").c_str()) == 0;
+  std::remove(path.c_str());
+  return right;
 }
 
 TEST(PtxEmit, PtxasAcceptsEverySchedule) {
