@@ -66,10 +66,10 @@ int main(int argc, char** argv) {
       Config config = choose_config(program, cuda::machine_of(device), facts_of(program, gpu.problem()));
       auto made = must(cuda::CudaExecutable::create(device, program, config));
       double compiled = clock.lap();
-      Blocks blocks = cut_rows(made->kernels(), rows, columns);
+      Blocks blocks = cut_rows(made->loaded().kernels(), rows, columns);
       cuda::Memory workspace = must(device.allocate(std::max<std::int64_t>(blocks.workspace_bytes, 16)));
-      must(made->launch(gpu.problem(), blocks, workspace.get(), stream.get(), 0, rows));
-      must(made->launch_columns(gpu.problem(), blocks, workspace.get(), stream.get()));
+      must(made->loaded().launch_rows(program, gpu.problem(), blocks, workspace.get(), stream.get(), 0, rows));
+      must(made->loaded().launch_columns(program, gpu.problem(), blocks, workspace.get(), stream.get()));
       must(device.synchronize(stream.get()));
       double ran = clock.lap();
 
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
       double link = clock.lap();
       cuda::Module from_cubin = must(modules.load_image(cubin));
       double image = clock.lap();
-      const char* name = made->kernels().rows.name.c_str();
+      const char* name = made->loaded().kernels().rows.name.c_str();
       fmt::print(
           "{:<24} first result {:6.1f} ms (to code {:5.1f}); emit {:4.1f}, load PTX {:5.1f}, link {:5.1f}, "
           "load cubin {:4.1f}; loaded {}, linked {}\n",
