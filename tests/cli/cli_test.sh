@@ -73,6 +73,27 @@ check 0 'kernel ABI 1.1' emit swiglu --target wasm --abi kernel -o b.wasm
 check 2 "the kernel ABI has no 'softmax'; it has rms_norm, swiglu, geglu" emit softmax --target wasm --abi kernel -o b.wasm
 check 2 'both directions' emit swiglu --backward --target wasm --abi kernel -o b.wasm
 check 2 'for --target wasm' emit swiglu --target ptx --abi kernel -o b.wasm
+
+# Modules that nobody trusts, where wasmtime's library is found.
+if [[ $("$trireme" run --module "$folder/b.wasm" 2>&1) != *"wasmtime's library is missing"* ]]; then
+  python3 - "$folder" <<'END'
+import struct, sys
+for name, count in (("x", 12), ("gate", 12), ("odd", 11)):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }" % ((3, 4) if count == 12 else (1, 11))
+    head += " " * (117 - len(head)) + "\n"
+    with open(f"{sys.argv[1]}/{name}.npy", "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{count}f", *range(count)))
+END
+  check 0 '^swiglu_f32 1.1.0: 3 rows of 4 columns' run --module b.wasm --in x=x.npy --in gate=gate.npy --out y=y.npy
+  [[ $(head -c 6 "$folder/y.npy" | tail -c 5) == NUMPY ]] || fail "y.npy does not begin as a .npy file"
+  check 2 'gate has 11 values; 3 rows of 4 columns want 12' run --module b.wasm --in x=x.npy --in gate=odd.npy --out y=y.npy
+  check 2 "no result 'z'; there are: y" run --module b.wasm --in x=x.npy --in gate=gate.npy --out z=z.npy
+  check 2 '\-\-set eps=1: swiglu_f32 has the constant beta alone' run --module b.wasm --in x=x.npy --in gate=gate.npy --set eps=1
+  check 2 'expected NAME=FILE' run --module b.wasm --in x.npy
+  check 2 'known are rmsnorm_f32, swiglu_f32, geglu_f32' run --module b.wasm --as gelu --in x=x.npy
+  check 2 'a.wasm: the module exports no function kernel_init' run --module a.wasm --in x=x.npy
+  check 2 'wrong.row: not a valid WebAssembly module' run --module wrong.row --in x=x.npy
+fi
 check 0 '^// args\[0\]: ' emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o -
 check 0 '^\.target sm_90' emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o -
 

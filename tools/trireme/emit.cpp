@@ -1,11 +1,8 @@
 // trireme emit: writes a program's kernels as PTX text, raw x86 code or a WebAssembly module.
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
 #include "devices/arguments.hpp"
+#include "files.hpp"
 #include "ir/contract.hpp"
 #include "plan/kernel_abi.hpp"
 #include "plan/wasm_manifest.hpp"
@@ -100,17 +97,6 @@ std::string as_comments(const std::string& text) {
   return all;
 }
 
-Status write(const std::string& path, const std::string& head, const std::vector<std::uint8_t>& bytes) {
-  std::FILE* file = path == "-" ? stdout : std::fopen(path.c_str(), "wb");
-  if (!file) return Error{Code::InvalidArgument, path + ": " + std::strerror(errno)};
-  bool written = std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
-                 std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  written = std::fflush(file) == 0 && written;
-  if (file != stdout) written = std::fclose(file) == 0 && written;
-  if (!written) return Error{Code::InvalidArgument, path + ": " + std::strerror(errno)};
-  return Done{};
-}
-
 // A module for hosts of the kernel ABI: the program's name says all.
 Result<int> emit_for_hosts(const Options& options, Target target) {
   const ProgramOptions& program = options.program;
@@ -123,7 +109,7 @@ Result<int> emit_for_hosts(const Options& options, Target target) {
                  "params; leave out --backward, --type, --set and --absent"};
   TRIREME_TRY(wasm, wasm_options(options.arch.empty() ? "simd128" : options.arch));
   TRIREME_TRY(bytes, emit_kernel_abi(program.program, wasm));
-  TRIREME_CHECK(write(options.file, "", bytes));
+  TRIREME_CHECK(write_file(options.file, {}, std::as_bytes(std::span(bytes))));
   if (options.file != "-") fmt::print("{}: {} bytes, kernel ABI 1.1\n", options.file, bytes.size());
   return fine;
 }
@@ -143,7 +129,8 @@ Result<int> emit(const Options& options) {
   }
   TRIREME_TRY(artifact, make_artifact(lowered, manifest));
   std::string text = describe(options, bound, lowered, artifact);
-  TRIREME_CHECK(write(options.file, target == Target::Ptx ? as_comments(text) : "", artifact.bytes));
+  const std::string head = target == Target::Ptx ? as_comments(text) : "";
+  TRIREME_CHECK(write_file(options.file, std::as_bytes(std::span(head)), std::as_bytes(std::span(artifact.bytes))));
   if (options.file != "-") fmt::print("{}{}: {} bytes\n", text, options.file, artifact.bytes.size());
   return fine;
 }

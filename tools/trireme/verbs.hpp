@@ -31,6 +31,7 @@ inline CLI::Validator at_least(std::int64_t least) {
 Verb add_list(CLI::App& app);
 Verb add_show(CLI::App& app);
 Verb add_emit(CLI::App& app);
+Verb add_run(CLI::App& app);
 Verb add_verify(CLI::App& app);
 Verb add_bench(CLI::App& app);
 Verb add_cache(CLI::App& app);

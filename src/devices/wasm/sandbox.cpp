@@ -72,6 +72,9 @@ Result<std::unique_ptr<Sandbox>> Sandbox::compile(std::shared_ptr<const Wasmtime
     return Error{Code::InvalidProgram,
                  fmt::format("the module has {} bytes; the limit is {} (WasmLimits::module_bytes)", module.size(),
                              limits.module_bytes)};
+  constexpr std::uint8_t magic[] = {0, 'a', 's', 'm'};
+  if (module.size() < sizeof magic || !std::equal(std::begin(magic), std::end(magic), module.begin()))
+    return Error{Code::InvalidProgram, "not a valid WebAssembly module: it does not begin with \\0asm"};
   std::unique_ptr<Sandbox> sandbox(new Sandbox(std::move(library), limits));
   const Wasmtime& c = *sandbox->library_;
   c::Config* config = c.config_new();
