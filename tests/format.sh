@@ -14,6 +14,6 @@ if [[ $version != 14 ]]; then
 fi
 
 shopt -s nullglob
-folders=(src/ include/ tools/ tests/ cmake/ bench*/ examples*/)
+folders=(src/ include/ python/src/ tools/ tests/ cmake/ bench*/ examples*/)
 find "${folders[@]}" '(' -name '*.cpp' -o -name '*.hpp' -o -name '*.h' ')' -print0 |
   xargs -0 --no-run-if-empty clang-format "${how[@]}"

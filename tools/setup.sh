@@ -6,7 +6,7 @@ set -euo pipefail
 required=(g++ cmake ninja-build binutils git libasmjit-dev libfmt-dev libcli11-dev libgtest-dev nlohmann-json3-dev
           libxxhash-dev python3 python3-venv)
 # Without these the build is slower, or some tests are skipped and say so.
-optional=(ccache clang-format wabt)
+optional=(ccache clang-format wabt python3-dev)
 command -v node >/dev/null || optional+=(nodejs)
 
 if ! command -v dpkg-query >/dev/null; then

@@ -43,8 +43,10 @@ fi
 if [[ -d python/tests ]]; then
   if grep -q '^CMAKE_CXX_FLAGS:.*-fsanitize' "$build/CMakeCache.txt"; then
     skip_part "python/: a sanitizer's library does not load into a plain python"
+  elif [[ ! -f $build/python/trireme/_core.abi3.so ]]; then
+    skip_part "python/: no Python headers when it was built (python3-dev)"
   elif [[ $venv_made == yes ]]; then
-    PYTHONPATH=python .venv/bin/python -m pytest -q python/tests --junitxml "$results/pytest.xml" || failed=1
+    TRIREME_PACKAGE=$build/python .venv/bin/python -m pytest -q python/tests --junitxml "$results/pytest.xml" || failed=1
   else
     skip_part "python/: no .venv"
   fi

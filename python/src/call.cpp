@@ -1,0 +1,275 @@
+// From a Python call to a run: arguments are told apart, arrays looked at, the plan for their layout found or made,
+// results allocated.
+#include <optional>
+
+#include "allocate.hpp"
+#include "arguments.hpp"
+#include "errors.hpp"
+
+namespace trireme::python {
+namespace {
+
+// 64-bit words that tell layouts apart.
+class Key {
+ public:
+  void add(std::int64_t word) { words_[count_++] = word; }
+  void add(const Array& array) {
+    add(array.type | array.rank << 8 | array.contiguous << 16);
+    for (int k = 0; k < array.rank; ++k) add(array.shape[k]);
+    if (!array.contiguous)
+      for (int k = 0; k < array.rank; ++k) add(array.strides[k]);
+  }
+  std::string_view view() const { return {reinterpret_cast<const char*>(words_), count_ * sizeof words_[0]}; }
+
+ private:
+  std::int64_t words_[16 + max_constants + max_arrays * (3 + 2 * max_rank)];
+  std::size_t count_ = 0;
+};
+
+class Call {
+ public:
+  explicit Call(Operator& op) : op_(op), said_(op) {}
+
+  PyObject* make(PyObject* arguments, PyObject* keywords) {
+    if (!said_.read(arguments, keywords) || !load()) return nullptr;
+    Key key;
+    fill(key);
+    std::shared_ptr<CachedPlan> cached = op_.find(key.view());
+    if (!cached) {
+      cached = make_plan();
+      if (!cached) return nullptr;
+      op_.add(key.view(), cached);
+    }
+    return run(*cached);
+  }
+
+ private:
+  bool load() {
+    for (std::size_t k = 0; k < op_.operands.size(); ++k)
+      if (said_.operands[k] && said_.operands[k] != Py_None && !load_array(k, said_.operands[k], false)) return false;
+    if (!first_) {
+      raise_type("%s() needs an array for %s", op_.name.c_str(), first_element().c_str());
+      return false;
+    }
+    for (std::size_t k = 0; k < op_.constants.size(); ++k) {
+      const Parameter& each = op_.constants[k];
+      values_[k] = each.fallback;
+      if (!said_.constants[k] && !each.optional) {
+        raise_type("%s() needs a number for %s", op_.name.c_str(), each.text.c_str());
+        return false;
+      }
+      if (said_.constants[k]) values_[k] = PyFloat_AsDouble(said_.constants[k]);
+      if (values_[k] == -1 && PyErr_Occurred()) return false;
+    }
+    return !said_.out || load_out(said_.out);
+  }
+
+  std::string first_element() const {
+    for (const Parameter& each : op_.operands)
+      if (each.is_element()) return each.text;
+    return "an [i,j] operand";
+  }
+
+  bool load_array(std::size_t k, PyObject* object, bool result) {
+    Array& array = arrays_[k].emplace();
+    const Parameter& what = said_.array(k);
+    if (!array.load(object, what.text.c_str(), result)) return false;
+    if (said_.types[k]) {
+      std::int32_t said = said_.types[k] - 1;
+      if (array.type >= Raw8 && type_bytes(array.type) == type_bytes(said)) array.type = said;
+      if (array.type != said) {
+        raise_invalid("%s: types= says %s, and the array is %s", what.text.c_str(), type_name(said),
+                      type_name(array.type));
+        return false;
+      }
+    }
+    if (array.type >= Raw8) {
+      raise_invalid("%s: %s is bf16 or f8 in disguise; say which by types={'%s': ...}", what.text.c_str(),
+                    type_name(array.type), what.text.c_str());
+      return false;
+    }
+    if (!first_ && !result && what.is_element()) first_ = &array;
+    if (!anchor_) anchor_ = &array;
+    if (!(array.where == anchor_->where)) {
+      raise_invalid("%s is on %s, others are on %s; all arrays of a call share a device", what.text.c_str(),
+                    place(array.where).c_str(), place(anchor_->where).c_str());
+      return false;
+    }
+    return true;
+  }
+
+  static std::string place(const Where& where) { return where.cuda ? "cuda:" + std::to_string(where.index) : "cpu"; }
+
+  bool load_out(PyObject* said) {
+    std::size_t offset = op_.operands.size();
+    auto give = [&](std::size_t k, PyObject* object) {
+      if (object == Py_None) return true;
+      said_.wanted |= 1u << k;
+      given_[k] = object;
+      return load_array(offset + k, object, true);
+    };
+    if (PyDict_Check(said)) {
+      PyObject *name, *value;
+      for (Py_ssize_t position = 0; PyDict_Next(said, &position, &name, &value);) {
+        int k = said_.result_named(name);
+        if (k < 0 || !give(static_cast<std::size_t>(k), value)) return false;
+      }
+      return true;
+    }
+    if (!PyTuple_Check(said)) {
+      if (__builtin_popcount(said_.wanted) == 1)
+        return give(static_cast<std::size_t>(__builtin_ctz(said_.wanted)), said);
+      raise_type("%s() gives several results; out= is a tuple of arrays or a dict by their names", op_.name.c_str());
+      return false;
+    }
+    if (PyTuple_Size(said) != __builtin_popcount(said_.wanted)) {
+      raise_type("%s() gives %d results, and out= has %zd", op_.name.c_str(), __builtin_popcount(said_.wanted),
+                 PyTuple_Size(said));
+      return false;
+    }
+    Py_ssize_t next = 0;
+    for (std::size_t k = 0; k < op_.results.size(); ++k)
+      if (said_.wanted >> k & 1 && !give(k, PyTuple_GetItem(said, next++))) return false;
+    return true;
+  }
+
+  // A result given on the very memory of an operand means in place.
+  int in_place_of(std::size_t result) const {
+    const auto& to = arrays_[op_.operands.size() + result];
+    for (std::size_t k = 0; to && k < op_.operands.size(); ++k)
+      if (arrays_[k] && arrays_[k]->data == to->data && arrays_[k]->elements() > 0 && arrays_[k]->rank == to->rank)
+        return static_cast<int>(k);
+    return -1;
+  }
+
+  void fill(Key& key) const {
+    key.add(static_cast<std::int64_t>(said_.wanted) | static_cast<std::int64_t>(said_.axes) << 32);
+    key.add(static_cast<std::int64_t>(said_.threads) | static_cast<std::int64_t>(anchor_->where.cuda) << 32 |
+            static_cast<std::int64_t>(anchor_->where.index) << 33);
+    if (!said_.device.empty()) key.add(static_cast<std::int64_t>(std::hash<std::string>()(said_.device)));
+    for (std::size_t k = 0; k < op_.operands.size() + op_.results.size(); ++k) {
+      std::int64_t said = said_.types[k];
+      if (k >= op_.operands.size()) said |= static_cast<std::int64_t>(in_place_of(k - op_.operands.size()) + 1) << 8;
+      if (arrays_[k]) key.add(said << 32 | 1), key.add(*arrays_[k]);
+      else key.add(said << 32 | static_cast<std::int64_t>(is_required(k)) << 1);
+    }
+    for (std::size_t k = 0; k < op_.constants.size(); ++k) key.add(__builtin_bit_cast(std::int64_t, values_[k]));
+  }
+
+  // Waking threads takes about as long as moving so many bytes within a cache.
+  bool is_small() const {
+    std::int64_t bytes = 0;
+    for (const std::optional<Array>& each : arrays_) bytes += each ? each->elements() * type_bytes(each->type) : 0;
+    return bytes < 256 << 10;
+  }
+
+  bool is_required(std::size_t k) const { return k < op_.operands.size() && !op_.operands[k].optional; }
+
+  std::shared_ptr<CachedPlan> make_plan() const {
+    std::vector<trireme_named_type> types;
+    std::vector<trireme_named_value> constants;
+    std::vector<const char*> absent, results;
+    std::vector<trireme_named_strides> strides;
+    std::vector<trireme_in_place> in_place;
+    for (std::size_t k = 0; k < op_.operands.size() + op_.results.size(); ++k) {
+      const char* name = said_.array(k).text.c_str();
+      if (k < op_.operands.size() && !arrays_[k] && op_.operands[k].optional) absent.push_back(name);
+      if (arrays_[k]) types.push_back({name, arrays_[k]->type});
+      else if (said_.types[k]) types.push_back({name, said_.types[k] - 1});
+      if (arrays_[k] && !arrays_[k]->contiguous) strides.push_back({name, arrays_[k]->rank, arrays_[k]->strides});
+      if (k < op_.operands.size()) continue;
+      std::size_t result = k - op_.operands.size();
+      if (said_.wanted >> result & 1) results.push_back(name);
+      if (int operand = in_place_of(result); operand >= 0)
+        in_place.push_back({name, op_.operands[operand].text.c_str()});
+    }
+    for (std::size_t k = 0; k < op_.constants.size(); ++k)
+      if (said_.constants[k]) constants.push_back({op_.constants[k].text.c_str(), values_[k]});
+    trireme_plan_options options = {};
+    options.struct_size = sizeof options;
+    options.shape = first_->shape;
+    options.rank = first_->rank;
+    options.axes = said_.axes;
+    options.types = types.data(), options.type_count = types.size();
+    options.constants = constants.data(), options.constant_count = constants.size();
+    options.absent = absent.data(), options.absent_count = absent.size();
+    options.results = results.data(), options.result_count = results.size();
+    options.strides = strides.data(), options.stride_count = strides.size();
+    options.in_place = in_place.data(), options.in_place_count = in_place.size();
+    options.threads = said_.threads ? said_.threads : is_small() ? 1 : 0;
+    std::string device = said_.device.empty() ? place(anchor_->where) : said_.device;
+    auto cached = std::make_shared<CachedPlan>();
+    cached->plan = MadePlan::make(device, op_.program, options);
+    if (!cached->plan) return nullptr;
+    for (const PlanArray& array : cached->plan->arrays())
+      for (std::size_t k = array.result ? op_.operands.size() : 0;; ++k)
+        if (said_.array(k).text == array.name) {
+          cached->places.push_back(static_cast<int>(k));
+          break;
+        }
+    return cached;
+  }
+
+  PyObject* run(const CachedPlan& cached) {
+    const std::vector<PlanArray>& arrays = cached.plan->arrays();
+    trireme_view views[max_arrays];
+    Ref made[max_arrays];  // by the result's place
+    for (std::size_t k = 0; k < arrays.size(); ++k) {
+      std::size_t place = static_cast<std::size_t>(cached.places[k]);
+      std::optional<Array>& array = arrays_[place];
+      if (!array && arrays[k].result) {
+        made[place - op_.operands.size()] = allocate_like(*first_, arrays[k], array.emplace());
+        if (!made[place - op_.operands.size()]) return nullptr;
+      }
+      if (!array && arrays[k].needed)
+        return raise_type("%s() needs an array for %s", op_.name.c_str(), arrays[k].name.c_str());
+      views[k] = array ? array->view() : trireme_view{.struct_size = sizeof(trireme_view), .type = arrays[k].type};
+    }
+    MadePlan::Run run{.views = views, .cuda = anchor_->where.cuda};
+    Ref workspace;
+    if (run.cuda) {
+      if (!find_stream(run.stream)) return nullptr;
+      if (cached.plan->workspace_bytes() > 0) {
+        workspace = allocate_workspace(*anchor_, cached.plan->workspace_bytes(), run.workspace);
+        if (!workspace) return nullptr;
+      }
+    }
+    if (!cached.plan->run(run)) return nullptr;
+    return give(made);
+  }
+
+  bool find_stream(void*& stream) {
+    PyObject* said = said_.stream;
+    if (!said) return current_stream(*anchor_, stream);
+    Ref number = PyLong_Check(said) ? Ref::to(said) : attribute_if_any(said, "cuda_stream");
+    if (!number && !PyErr_Occurred()) number = attribute(said, "ptr");
+    if (!number) return false;
+    stream = PyLong_AsVoidPtr(number.get());
+    return !PyErr_Occurred();
+  }
+
+  PyObject* give(Ref (&made)[max_arrays]) {
+    auto object = [&](std::size_t k) { return given_[k] ? Ref::to(given_[k]).give() : made[k].give(); };
+    if (__builtin_popcount(said_.wanted) == 1) return object(static_cast<std::size_t>(__builtin_ctz(said_.wanted)));
+    PyTypeObject* type = op_.tuple_type(said_.wanted);
+    Ref tuple(type ? PyStructSequence_New(type) : nullptr);
+    if (!tuple) return nullptr;
+    Py_ssize_t next = 0;
+    for (std::size_t k = 0; k < op_.results.size(); ++k)
+      if (said_.wanted >> k & 1) PyStructSequence_SetItem(tuple.get(), next++, object(k));
+    return tuple.give();
+  }
+
+  Operator& op_;
+  Arguments said_;
+  PyObject* given_[max_arrays] = {};  // results, borrowed
+  double values_[max_constants];
+  std::optional<Array> arrays_[max_arrays];  // operands, then results
+  Array *first_ = nullptr, *anchor_ = nullptr;
+};
+
+}  // namespace
+
+PyObject* call(Operator& op, PyObject* arguments, PyObject* keywords) { return Call(op).make(arguments, keywords); }
+
+}  // namespace trireme::python

@@ -1,0 +1,60 @@
+"""The wheel that `pip install .` builds: one binary for every CPython from 3.10 on. Built on the library of the build
+under test, so that it takes seconds."""
+import glob
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("TRIREME_PACKAGE", ROOT / "build/release/python")).parent
+CODE = """
+import sys; sys.path.insert(0, sys.argv[1])
+import trireme
+assert trireme.verify("rms_norm 3x31 x=bf16 backward", devices="cpu")
+print(sys.version_info[1], trireme.__version__)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
+    if not (BUILD / "libtrireme.a").exists():
+        pytest.skip("the package under test was not built here")
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-build-isolation", "--no-deps", "--quiet",
+                    "--wheel-dir", str(folder), f"-Ccmake.define.TRIREME_PREBUILT={BUILD / 'libtrireme.a'}",
+                    f"-Cbuild-dir={folder / 'build'}"], check=True)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    assert re.fullmatch(r"trireme-[\d.]+-cp310-abi3-linux_x86_64\.whl", wheel.name)
+    names = zipfile.ZipFile(wheel).namelist()
+    sources = {f"trireme/{path.relative_to(ROOT / 'python/trireme')}"
+               for pattern in ("*.py", "*.pyi", "py.typed") for path in (ROOT / "python/trireme").rglob(pattern)}
+    assert {name for name in names if ".dist-info/" not in name} == sources | {"trireme/_core.abi3.so"}
+    metadata = zipfile.ZipFile(wheel).read(next(name for name in names if name.endswith("METADATA"))).decode()
+    assert re.findall(r"^Requires-Dist: (.*)$", metadata, re.M)[0] == "numpy"
+    version = re.search(r"project\(trireme VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+    assert f"\nVersion: {version}\n" in metadata
+
+
+def test_it_needs_libc_alone_and_imports_everywhere(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    subprocess.run([ROOT / "tests/package/check_static.sh", tmp_path / "trireme/_core.abi3.so"], check=True)
+    found = {shutil.which(f"python3.{minor}") for minor in range(10, 15)} | {sys.executable}
+    found |= set(glob.glob(os.path.expanduser("~/.pyenv/versions/3.1*/bin/python3")))
+    for python in found - {None}:
+        version = subprocess.run([python, "-c", "import sys; print(sys.version_info >= (3, 10))"], capture_output=True,
+                                 text=True)
+        if version.stdout.strip() != "True":
+            continue
+        done = subprocess.run([python, "-c", CODE, str(tmp_path)], capture_output=True, text=True)
+        assert done.returncode == 0, f"{python}: {done.stderr}"

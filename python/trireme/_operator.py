@@ -1,0 +1,149 @@
+"""Operators and plans: what Python adds to trireme._core."""
+import inspect
+import re
+
+from . import _core
+from ._bench import bench
+
+# What every operator takes beside its own parameters.
+OPTIONS = {
+    "out": (None, "results to write to: an array, a tuple in the results' order, or a dict by name"),
+    "results": (None, "which results to give: a name, several, or 'all'"),
+    "types": (None, "storage types by name, as {'y': 'bf16'}; also what uint16 and uint8 arrays stand for"),
+    "axes": (1, "the last so many axes make a row"),
+    "threads": (None, "on a CPU; TRIREME_THREADS or one per core unless said, one where the arrays are small"),
+    "stream": (None, "CUDA stream: a number, or an object of torch's or CuPy's; the current one unless said"),
+    "device": (None, "where CPU arrays are computed: 'cpu' unless said, 'reference', 'cpu:avx2', ..."),
+}
+
+
+class Text(str):
+    """A text that a prompt shows as it is."""
+
+    def __repr__(self):
+        return str(self)
+
+
+class Operator(_core.Operator):
+    """A row program that can be called with arrays.
+
+    Results are made of the kind that the operands are, or given by `out`. Several results come as a tuple with names.
+    """
+
+    def __new__(cls, text=None, *, named=None, backward_of=None, source=""):
+        return super().__new__(cls, text, named, backward_of)
+
+    def __init__(self, text=None, *, named=None, backward_of=None, source=""):
+        self._forward = backward_of
+        self._source = source or text or ""
+        self._gradient = None
+        self.__name__ = self.__qualname__ = self.name
+        self.__module__ = "trireme"
+        if backward_of is None:
+            self._set_default_results(_returned(self))
+        self.__signature__ = _signature(self)
+        self.__doc__ = _doc(self)
+
+    def __get__(self, instance, owner=None):  # as a function: help() and inspect treat it as one
+        return self
+
+    def __repr__(self):
+        return f"<trireme operator {self.name}{self.__signature__}>"
+
+    def __reduce__(self):
+        if self._forward is not None:
+            return _gradient_of, (self._forward,)
+        return op, (self._source or self.text,)
+
+    def gradient(self):
+        """The derived backward, an operator itself: takes gradients of results, gives those of operands."""
+        if self._gradient is None:
+            self._gradient = type(self)(backward_of=self)
+        return self._gradient
+
+    def show(self):
+        """The program as text."""
+        return Text(self.text)
+
+    def plan(self, shape, *, axes=1, types=None, absent=(), results=None, strides=None, in_place=None, device="cpu",
+             threads=0, **constants):
+        """A plan: this program made ready for one shape, one set of types and one device, with every option of
+        docs/plans.md. Constants go by name."""
+        return Plan(self, device, tuple(shape), axes, dict(types or {}), constants, tuple(absent),
+                    None if results is None else tuple(results), dict(strides or {}), dict(in_place or {}), threads)
+
+    def bench(self, *arrays, seconds=0.2, **named):
+        """Times calls on these arrays beside copies of the same bytes: an object with seconds, gigabytes_per_second
+        and share_of_copy, 1.0 being all that memory gives."""
+        return bench(self, arrays, named, seconds)
+
+
+class Plan(_core.Plan):
+    """A program made ready for one shape, one set of types and one device; made by Operator.plan."""
+
+    def run(self, arrays=None, *, stream=0, **named):
+        """Runs on arrays by name, results included. Nothing is allocated on a CPU but a workspace that is kept."""
+        self._run({**(arrays or {}), **named}, stream)
+
+    def describe(self):
+        """What runs, in words."""
+        return Text(self.description)
+
+    def __repr__(self):
+        return f"<trireme plan {self.line}>"
+
+
+def op(text):
+    """Makes an operator of a program's text. `text` may also be the name of one that comes with Trireme."""
+    if re.fullmatch(r"\s*\w+\s*", text):
+        from ._operators import operator
+        return operator(text.strip())
+    return Operator(text)
+
+
+def _gradient_of(forward):
+    return forward.gradient()
+
+
+def _returned(self):
+    """What a call gives unless told: what the remark says, else the results that take gradients, else all."""
+    names = [name for name, *_ in self.results]
+    remark = re.search(r"^#:\s*returns\s+(.*)$", self._source, re.M)
+    if remark:
+        return remark.group(1).split()
+    taken = {name for name, *_ in _core.Operator(backward_of=self).operands}
+    return [name for name in names if "d" + name in taken] or names
+
+
+def _signature(self):
+    kinds = inspect.Parameter
+    by_position, by_name = [], []
+    last_needed = max((k for k, (_, _, optional, _) in enumerate(self.operands) if not optional), default=-1)
+    for k, (name, *_) in enumerate(self.operands):  # before one that is needed, None is said rather than left out
+        default = None if k > last_needed else kinds.empty
+        by_position.append(kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=default))
+    for name, _, optional, fallback in self.constants:
+        by_name.append(kinds(name, kinds.KEYWORD_ONLY, default=fallback if optional else kinds.empty))
+    taken = {each.name for each in by_position + by_name}
+    by_name += [kinds(name, kinds.KEYWORD_ONLY, default=default)
+                for name, (default, _) in OPTIONS.items() if name not in taken]
+    return inspect.Signature(by_position + by_name)
+
+
+def _doc(self):
+    comment = [line.lstrip("# ").rstrip() for line in self._source.splitlines()
+               if line.startswith("#") and not line.startswith("#:")]
+    lines = [" ".join(comment) or ("The derived backward of " + self._forward.name + "." if self._forward is not None
+                                   else "A row program."), "", "Operands:"]
+    for name, spread, optional, fallback in self.operands:
+        absent = "" if not optional else f" (absent: {fallback:g})" if fallback is not None else " (absent: recomputed)"
+        lines.append(f"    {name}{spread}{absent}")
+    if self.constants:
+        lines.append("Constants:")
+        lines += [f"    {name}" + ("" if fallback is None else f" = {fallback:g}") for name, _, _, fallback in
+                  self.constants]
+    lines.append("Results:")
+    lines += [f"    {name}{spread}" for name, spread, *_ in self.results]
+    lines.append("Options:")
+    lines += [f"    {name}: {what}" for name, (_, what) in OPTIONS.items()]
+    return "\n".join(lines + ["", *("    " + line for line in self.text.rstrip().splitlines())])
