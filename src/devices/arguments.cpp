@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "ir/contract.hpp"
 
@@ -36,6 +37,14 @@ std::vector<std::uint64_t> fill_slots(const Kernels& kernels, const Program& pro
   return args;
 }
 
+// Code made for more jumps than the array has meets one that never comes.
+static Jump jump_of(const Array& array, int number) {
+  bool of_columns = number >= first_column_jump;
+  const Jumps& jumps = of_columns ? array.column_jumps : array.row_jumps;
+  int k = of_columns ? number - first_column_jump : number;
+  return k < jumps.size() ? jumps[k] : Jump{.every = std::numeric_limits<std::int64_t>::max(), .elements = 0};
+}
+
 void fill_slots(const Kernels& kernels, const Program& program, const Problem2d& problem, const Blocks& blocks,
                 const Memory& memory, std::uint64_t* args) {
   auto address = [](const void* data) { return reinterpret_cast<std::uint64_t>(data); };
@@ -50,6 +59,10 @@ void fill_slots(const Kernels& kernels, const Program& program, const Problem2d&
       case Slot::Kind::OperandPointer: return address(problem.operands[slot.index].data);
       case Slot::Kind::OperandStride: return integer(problem.operands[slot.index].row_stride);
       case Slot::Kind::OperandColumnStride: return integer(problem.operands[slot.index].column_stride);
+      case Slot::Kind::OperandEvery: return integer(jump_of(problem.operands[slot.index], slot.jump).every);
+      case Slot::Kind::OperandJump: return integer(jump_of(problem.operands[slot.index], slot.jump).elements);
+      case Slot::Kind::ResultEvery: return integer(jump_of(problem.results[slot.index], slot.jump).every);
+      case Slot::Kind::ResultJump: return integer(jump_of(problem.results[slot.index], slot.jump).elements);
       case Slot::Kind::ResultPointer: return address(problem.results[slot.index].data);
       case Slot::Kind::ResultStride: return integer(problem.results[slot.index].row_stride);
       case Slot::Kind::ResultColumnStride: return integer(problem.results[slot.index].column_stride);
@@ -85,6 +98,12 @@ void each_array(const Program& program, const Problem2d& problem, Each&& each) {
     each(program.results[k].name, program.results[k].spread, problem.results[k]);
 }
 
+ArrayLayout layout_in(const Spread& spread, const Array& array, const Problem2d& problem) {
+  ArrayLayout layout = layout_of(array, spread.column.present ? problem.columns : 1);
+  if (!spread.row.present || problem.rows <= 1) layout.row_jumps = 0;
+  return layout;
+}
+
 }  // namespace
 
 std::int64_t aligned_elements(const Program& program, const Problem2d& problem) {
@@ -95,6 +114,7 @@ std::int64_t aligned_elements(const Program& program, const Problem2d& problem) 
     std::uint64_t size = bytes(array.type);
     std::uint64_t places = reinterpret_cast<std::uint64_t>(array.data) | widest_access;
     if (spread.row.present) places |= static_cast<std::uint64_t>(array.row_stride) * size;
+    for (const Jump& jump : array.row_jumps) places |= static_cast<std::uint64_t>(jump.elements) * size;
     std::uint64_t aligned = std::uint64_t{1} << std::countr_zero(places);
     if (aligned < widest_access) alignment = std::min(alignment, std::max<std::uint64_t>(1, aligned / size));
   });
@@ -107,31 +127,27 @@ Facts facts_of(const Program& program, const Problem2d& problem) {
     for (std::size_t k = 0; k < program.operands.size(); ++k)
       facts.in_place |= !program.operands[k].constant && program.results[r].spread.row.present &&
                         program.results[r].spread.column.present && problem.results[r].data == problem.operands[k].data;
-  auto strided = [&](const Spread& spread, const Array& array) {
-    return spread.column.present && array.column_stride != 1 && problem.columns > 1;
-  };
   for (std::size_t k = 0; k < program.operands.size(); ++k)
-    facts.layout.strided_operands.push_back(!program.operands[k].constant &&
-                                            strided(program.operands[k].spread, problem.operands[k]));
+    facts.layout.operands.push_back(program.operands[k].constant
+                                        ? ArrayLayout{}
+                                        : layout_in(program.operands[k].spread, problem.operands[k], problem));
   for (std::size_t k = 0; k < program.results.size(); ++k)
-    facts.layout.strided_results.push_back(strided(program.results[k].spread, problem.results[k]));
+    facts.layout.results.push_back(layout_in(program.results[k].spread, problem.results[k], problem));
   return facts;
 }
 
-Status check_layout(const Kernels& kernels, const Program& program, const Problem2d& problem) {
-  auto check = [&](Slot::Kind kind, std::size_t index, const std::string& name, const Spread& spread,
+Status check_layout(const Layout& compiled, const Program& program, const Problem2d& problem) {
+  auto check = [&](const ArrayLayout& layout, const std::string& name, const Spread& spread,
                    const Array& array) -> Status {
-    bool compiled = kernels.rows.slot({kind, static_cast<int>(index)}) >= 0;
-    if (!spread.column.present || array.column_stride == 1 || problem.columns == 1 || compiled) return Done{};
-    return Error{Code::Unsupported, name + ": compiled for columns that lie side by side"};
+    if (layout.covers(layout_in(spread, array, problem))) return Done{};
+    return Error{Code::Unsupported, name + ": compiled for strides of another kind"};
   };
   for (std::size_t k = 0; k < program.operands.size(); ++k)
     if (!program.operands[k].constant)
-      TRIREME_CHECK(check(Slot::Kind::OperandColumnStride, k, program.operands[k].name, program.operands[k].spread,
-                          problem.operands[k]));
+      TRIREME_CHECK(
+          check(compiled.operand(k), program.operands[k].name, program.operands[k].spread, problem.operands[k]));
   for (std::size_t k = 0; k < program.results.size(); ++k)
-    TRIREME_CHECK(check(Slot::Kind::ResultColumnStride, k, program.results[k].name, program.results[k].spread,
-                        problem.results[k]));
+    TRIREME_CHECK(check(compiled.result(k), program.results[k].name, program.results[k].spread, problem.results[k]));
   return Done{};
 }
 

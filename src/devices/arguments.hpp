@@ -42,6 +42,6 @@ std::int64_t aligned_elements(const Program& program, const Problem2d& problem);
 Facts facts_of(const Program& program, const Problem2d& problem);
 
 // Strides that the kernels were not compiled for are refused here.
-Status check_layout(const Kernels& kernels, const Program& program, const Problem2d& problem);
+Status check_layout(const Layout& compiled, const Program& program, const Problem2d& problem);
 
 }  // namespace trireme

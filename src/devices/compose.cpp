@@ -129,7 +129,7 @@ Result<std::unique_ptr<Executable>> compose(const Program& program, const Facts&
     result.value = program[result.value].args[0];
     result.spread = {.row = {.present = true}, .column = {.present = true}};
     result.type = *program.compute;
-    if (r < inner_facts.layout.strided_results.size()) inner_facts.layout.strided_results[r] = false;
+    if (r < inner_facts.layout.results.size()) inner_facts.layout.results[r] = {};
   }
   TRIREME_TRY(kernels, compile(inner, inner_facts));
   Summing summing(program, std::move(summed));

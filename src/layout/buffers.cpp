@@ -1,6 +1,6 @@
 #include "layout/buffers.hpp"
 
-#include <algorithm>
+#include "layout/overlap.hpp"
 
 namespace trireme {
 namespace {
@@ -16,28 +16,58 @@ std::vector<Array> arrays_of(const std::vector<Buffer>& buffers) {
 std::vector<Array> Buffers::operand_arrays() const { return arrays_of(operands); }
 std::vector<Array> Buffers::result_arrays() const { return arrays_of(results); }
 
-Buffer make_buffer(Type type, std::int64_t row_extent, std::int64_t column_extent, const Placement& placement) {
+Result<Dims> strides_of(const Placement& placement, const ArrayAxes& axes) {
+  const Dims all = axes.all(), &said = placement.strides;
+  std::size_t outer = axes.rows.size();
+  if (said.size() == all.size()) return said;
+  Dims strides = contiguous_strides(all);
+  if (said.empty()) return strides;
+  bool rows_as_one = said.size() == 1 && outer > 1;
+  if (!rows_as_one && (said.size() != outer || outer == 0)) {
+    std::string accepted = "one for each of its " + std::to_string(all.size()) + " axes";
+    if (outer > 0 && outer < all.size()) accepted += ", or for the outer " + std::to_string(outer);
+    if (outer > 1) accepted += ", or one for its rows";
+    if (all.empty()) accepted = "none";
+    return Error{Code::InvalidArgument, std::to_string(said.size()) + " strides for an array of the shape " +
+                                            print(all) + "; it takes " + accepted};
+  }
+  Dims rows = contiguous_strides(axes.rows);
+  for (std::size_t k = 0; k < outer; ++k) strides[k] = rows_as_one ? rows[k] * said[0] : said[k];
+  return strides;
+}
+
+Result<Buffer> make_buffer(Type type, const Indexing& indexing, const ArrayAxes& axes, const Placement& placement) {
+  auto product = [](const Dims& dims) {
+    std::int64_t entries = 1;
+    for (std::int64_t extent : dims) entries *= extent;
+    return entries;
+  };
+  TRIREME_TRY(strides, strides_of(placement, axes));
   Buffer buffer;
-  buffer.row_extent = row_extent;
-  buffer.column_extent = column_extent;
-  std::int64_t stride = placement.row_stride.value_or(column_extent);
-  std::int64_t reach = std::max<std::int64_t>(row_extent - 1, 0) * stride;  // from the first row to the last
-  std::int64_t first = placement.offset + std::max<std::int64_t>(-reach, 0);
-  std::int64_t used = row_extent == 0 || column_extent == 0 ? 0 : std::max<std::int64_t>(reach, 0) + column_extent;
-  buffer.memory.resize(static_cast<std::size_t>(first + used) * bytes(type));
-  buffer.array = {buffer.memory.data() + first * static_cast<std::int64_t>(bytes(type)), type, stride, 1};
+  buffer.row_extent = product(axes.rows);
+  buffer.column_extent = product(axes.columns);
+  buffer.array = placed(type, indexing, axes, strides);
+  std::optional<ByteRange> range = checked_byte_range({buffer.array, buffer.row_extent, buffer.column_extent});
+  if (!range) return Error{Code::InvalidArgument, "the strides " + print_strides(strides) + " reach beyond 2^61 bytes"};
+  std::int64_t first = placement.offset * static_cast<std::int64_t>(bytes(type)) - range->low;
+  buffer.memory.resize(static_cast<std::size_t>(first + range->high));
+  buffer.array.data = buffer.memory.data() + first;
   return buffer;
 }
 
-Result<Buffers> make_buffers(const Program& bound, std::int64_t rows, std::int64_t columns,
+Result<Buffers> make_buffers(const Program& bound, const Dims& shape, int normalised,
                              const std::map<std::string, Placement>& placements) {
   Buffers buffers;
+  std::int64_t columns = 1;
+  for (std::size_t k = shape.size() - static_cast<std::size_t>(normalised); k < shape.size(); ++k) columns *= shape[k];
   auto buffer_for = [&](const std::string& name, const Spread& spread, std::optional<Type> type) -> Result<Buffer> {
     if (!type) return Buffer{};
     TRIREME_TRY(index, indexing(bound, spread, columns));
     auto placement = placements.find(name);
-    return make_buffer(*type, index.row.extent(rows), index.column.extent(columns),
-                       placement == placements.end() ? Placement{} : placement->second);
+    Result<Buffer> made = make_buffer(*type, index, axes_of(index, shape, normalised),
+                                      placement == placements.end() ? Placement{} : placement->second);
+    if (!made) return Error{made.error().code, "'" + name + "': " + made.error().message};
+    return made;
   };
   for (const Operand& operand : bound.operands) {
     TRIREME_TRY(buffer, buffer_for(operand.name, operand.spread, operand.constant ? std::nullopt : operand.type));
@@ -45,6 +75,9 @@ Result<Buffers> make_buffers(const Program& bound, std::int64_t rows, std::int64
   }
   for (const Output& result : bound.results) {
     TRIREME_TRY(buffer, buffer_for(result.name, result.spread, result.type));
+    if (overlaps_itself({buffer.array, buffer.row_extent, buffer.column_extent}))
+      return Error{Code::InvalidArgument,
+                   "'" + result.name + "': entries of a result share memory; a result has a place for each of them"};
     buffers.results.push_back(std::move(buffer));
   }
   return buffers;

@@ -3,22 +3,27 @@
 #include <cstddef>
 #include <map>
 #include <new>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "ir/program.hpp"
 #include "layout/array.hpp"
+#include "layout/flatten.hpp"
 #include "layout/indexing.hpp"
 
 namespace trireme {
 
-// Where an array lies in its memory; contiguous and row-major unless said. In elements.
+// Where an array lies in its memory, in elements.
 struct Placement {
-  std::int64_t offset = 0;
-  std::optional<std::int64_t> row_stride = {};
+  std::int64_t offset = 0;  // of its lowest element
+  // Of all its axes, outermost first; or of its outer axes alone, the columns then lying side by side; or one for its
+  // rows, however many axes they have. None: contiguous and row-major.
+  Dims strides = {};
   friend bool operator==(const Placement&, const Placement&) = default;
 };
+
+// One stride for each axis.
+Result<Dims> strides_of(const Placement& placement, const ArrayAxes& axes);
 
 // Memory that begins at a cache line, as frameworks give it: vectors that straddle two lines cost twice.
 template <typename T>
@@ -48,10 +53,11 @@ struct Buffers {
 };
 
 // The smallest memory that holds the placed array.
-Buffer make_buffer(Type type, std::int64_t row_extent, std::int64_t column_extent, const Placement& placement = {});
+Result<Buffer> make_buffer(Type type, const Indexing& indexing, const ArrayAxes& axes, const Placement& placement);
 
-// `placements` by the names of operands and results.
-Result<Buffers> make_buffers(const Program& bound, std::int64_t rows, std::int64_t columns,
+// For problems of this shape, whose last `normalised` axes make a row; `placements` by the names of operands and
+// results.
+Result<Buffers> make_buffers(const Program& bound, const Dims& shape, int normalised = 1,
                              const std::map<std::string, Placement>& placements = {});
 
 }  // namespace trireme

@@ -4,18 +4,46 @@
 
 namespace trireme {
 
-std::optional<std::int64_t> flat_stride(std::span<const std::int64_t> extents, std::span<const std::int64_t> strides) {
-  std::int64_t innermost = 1, next = 0;  // next: what the next axis out must have
-  bool found = false, fits = true;
-  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return 1;
+namespace {
+
+// Differences and products of strides may wrap; so do the places made of them (array.hpp).
+std::int64_t wrapping_product(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+}  // namespace
+
+FlatAxes flatten(std::span<const std::int64_t> extents, std::span<const std::int64_t> strides) {
+  FlatAxes flat;
+  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return flat;
+  std::int64_t every = 1, joined = 0;  // entries so far; the stride an axis must have to join
   for (std::size_t k = extents.size(); k-- > 0;) {
     if (extents[k] == 1) continue;
-    if (found && (!fits || strides[k] != next)) return std::nullopt;
-    if (!found) innermost = strides[k];
-    found = true;
-    fits = !__builtin_mul_overflow(strides[k], extents[k], &next);
+    if (every == 1) flat.stride = strides[k];
+    else if (strides[k] != joined)
+      flat.jumps.push_back({every, wrapping_sum(strides[k], wrapping_product(-1, joined))});
+    joined = wrapping_product(strides[k], extents[k]);
+    every *= extents[k];
   }
-  return innermost;
+  return flat;
+}
+
+Steps steps_of(std::int64_t count, std::int64_t stride, const Jumps& jumps) {
+  Steps steps;
+  std::int64_t before = 1;
+  auto add = [&](std::int64_t entries) {
+    if (entries > 1) steps.steps[steps.count++] = {entries, stride};
+  };
+  for (const Jump& jump : jumps) {
+    add(jump.every / before);
+    stride = wrapping_sum(wrapping_product(stride, jump.every / before), jump.elements);
+    before = jump.every;
+  }
+  add(count / before);
+  return steps;
 }
 
 Dims contiguous_strides(const Dims& shape) {
@@ -26,6 +54,35 @@ Dims contiguous_strides(const Dims& shape) {
     stride *= std::max<std::int64_t>(shape[k], 1);
   }
   return strides;
+}
+
+Dims ArrayAxes::all() const {
+  Dims all = rows;
+  for (std::int64_t extent : columns) all.push_back(extent);
+  return all;
+}
+
+ArrayAxes axes_of(const Indexing& indexing, const Dims& shape, int normalised) {
+  ArrayAxes axes;
+  std::size_t outer = shape.size() - static_cast<std::size_t>(normalised);
+  std::int64_t rows = 1, columns = 1;
+  for (std::size_t k = 0; k < shape.size(); ++k) (k < outer ? rows : columns) *= shape[k];
+  if (indexing.row.present && !indexing.row.plain()) axes.rows = {indexing.row.extent(rows)};
+  if (indexing.row.present && indexing.row.plain()) axes.rows = Dims(std::span(shape.begin(), outer));
+  if (indexing.column.present && !indexing.column.plain()) axes.columns = {indexing.column.extent(columns)};
+  if (indexing.column.present && indexing.column.plain())
+    axes.columns = Dims(std::span(shape.begin() + outer, shape.size() - outer));
+  return axes;
+}
+
+Array placed(Type type, const Indexing& indexing, const ArrayAxes& axes, const Dims& strides) {
+  std::size_t outer = axes.rows.size(), inner = axes.columns.size();
+  FlatAxes rows = flatten({axes.rows.begin(), outer}, {strides.begin(), outer});
+  FlatAxes columns = flatten({axes.columns.begin(), inner}, {strides.begin() + outer, inner});
+  Array array{.type = type};
+  if (indexing.row.present) array.row_stride = rows.stride, array.row_jumps = rows.jumps;
+  if (indexing.column.present) array.column_stride = columns.stride, array.column_jumps = columns.jumps;
+  return array;
 }
 
 std::string print(const Dims& dims) {

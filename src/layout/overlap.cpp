@@ -1,130 +1,156 @@
 #include "layout/overlap.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <tuple>
 #include <utility>
+
+#include "layout/flatten.hpp"
 
 namespace trireme {
 namespace {
 
-// Pieces of `width` bytes at start + a * outer + b * inner for a < outer_count, b < inner_count. Steps are positive
-// where there is more than one; columns that lie side by side are one piece.
-struct Pieces {
-  std::int64_t start = 0, width = 0;
-  std::int64_t outer = 0, outer_count = 1, inner = 0, inner_count = 1;
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && a < 0); }
 
-  std::int64_t inner_width() const { return (inner_count - 1) * inner + width; }
-  // Pieces come in order and are apart from each other.
-  bool nested() const { return (inner_count == 1 || inner >= width) && (outer_count == 1 || outer >= inner_width()); }
+// Pieces of `width` bytes, at `start` and from there on by any numbers of steps along each axis. Steps are positive;
+// the largest come first. Bytes that lie side by side are one piece; those that lie on each other only if told so.
+enum class Join : std::uint8_t { SideBySide, OnEachOtherToo };
+
+struct Pieces {
+  struct Axis {
+    std::int64_t count = 1, step = 0;
+    std::int64_t reach = 0;  // bytes from the first to beyond the last of all that lies inside of this axis
+  };
+  std::int64_t start = 0, width = 0;
+  std::array<Axis, 2 * (max_jumps + 1)> axes;
+  int rank = 0;
+
+  Pieces(const Extent& extent, Join join) {
+    const Array& array = extent.array;
+    auto size = static_cast<std::int64_t>(bytes(array.type));
+    start = reinterpret_cast<std::int64_t>(array.data);
+    width = size;
+    auto add = [&](const Steps& steps) {
+      for (const Step& each : steps) {
+        std::int64_t step = each.stride * size;
+        if (step < 0) start += (each.count - 1) * step, step = -step;
+        if (step != 0) axes[rank++] = {each.count, step};
+      }
+    };
+    add(steps_of(extent.rows, array.row_stride, array.row_jumps));
+    add(steps_of(extent.columns, array.column_stride, array.column_jumps));
+    std::sort(axes.begin(), axes.begin() + rank, [](const Axis& a, const Axis& b) { return a.step > b.step; });
+    while (rank > 0 && (join == Join::SideBySide ? axes[rank - 1].step == width : axes[rank - 1].step <= width)) {
+      width += (axes[rank - 1].count - 1) * axes[rank - 1].step;
+      --rank;
+    }
+    std::int64_t reach = width;
+    for (int k = rank; k-- > 0; reach += (axes[k].count - 1) * axes[k].step) axes[k].reach = reach;
+  }
+
+  std::int64_t reach(int axis) const {  // of this axis and all inside
+    return axis == rank ? width : axes[axis].reach + (axes[axis].count - 1) * axes[axis].step;
+  }
 };
 
-Pieces pieces_of(const Extent& extent) {
-  const Array& array = extent.array;
-  auto size = static_cast<std::int64_t>(bytes(array.type));
-  Pieces pieces{.start = reinterpret_cast<std::int64_t>(array.data), .width = size};
-  auto axis = [&](std::int64_t count, std::int64_t stride) -> std::pair<std::int64_t, std::int64_t> {
-    if (count <= 1 || stride == 0) return {1, 0};
-    std::int64_t step = stride * size;
-    if (step < 0) pieces.start += (count - 1) * step, step = -step;
-    return {count, step};
-  };
-  std::tie(pieces.outer_count, pieces.outer) = axis(extent.rows, array.row_stride);
-  std::tie(pieces.inner_count, pieces.inner) = axis(extent.columns, array.column_stride);
-  bool swapped = pieces.inner_count > 1 && (pieces.outer_count == 1 || pieces.inner > pieces.outer);
-  if (swapped) {
-    std::swap(pieces.outer, pieces.inner);
-    std::swap(pieces.outer_count, pieces.inner_count);
-  }
-  auto join_inner = [&] {
-    if (pieces.inner_count > 1 && pieces.inner <= pieces.width) {
-      pieces.width += (pieces.inner_count - 1) * pieces.inner;
-      pieces.inner_count = 1, pieces.inner = 0;
-    }
-  };
-  join_inner();
-  if (pieces.inner_count == 1 && pieces.outer_count > 1 && pieces.outer <= pieces.width) {  // rows without gaps
-    pieces.width += (pieces.outer_count - 1) * pieces.outer;
-    pieces.outer_count = 1, pieces.outer = 0;
-  }
-  return pieces;
-}
+constexpr int most_steps = 1 << 20;
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0)); }
-
-// Does [low, high) meet one of `count` pieces of `width` bytes, `step` >= width apart, from 0 on? If so, between which.
-bool meets(std::int64_t low, std::int64_t high, std::int64_t step, std::int64_t count, std::int64_t width,
-           std::int64_t& first, std::int64_t& last) {
-  if (count == 1) step = std::max(width, std::int64_t{1});
-  first = std::max<std::int64_t>(floor_div(low - width, step) + 1, 0);
-  last = std::min(floor_div(high - 1, step), count - 1);
-  return first <= last;
-}
-
-// `pieces` nested.
-bool meets(const Pieces& pieces, std::int64_t low, std::int64_t high) {
-  low -= pieces.start, high -= pieces.start;
-  std::int64_t first, last, inner_first, inner_last;
-  if (!meets(low, high, pieces.outer, pieces.outer_count, pieces.inner_width(), first, last)) return false;
-  if (last - first >= 2) return true;  // a whole outer step lies inside
-  for (std::int64_t k = first; k <= last; ++k) {
-    std::int64_t from = low - k * pieces.outer, to = high - k * pieces.outer;
-    if (meets(from, to, pieces.inner, pieces.inner_count, pieces.width, inner_first, inner_last)) return true;
+// Looks for two pieces that meet, going inwards axis by axis, and only where what lies inside can meet.
+class Search {
+ public:
+  // Do a's pieces from axis `in_a` inwards, `apart` bytes before those of b from `in_b` inwards, meet them?
+  bool meet(const Pieces& a, int in_a, const Pieces& b, int in_b, std::int64_t apart) {
+    if (apart >= a.reach(in_a) || -apart >= b.reach(in_b) || ++steps_ > most_steps) return steps_ > most_steps;
+    if (in_a == a.rank && in_b == b.rank) return true;
+    bool outer_a = in_b == b.rank || (in_a < a.rank && a.axes[in_a].step > b.axes[in_b].step);
+    bool outer_b = in_a == a.rank || (in_b < b.rank && b.axes[in_b].step > a.axes[in_a].step);
+    if (outer_a)
+      return moved(a.axes[in_a], apart, a.axes[in_a].count, 1, b.reach(in_b),
+                   [&](std::int64_t further) { return meet(a, in_a + 1, b, in_b, further); });
+    if (outer_b)
+      return moved(b.axes[in_b], -apart, b.axes[in_b].count, 1, a.reach(in_a),
+                   [&](std::int64_t further) { return meet(a, in_a, b, in_b + 1, -further); });
+    // Step number k of a against step number m of b: only k - m matters.
+    return moved(a.axes[in_a], apart, a.axes[in_a].count, b.axes[in_b].count, b.reach(in_b + 1),
+                 [&](std::int64_t further) { return meet(a, in_a + 1, b, in_b + 1, further); });
   }
-  return false;
-}
+
+  // Do two different pieces of `a` meet, `apart` bytes being between their places so far?
+  bool meet_itself(const Pieces& a, int axis, std::int64_t apart, bool different) {
+    if (std::abs(apart) >= a.reach(axis) || ++steps_ > most_steps) return steps_ > most_steps;
+    if (axis == a.rank) return different;
+    return moved(
+        a.axes[axis], apart, a.axes[axis].count, a.axes[axis].count, a.axes[axis].reach,
+        [&](std::int64_t further) { return meet_itself(a, axis + 1, further, different || further != apart); });
+  }
+
+  bool gave_up() const { return steps_ > most_steps; }
+
+ private:
+  // try_at(apart - k * step) for -before < k < after, where what is inside of the axis can meet `reach` bytes.
+  template <typename Try>
+  static bool moved(const Pieces::Axis& axis, std::int64_t apart, std::int64_t after, std::int64_t before,
+                    std::int64_t reach, Try&& try_at) {
+    std::int64_t first = std::max(floor_div(apart - axis.reach, axis.step) + 1, 1 - before);
+    std::int64_t last = std::min(floor_div(apart + reach - 1, axis.step), after - 1);
+    for (std::int64_t k = first; k <= last; ++k)
+      if (try_at(apart - k * axis.step)) return true;
+    return false;
+  }
+
+  int steps_ = 0;
+};
 
 }  // namespace
 
-ByteRange byte_range(const Extent& extent) {
-  if (extent.rows <= 0 || extent.columns <= 0) return {};
+std::optional<ByteRange> checked_byte_range(const Extent& extent) {
+  if (extent.rows <= 0 || extent.columns <= 0) return ByteRange{};
+  constexpr std::int64_t most = std::int64_t{1} << 61;
   auto size = static_cast<std::int64_t>(bytes(extent.array.type));
   ByteRange range{0, size};
-  for (std::int64_t reach :
-       {(extent.rows - 1) * extent.array.row_stride * size, (extent.columns - 1) * extent.array.column_stride * size})
-    (reach < 0 ? range.low : range.high) += reach;
-  return range;
+  bool fits = true;
+  auto add = [&](const Steps& steps) {
+    for (const Step& each : steps) {
+      std::int64_t far = 0;
+      fits = fits && !__builtin_mul_overflow(each.count - 1, each.stride, &far) &&
+             !__builtin_mul_overflow(far, size, &far) && far <= most && far >= -most;
+      if (fits) (far < 0 ? range.low : range.high) += far;
+      fits = fits && range.high <= most && range.low >= -most;
+    }
+  };
+  add(steps_of(extent.rows, extent.array.row_stride, extent.array.row_jumps));
+  add(steps_of(extent.columns, extent.array.column_stride, extent.array.column_jumps));
+  return fits ? std::optional(range) : std::nullopt;
 }
+
+ByteRange byte_range(const Extent& extent) { return checked_byte_range(extent).value_or(ByteRange{}); }
 
 Overlap overlap(const Extent& a, const Extent& b) {
   ByteRange in_a = byte_range(a), in_b = byte_range(b);
   std::int64_t at_a = reinterpret_cast<std::int64_t>(a.array.data), at_b = reinterpret_cast<std::int64_t>(b.array.data);
   bool empty = in_a.low == in_a.high || in_b.low == in_b.high;
   if (empty || at_a + in_a.high <= at_b + in_b.low || at_b + in_b.high <= at_a + in_a.low) return Overlap::None;
-  auto same_axis = [](std::int64_t count, std::int64_t x, std::int64_t y) { return count <= 1 || x == y; };
+  auto same_axis = [](std::int64_t count, std::int64_t x, std::int64_t y, const Jumps& x_jumps, const Jumps& y_jumps) {
+    return count <= 1 || (x == y && x_jumps == y_jumps);
+  };
   if (at_a == at_b && bytes(a.array.type) == bytes(b.array.type) && a.rows == b.rows && a.columns == b.columns &&
-      same_axis(a.rows, a.array.row_stride, b.array.row_stride) &&
-      same_axis(a.columns, a.array.column_stride, b.array.column_stride))
+      same_axis(a.rows, a.array.row_stride, b.array.row_stride, a.array.row_jumps, b.array.row_jumps) &&
+      same_axis(a.columns, a.array.column_stride, b.array.column_stride, a.array.column_jumps, b.array.column_jumps))
     return Overlap::Identical;
-  Pieces each = pieces_of(a), all = pieces_of(b);
-  if (!all.nested()) std::swap(each, all);
-  if (!all.nested()) return Overlap::Unknown;
-  auto answer = [](bool met) { return met ? Overlap::Some : Overlap::None; };
-  bool one_each = each.inner_count == 1 && all.inner_count == 1;
-  if (one_each && each.outer == all.outer && each.outer_count > 1 && each.nested()) {
-    // Piece a of one against piece b of the other depends on a - b alone.
-    std::int64_t d = each.start - all.start, first, last;
-    std::int64_t shift = (each.outer_count - 1) * each.outer;
-    bool met = meets(d + shift, d + shift + each.width, all.outer, all.outer_count + each.outer_count - 1, all.width,
-                     first, last);
-    return answer(met);
-  }
-  for (std::int64_t r = 0; r < each.outer_count; ++r)
-    for (std::int64_t c = 0; c < each.inner_count; ++c) {
-      std::int64_t low = each.start + r * each.outer + c * each.inner;
-      if (meets(all, low, low + each.width)) return Overlap::Some;
-    }
-  return Overlap::None;
+  Pieces in(a, Join::OnEachOtherToo), of(b, Join::OnEachOtherToo);
+  Search search;
+  bool met = search.meet(in, 0, of, 0, of.start - in.start);
+  return search.gave_up() ? Overlap::Unknown : met ? Overlap::Some : Overlap::None;
 }
 
 bool overlaps_itself(const Extent& extent) {
-  auto repeats = [](std::int64_t count, std::int64_t stride) { return count > 1 && stride == 0; };
-  const Array& array = extent.array;
   if (extent.rows <= 0 || extent.columns <= 0) return false;
-  if (repeats(extent.rows, array.row_stride) || repeats(extent.columns, array.column_stride)) return true;
-  std::int64_t row = std::abs(array.row_stride), column = std::abs(array.column_stride);
-  if (extent.rows <= 1 || extent.columns <= 1) return false;
-  return row > column ? row < (extent.columns - 1) * column + 1 : column < (extent.rows - 1) * row + 1;
+  auto repeats = [](const Steps& steps) {
+    return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.stride == 0; });
+  };
+  const Array& array = extent.array;
+  if (repeats(steps_of(extent.rows, array.row_stride, array.row_jumps)) ||
+      repeats(steps_of(extent.columns, array.column_stride, array.column_jumps)))
+    return true;
+  return Search().meet_itself(Pieces(extent, Join::SideBySide), 0, 0, false);
 }
 
 }  // namespace trireme

@@ -1,6 +1,7 @@
 // Do two arrays share memory? Judged by elements: the halves of a packed gate|up row are disjoint.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "layout/array.hpp"
 
@@ -17,15 +18,18 @@ struct ByteRange {
 };
 ByteRange byte_range(const Extent& extent);
 
+// The same; nothing where that lies beyond 2^61 bytes.
+std::optional<ByteRange> checked_byte_range(const Extent& extent);
+
 enum class Overlap : std::uint8_t {
   None,
   Identical,  // the same elements in the same places
   Some,
-  Unknown,  // byte ranges meet, and neither array's elements lie in an order that could be judged
+  Unknown,  // they lie among each other, and there are too many pieces to look at
 };
 
-// Takes time proportional to the rows (columns, where those do not lie side by side) at worst, and none where the
-// arrays lie apart or have the same row stride. Allocates nothing.
+// Takes no time where the arrays lie apart, or among each other with the same strides; otherwise time for each piece
+// whose surroundings meet the other array's, up to some 10 ms. Allocates nothing.
 Overlap overlap(const Extent& a, const Extent& b);
 
 // Do two entries of the array share memory? Unknown counts as yes.

@@ -52,6 +52,31 @@ TEST(Conformance, RmsNormOnEveryDevice) {
         }
 }
 
+// Rows with two strides and more, columns apart, expanded and backwards; one of them odd for every vector width.
+TEST(Conformance, fault_09_EveryLayoutOnEveryDevice) {
+  for (std::string line : {
+           "rms_norm 12x5x128 x=f32:1920,128 y=f32:2000,300",
+           "rms_norm 12x5x128 x=bf16+3:1923,129 y=bf16+1:2001,301 backward",
+           "rms_norm 12x5x4097 x=bf16:0,4097 y=bf16",
+           "softmax 12x5x33 x=f32+1:0,33 y=f32+3:-200,40",
+           "layer_norm 7x3x300 dy=f32:1,7,21 x=f32:900,-300 dgamma=f32:-3 dbeta=f64:2 backward",
+           "rms_norm 3x4x5x300 x=bf16:7000,400,-1300 y=bf16:1,3,8000,24 gamma=f32:0",
+           "rms_norm 4x6x10x7 x=f32:420,70,1,10 axes=2 backward",
+           "add_rms_norm 4x6x530 x=bf16:6500,1060,2 y=f16:5000,530 rstd=f32:1,4 h=f8e4m3:-531",
+           "swiglu 2x2x2x2x2x2x2x65 gate=f16:1,2,4,8,16,32,64,128 y=f16:64,32,16,8,4,2,1,128",
+           "rms_norm_heads 6x4x70 heads=4 x=f32:600,100 w=f32:1,4",
+           "cross_entropy 5x3x40 x=f32:40,200 target=i32:1,5",
+           "layer_norm 300x260 x=f32:1,300 dy=f32:261 dx=f32:1,300 gamma=f32:-1 dgamma=f32:3 backward",
+       }) {
+    std::string wanted = digest_on(reference(), line, {});
+    for (const DeviceEntry& device : devices()) {
+      if (device.missing().size() || device.name == "reference" || device.name == "wasm:relaxed") continue;
+      EXPECT_EQ(digest_on(device, line, {.threads = 3, .chunk_rows = 7}), wanted)
+          << device.name << "   rerun: trireme verify \"" << line << "\"";
+    }
+  }
+}
+
 // Every operator, by the lines its file asks for.
 TEST(Conformance, EveryOperatorOnEveryDevice) {
   for (const OperatorText& each : operator_texts()) {

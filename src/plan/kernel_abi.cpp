@@ -161,7 +161,11 @@ class ModuleWriter {
         case Slot::Kind::PartialStride: get("partial_stride"); break;
         case Slot::Kind::Scratch: in_window(scratch_at); break;
         case Slot::Kind::OperandColumnStride:
+        case Slot::Kind::OperandEvery:
+        case Slot::Kind::OperandJump:
         case Slot::Kind::ResultColumnStride:
+        case Slot::Kind::ResultEvery:
+        case Slot::Kind::ResultJump:
         case Slot::Kind::Constant: f.i64_const(0); break;  // arrays are plain, and the programs have no constants
       }
       f.memory("i64.store", {.offset = static_cast<std::uint32_t>(8 * k)});

@@ -129,6 +129,18 @@ Plan::Array Plan::array(std::size_t index) const {
 
 const std::string& Plan::line() const { return state_->line; }
 
+namespace {
+
+// The class of layouts a kernel serves: "columns side by side, rows with 2 strides".
+std::string layout_class(const ArrayLayout& layout) {
+  std::string text = layout.strided ? "columns apart" : "columns side by side";
+  if (layout.column_jumps) text += fmt::format(" with {} strides", layout.column_jumps + 1);
+  if (layout.row_jumps) text += fmt::format(", rows with {} strides", layout.row_jumps + 1);
+  return text;
+}
+
+}  // namespace
+
 Sku Plan::sku() const {
   Sku sku{.program = state_->source_name,
           .direction = state_->backward ? "backward" : "forward",
@@ -138,7 +150,8 @@ Sku Plan::sku() const {
           .kernel_hash = state_->executable->kernel_hash()};
   for (const PlanArray& array : state_->arrays) {
     sku.types += fmt::format("{}{}={}", sku.types.empty() ? "" : " ", array.name, name(array.type));
-    if (array.strided) sku.layout += fmt::format("{}{}", sku.layout.empty() ? "columns apart: " : ", ", array.name);
+    if (array.layout != ArrayLayout{})
+      sku.layout += fmt::format("{}{}: {}", sku.layout.empty() ? "" : ", ", array.name, layout_class(array.layout));
   }
   if (sku.layout.empty()) sku.layout = "columns side by side";
   return sku;
@@ -157,7 +170,8 @@ std::string Plan::describe() const {
     text +=
         fmt::format("  {} {} {} {}", array.result ? "->" : "<-", array.name, name(array.type), print(array.shape()));
     if (array.in_place != PlanArray::none) text += ", may lie on " + plan.arrays[array.in_place].name;
-    if (array.strided) text += ", slower: its columns do not lie side by side, and go one by one";
+    if (array.layout != ArrayLayout{}) text += ", " + layout_class(array.layout);
+    if (array.layout.strided) text += " (slower: they go one by one)";
     if (!array.needed) text += ", not read";
     text += '\n';
   }

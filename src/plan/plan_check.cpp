@@ -22,12 +22,12 @@ bool all_ones(std::span<const std::int64_t> extents) {
 // How many axes of `shape` belong to rows; nothing where the shape is not one of this array's.
 std::optional<std::size_t> row_axes(const PlanState& plan, const PlanArray& array, const Dims& shape) {
   std::size_t rank = shape.size(), outer = plan.shape.size() - static_cast<std::size_t>(plan.axes);
-  if (shape == array.shape()) return array.row_dims.size();
+  if (shape == array.shape()) return array.axes.rows.size();
   auto fits = [](std::span<const std::int64_t> given, const AxisIndexing& axis, const Dims& wanted) {
     return axis.present ? axis.plain() && equal(given, wanted) : all_ones(given);
   };
-  if (rank == plan.shape.size() && fits(part(shape, 0, outer), array.indexing.row, array.row_dims) &&
-      fits(part(shape, outer, rank - outer), array.indexing.column, array.column_dims))
+  if (rank == plan.shape.size() && fits(part(shape, 0, outer), array.indexing.row, array.axes.rows) &&
+      fits(part(shape, outer, rank - outer), array.indexing.column, array.axes.columns))
     return outer;
   bool scalar = !array.indexing.row.present && !array.indexing.column.present;
   if (scalar && rank == 1 && shape[0] == 1) return 0;
@@ -41,22 +41,6 @@ std::string with_ones(const PlanState& plan, const PlanArray& array) {
   for (std::size_t k = 0; k < full.size(); ++k)
     if (k < outer ? !array.indexing.row.present : !array.indexing.column.present) full[k] = 1;
   return full == array.shape() ? "" : " or " + print(full);
-}
-
-// From the first element to beyond the last, in both directions; false where that is beyond what can be addressed.
-bool reach(const PlanArray& array, const Array& flat, ByteRange& range) {
-  range = {};
-  if (array.rows == 0 || array.columns == 0) return true;
-  constexpr std::int64_t most = std::int64_t{1} << 61;
-  auto size = static_cast<std::int64_t>(bytes(array.type));
-  range.high = size;
-  for (auto [count, stride] : {std::pair(array.rows, flat.row_stride), std::pair(array.columns, flat.column_stride)}) {
-    std::int64_t far = 0;
-    if (__builtin_mul_overflow(count - 1, stride, &far) || __builtin_mul_overflow(far, size, &far)) return false;
-    if (far > most || far < -most) return false;
-    (far < 0 ? range.low : range.high) += far;
-  }
-  return true;
 }
 
 Status check_view(const PlanState& plan, const PlanArray& array, const View& view, Extent& extent) {
@@ -80,13 +64,19 @@ Status check_view(const PlanState& plan, const PlanArray& array, const View& vie
                  "the address is no multiple of the " + std::to_string(bytes(array.type)) + " bytes of an element");
   Result<Array> flat = flattened(plan, array, view);
   if (!flat) return flat.error();
+  ArrayLayout layout = layout_of(*flat, array.columns);
+  if (!array.layout.covers(layout))
+    return wrong(Code::Unsupported,
+                 std::string(layout.strided ? "the columns do not lie side by side"
+                                            : "the rows have strides of their own that do not make one") +
+                     ", and the plan was made for others; give these strides in .strides when the plan is made");
   extent.array = *flat;
-  ByteRange range;
-  if (!reach(array, *flat, range)) return wrong(Code::InvalidArgument, "the strides reach beyond 2^61 bytes");
-  if (view.bytes != unknown_bytes && static_cast<std::uint64_t>(range.high) > view.bytes) {
-    Error error = wrong(Code::BufferTooSmall, std::to_string(range.high) + " bytes are needed, and the buffer has " +
+  std::optional<ByteRange> range = checked_byte_range(extent);
+  if (!range) return wrong(Code::InvalidArgument, "the strides reach beyond 2^61 bytes");
+  if (view.bytes != unknown_bytes && static_cast<std::uint64_t>(range->high) > view.bytes) {
+    Error error = wrong(Code::BufferTooSmall, std::to_string(range->high) + " bytes are needed, and the buffer has " +
                                                   std::to_string(view.bytes));
-    error.needed = range.high;
+    error.needed = range->high;
     error.got = static_cast<std::int64_t>(view.bytes);
     return error;
   }
@@ -113,8 +103,8 @@ Status check_overlap(const PlanState& plan, const std::vector<Extent>& extents, 
   std::string what = to.name + " and " + from.name + ": ";
   if (found == Overlap::Unknown)
     return plan.wrong(Code::Unsupported, what +
-                                             "they lie among each other in an order that is not judged; use memory "
-                                             "of its own for " +
+                                             "they lie among each other in too many pieces to be judged; use "
+                                             "memory of its own for " +
                                              to.name);
   if (from.result) return plan.wrong(Code::InvalidArgument, what + "two results share memory");
   if (found == Overlap::Identical)
@@ -146,19 +136,10 @@ Result<Array> flattened(const PlanState& plan, const PlanArray& array, const Vie
     return wrong(Code::InvalidArgument,
                  "the strides " + print_strides(strides) + " are not those of the shape " + print(shape));
   std::size_t inner = shape.size() - *outer;
-  std::optional<std::int64_t> row = flat_stride(part(shape, 0, *outer), part(strides, 0, *outer));
-  std::optional<std::int64_t> column = flat_stride(part(shape, *outer, inner), part(strides, *outer, inner));
-  if (!row || !column)
-    return wrong(Code::Unsupported,
-                 "the strides " + print_strides(strides) + " of the shape " + print(shape) + " do not make " +
-                     (row ? "columns" : "rows") +
-                     " one stride apart, as this version needs (docs/plans.md); copy the array, or plan its slices");
-  if (array.columns > 1 && *column != 1 && !array.strided)
-    return wrong(Code::Unsupported, "the columns are " + std::to_string(*column) +
-                                        " elements apart, and the plan was made for columns side by side; give these "
-                                        "strides in .strides when the plan is made");
-  return Array{view.data, array.type, array.indexing.row.present ? *row : 0,
-               array.indexing.column.present ? *column : 0};
+  ArrayAxes axes{Dims(part(shape, 0, *outer)), Dims(part(shape, *outer, inner))};
+  Array flat = placed(array.type, array.indexing, axes, strides);
+  flat.data = view.data;
+  return flat;
 }
 
 Status check_arguments(ArgsState& args) {

@@ -43,6 +43,7 @@ Result<Problem> problem_of(const PlanOptions& options) {
   problem.types = options.types;
   problem.absent = options.absent;
   problem.constants = options.constants;
+  for (const auto& [name, strides] : options.strides) problem.placements[name] = {.strides = strides};
   if (!options.results) return problem;
   for (const std::string& name : *options.results) {
     if (program.find_result(name)) continue;
@@ -147,13 +148,7 @@ class Creator {
     array.indexing = *where;
     array.rows = where->row.extent(plan_.rows);
     array.columns = where->column.extent(plan_.columns);
-    std::size_t outer = plan_.shape.size() - static_cast<std::size_t>(plan_.axes);
-    if (where->row.present && !where->row.plain()) array.row_dims = {array.rows};
-    if (where->row.present && where->row.plain())
-      for (std::size_t k = 0; k < outer; ++k) array.row_dims.push_back(plan_.shape[k]);
-    if (where->column.present && !where->column.plain()) array.column_dims = {array.columns};
-    if (where->column.present && where->column.plain())
-      for (std::size_t k = outer; k < plan_.shape.size(); ++k) array.column_dims.push_back(plan_.shape[k]);
+    array.axes = axes_of(*where, plan_.shape, plan_.axes);
     array.strides = contiguous_strides(array.shape());
     plan_.arrays.push_back(std::move(array));
     return Done{};
@@ -205,10 +200,9 @@ class Creator {
       if (strides.size() != view.shape.size())
         return plan_.wrong(Code::InvalidArgument, name + ": the strides " + print_strides(strides) +
                                                       " are not those of the shape " + print(view.shape));
-      array.strided = true;  // lets any column stride pass here
       TRIREME_TRY(flat, flattened(plan_, array, view));
       array.strides = strides;
-      array.strided = array.columns > 1 && flat.column_stride != 1;
+      array.layout = layout_of(flat, array.columns);
     }
     return Done{};
   }
@@ -237,11 +231,11 @@ class Creator {
 
   Status compile() {
     Facts facts{.rows = plan_.rows, .columns = plan_.columns};
-    facts.layout.strided_operands.resize(plan_.program.operands.size());
-    facts.layout.strided_results.resize(plan_.program.results.size());
+    facts.layout.operands.resize(plan_.program.operands.size());
+    facts.layout.results.resize(plan_.program.results.size());
     facts.layout.over_operands.resize(plan_.program.results.size());
     for (const PlanArray& array : plan_.arrays) {
-      (array.result ? facts.layout.strided_results : facts.layout.strided_operands)[array.index] = array.strided;
+      (array.result ? facts.layout.results : facts.layout.operands)[array.index] = array.layout;
       if (array.in_place != PlanArray::none) facts.layout.over_operands[array.index] = true;
     }
     facts.alignment = alignment();
@@ -260,12 +254,6 @@ class Creator {
 };
 
 }  // namespace
-
-Dims PlanArray::shape() const {
-  Dims shape = row_dims;
-  for (std::int64_t extent : column_dims) shape.push_back(extent);
-  return shape;
-}
 
 std::optional<std::size_t> PlanState::find(std::string_view name) const {
   for (std::size_t k = 0; k < arrays.size(); ++k)

@@ -8,6 +8,7 @@
 
 #include "devices/device.hpp"
 #include "layout/buffers.hpp"
+#include "layout/flatten.hpp"
 #include "layout/indexing.hpp"
 #include "layout/overlap.hpp"
 #include "trireme/plan.hpp"
@@ -21,15 +22,15 @@ struct PlanArray {
   std::size_t index = 0;  // among the program's operands or results
   Type type = Type::F32;
   Indexing indexing;
-  Dims row_dims, column_dims;          // the expected shape is one after the other
+  ArrayAxes axes;                      // the expected shape is one after the other
   Dims strides;                        // of that shape, where the view has none
   std::int64_t rows = 1, columns = 1;  // entries
   bool needed = true;                  // an operand that nothing reads may be left out
-  bool strided = false;                // compiled for columns that do not lie side by side
+  ArrayLayout layout;                  // what is compiled for
   std::size_t in_place = none;         // of a result: the operand's place in PlanState::arrays
   static constexpr std::size_t none = ~std::size_t{0};
 
-  Dims shape() const;
+  Dims shape() const { return axes.all(); }
 };
 
 struct PlanState {
@@ -68,7 +69,7 @@ struct ArgsState {
 // Turns views into arrays, or says what is wrong with them. Allocates nothing unless something is.
 Status check_arguments(ArgsState& args);
 
-// A view as rows and columns. Shapes with ones for the missing axes are taken too.
+// A view as rows and columns, whether or not it was compiled for. Shapes with ones for the missing axes are taken too.
 Result<Array> flattened(const PlanState& plan, const PlanArray& array, const View& view);
 
 }  // namespace trireme

@@ -275,10 +275,110 @@ TEST(Plan, fault_09_ExpandedNegativeAndUnflattenableStrides) {
   for (int r = 0; r < 6; ++r) EXPECT_EQ(0, std::memcmp(&y[r * 40], &backwards[(5 - r) * 40], 160));
 
   args["x"] = view(x, {2, 3, 40}, {0, 40, 1});
-  expect_refused(plan.check(args), Code::Unsupported, "one stride apart");
+  expect_refused(plan.check(args), Code::Unsupported, "give these strides in .strides");
   args["x"] = view(x);
   args["y"] = view(y, {2, 3, 40}, {0, 0, 1});
   expect_refused(plan.check(args), Code::InvalidArgument, "share memory");
+}
+
+// Axes that do not flatten, rows and columns, expanded and backwards, on operands and results of every spread.
+TEST(Plan, fault_09_AnyStrides) {
+  constexpr std::int64_t a = 3, b = 4, c = 5, d = 14;
+  struct Case {
+    Dims x, y, rstd, gamma;
+  };
+  const Case cases[] = {
+      {{600, 140, 14, 1}, {2000, 400, 60, 1}, {8, 2}, {14, 1}},  // two strides of rows
+      {{0, 70, 14, 1}, {1000, -250, 14, 1}, {-4, 1}, {0, 1}},    // an expanded axis outside, y and rstd backwards
+      {{280, 70, 1, 5}, {14, 42, 168, 3}, {1, 3}, {1, 5}},       // rows that do not make one axis
+      {{-1, 3, 12, 60}, {1, 3, 12, -60}, {5, -1}, {-14, -1}},    // everything the other way round
+      {{0, 0, 0, 0}, {280, 70, 14, 1}, {4, 1}, {0, 0}},          // one number
+  };
+  auto reaching = [](const Dims& shape, const Dims& strides, std::int64_t& first) {
+    std::int64_t high = 0;
+    first = 0;
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+      std::int64_t far = (shape[k] - 1) * strides[k];
+      (far < 0 ? first : high) += far < 0 ? -far : far;
+    }
+    return static_cast<std::size_t>(first + high + 1);
+  };
+  for (const Device& device : {cpu(), Device::reference()})
+    for (const Case& each : cases) {
+      std::map<std::string, Dims> strides = {{"x", each.x}, {"y", each.y}, {"rstd", each.rstd}, {"gamma", each.gamma}};
+      std::map<std::string, Dims> shapes = {
+          {"x", {a, b, c, d}}, {"y", {a, b, c, d}}, {"rstd", {a, b}}, {"gamma", {c, d}}};
+      Plan plan =
+          Plan::create(device, {.program = rms_norm(), .shape = {a, b, c, d}, .axes = last(2), .strides = strides})
+              .value();
+      EXPECT_NE(plan.sku().layout, "columns side by side");
+      std::map<std::string, Floats> memory, dense;
+      std::map<std::string, std::int64_t> firsts;
+      Args args = plan.args();
+      for (auto& [name, shape] : shapes) {
+        Floats& m = memory[name] = sampled(reaching(shape, strides[name], firsts[name]), name.c_str());
+        std::size_t from = static_cast<std::size_t>(firsts[name]);
+        args[name] = View{m.data() + from, Type::F32, {}, {}, (m.size() - from) * sizeof(float)};
+      }
+      auto gather = [&](const std::string& name) {
+        Floats values;
+        const Dims &shape = shapes[name], &by = strides[name];
+        std::int64_t count = 1;
+        for (std::int64_t extent : shape) count *= extent;
+        for (std::int64_t entry = 0; entry < count; ++entry) {
+          std::int64_t place = firsts[name], rest = entry;
+          for (std::size_t k = shape.size(); k-- > 0; rest /= shape[k]) place += rest % shape[k] * by[k];
+          values.push_back(memory[name][place]);
+        }
+        return values;
+      };
+      Floats x = gather("x"), gamma = gather("gamma"), y(x.size()), rstd(a * b);
+      plan.run(args).value();
+      Plan flat = Plan::create(Device::reference(), {.program = rms_norm(), .shape = {a * b, c * d}}).value();
+      Args flat_args = flat.args();
+      flat_args["x"] = view(x), flat_args["gamma"] = view(gamma), flat_args["y"] = view(y),
+      flat_args["rstd"] = view(rstd);
+      flat.run(flat_args).value();
+      EXPECT_TRUE(same_bits(gather("y"), y)) << device.name() << ' ' << plan.describe();
+      EXPECT_TRUE(same_bits(gather("rstd"), rstd)) << device.name() << ' ' << plan.describe();
+      // The last element counts.
+      std::size_t from = static_cast<std::size_t>(firsts["y"]), have = (memory["y"].size() - from) * sizeof(float);
+      args["y"] = View{memory["y"].data() + from, Type::F32, {}, {}, have - 1};
+      Status small = plan.check(args);
+      expect_refused(small, Code::BufferTooSmall, "bytes are needed");
+      EXPECT_EQ(small.error().needed, static_cast<std::int64_t>(have));
+    }
+}
+
+// q, k and v inside one buffer: the plan is made for two strides of rows; fewer and other ones go, too.
+TEST(Plan, fault_04_QInsideQkv) {
+  constexpr std::int64_t tokens = 70, heads = 6, columns = 64, width = 3 * heads * columns;
+  Floats qkv = sampled(tokens * width), y(tokens * heads * columns), gamma = sampled(columns, "gamma"), q;
+  for (std::int64_t t = 0; t < tokens; ++t)
+    q.insert(q.end(), qkv.begin() + t * width, qkv.begin() + t * width + heads * columns);
+  Plan plan = Plan::create(cpu(), {.program = rms_norm(),
+                                   .shape = {tokens, heads, columns},
+                                   .results = {{"y"}},
+                                   .in_place = {{"y", "x"}},
+                                   .strides = {{"x", {width, columns, 1}}, {"y", {width, columns, 1}}},
+                                   .threads = 3})
+                  .value();
+  Args args = plan.args();
+  args["gamma"] = view(gamma);
+  args["x"] = view(qkv), args["y"] = view(y, {tokens, heads, columns}, {heads * columns, columns, 1});
+  plan.run(args).value();
+  Floats wanted = by_reference(q, tokens * heads, columns).y;
+  EXPECT_TRUE(same_bits(y, wanted));
+  args["y"] = View{qkv.data() + heads * columns};  // over k
+  plan.run(args).value();
+  args["y"] = View{qkv.data()};  // in place
+  plan.run(args).value();
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t part : {0, 1})
+      ASSERT_EQ(0, std::memcmp(&qkv[t * width + part * heads * columns], &wanted[t * heads * columns],
+                               heads * columns * sizeof(float)));
+  args["y"] = View{qkv.data() + columns};  // heads one further on
+  expect_refused(plan.check(args), Code::InvalidArgument, "in part");
 }
 
 TEST(Plan, fault_10_InPlaceOverlapAndHalves) {

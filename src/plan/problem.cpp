@@ -117,7 +117,7 @@ class Reader {
     return wrong("'" + name + "' is a type (" + type_names() + "), none or a number, not '" + std::string(value) + "'");
   }
 
-  // "+3", ":5000" or "+3:5000"
+  // "+3", ":5000", "+3:5000" or "+3:12288,128"
   Status read_placement(const std::string& name, std::string_view text) {
     Placement placement;
     bool fine = true;
@@ -128,12 +128,16 @@ class Reader {
       placement.offset = offset.value_or(0);
       text.remove_prefix(std::min(colon, text.size()));
     }
-    if (!text.empty()) {
-      placement.row_stride = whole<std::int64_t>(text.substr(1));
-      fine = fine && placement.row_stride;
+    while (fine && !text.empty()) {
+      text.remove_prefix(1);
+      std::optional<std::int64_t> stride = whole<std::int64_t>(text.substr(0, text.find(',')));
+      fine = stride && placement.strides.size() < max_rank;
+      placement.strides.push_back(stride.value_or(0));
+      text.remove_prefix(std::min(text.find(','), text.size()));
     }
     if (!fine)
-      return wrong("'" + name + "' is placed by +OFFSET, :ROW_STRIDE or both, such as bf16+3:5000 (in elements)");
+      return wrong("'" + name + "' is placed by +OFFSET, :STRIDES or both, such as bf16+3:5000 or f32:12288,128 (in " +
+                   "elements)");
     if (placement != Placement{}) problem_.placements[name] = placement;
     return Done{};
   }
@@ -171,7 +175,8 @@ std::string print(const Problem& problem) {
   for (const auto& [name, type] : problem.types) words[name] = trireme::name(type);
   for (const auto& [name, placement] : problem.placements) {
     if (placement.offset != 0) words[name] += '+' + std::to_string(placement.offset);
-    if (placement.row_stride) words[name] += ':' + std::to_string(*placement.row_stride);
+    for (std::size_t k = 0; k < placement.strides.size(); ++k)
+      words[name] += (k ? ',' : ':') + std::to_string(placement.strides[k]);
   }
   for (const std::string& name : problem.absent) words[name] = "none";
   for (const auto& [name, value] : problem.constants) words[name] = shortest(value);

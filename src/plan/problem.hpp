@@ -3,8 +3,11 @@
 //   rms_norm 33x4097 x=bf16 gamma=none eps=1e-5 backward
 //
 // PROGRAM SHAPE, then in any order:
-//   NAME=TYPE           the storage type of an operand or result; with +3 its first element lies 3 elements into its
-//                       memory, with :5000 its rows are 5000 elements apart (x=bf16+3:5000)
+//   NAME=TYPE           the storage type of an operand or result; with +3 its lowest element lies 3 elements into its
+//                       memory, with :5000 its rows are 5000 elements apart (x=bf16+3:5000). More strides are those of
+//                       its axes, outermost first: q inside qkv is x=bf16:12288,128 in the shape 512x32x128, and with
+//                       one for the last axis, too, its columns need not lie side by side (x=f32:12288,128,2). 0
+//                       repeats, negative ones walk backwards
 //   NAME=none           an operand that is absent, or a result that is not stored
 //   NAME=NUMBER         a constant
 //   backward            the derived program instead

@@ -18,14 +18,14 @@ TEST(ProblemLine, reads_every_part) {
   EXPECT_EQ(problem.types.at("y"), Type::F8E4M3);
   EXPECT_TRUE(problem.absent.contains("gamma"));
   EXPECT_EQ(problem.constants.at("eps"), 1e-5);
-  EXPECT_EQ(problem.placements.at("x"), (Placement{3, 5000}));
+  EXPECT_EQ(problem.placements.at("x"), (Placement{3, {5000}}));
   EXPECT_EQ(problem.seed, 7u);
 }
 
 TEST(ProblemLine, prints_what_it_reads) {
-  for (const char* line :
-       {"rms_norm 4096x4096", "softmax 1", "a.row 0x3 x=f64", "op 2x3x4 eps=1e-05 x=i8 backward axes=3",
-        "op 7x257 a=-inf b=f32:300 c=bf16+1 d=f16+2:-9 e=none f=0.1 seed=4294967295"}) {
+  for (const char* line : {"rms_norm 4096x4096", "softmax 1", "a.row 0x3 x=f64",
+                           "op 2x3x4 eps=1e-05 x=i8 backward axes=3", "op 8x32x128 q=bf16+1:12288,128 r=f32:-9,0,2",
+                           "op 7x257 a=-inf b=f32:300 c=bf16+1 d=f16+2:-9 e=none f=0.1 seed=4294967295"}) {
     Problem problem = parse_problem(line).value();
     EXPECT_EQ(print(problem), line);
     EXPECT_EQ(parse_problem(print(problem)).value(), problem);
@@ -58,6 +58,8 @@ TEST(ProblemLine, errors_say_what_is_expected) {
       {"rms_norm 3x4 x=bf16+", "+OFFSET"},
       {"rms_norm 3x4 x=bf16+3:", "+OFFSET"},
       {"rms_norm 3x4 x=bf16+-3", "+OFFSET"},
+      {"rms_norm 3x4 x=bf16:1,,2", ":STRIDES"},
+      {"rms_norm 3x4 x=bf16:1,2,3,4,5,6,7,8,9", ":STRIDES"},
       {"rms_norm 3x4 axes=3", "axes=3 of a shape with 2"},
       {"rms_norm 3x4 axes=0", "from 1"},
       {"rms_norm 3x4 seed=-1", "below 2^32"},
@@ -71,13 +73,35 @@ TEST(ProblemLine, errors_say_what_is_expected) {
 }
 
 TEST(ProblemLine, placed_buffers_hold_their_last_element) {
-  Buffer buffer = make_buffer(Type::BF16, 3, 5, {2, 7});
+  auto made = [](Type type, std::int64_t rows, std::int64_t columns, const Placement& placement) {
+    return make_buffer(type, {{true}, {true}}, {{rows}, {columns}}, placement).value();
+  };
+  Buffer buffer = made(Type::BF16, 3, 5, {2, {7}});
   EXPECT_EQ(buffer.memory.size(), (2 + 2 * 7 + 5) * 2u);
   EXPECT_EQ(buffer.array.entry(0, 0), buffer.memory.data() + 4);
-  Buffer backwards = make_buffer(Type::F32, 3, 5, {1, -7});
+  Buffer backwards = made(Type::F32, 3, 5, {1, {-7}});
   EXPECT_EQ(backwards.array.entry(2, 0), backwards.memory.data() + 4);
   EXPECT_EQ(backwards.array.entry(0, 5), backwards.memory.data() + backwards.memory.size());
-  EXPECT_EQ(make_buffer(Type::F32, 0, 5).memory.size(), 0u);
+  EXPECT_EQ(made(Type::F32, 0, 5, {}).memory.size(), 0u);
+  Buffer transposed = made(Type::F32, 3, 5, {0, {1, -3}});
+  EXPECT_EQ(transposed.array.entry(0, 4), transposed.memory.data());
+  EXPECT_EQ(transposed.memory.size(), 15 * 4u);
+}
+
+TEST(ProblemLine, strides_are_of_all_axes_the_outer_ones_or_the_rows) {
+  ArrayAxes axes{{8, 32}, {4, 16}};
+  auto strides = [&](Dims said) { return strides_of({.strides = said}, axes); };
+  EXPECT_EQ(strides({}).value(), (Dims{2048, 64, 16, 1}));
+  EXPECT_EQ(strides({100}).value(), (Dims{3200, 100, 16, 1}));
+  EXPECT_EQ(strides({-7, 0}).value(), (Dims{-7, 0, 16, 1}));
+  EXPECT_EQ(strides({1, 2, 3, 4}).value(), (Dims{1, 2, 3, 4}));
+  Result<Dims> three = strides({1, 2, 3});
+  ASSERT_FALSE(three);
+  EXPECT_NE(three.error().message.find("for each of its 4 axes, or for the outer 2, or one for its rows"),
+            std::string::npos)
+      << three.error().message;
+  EXPECT_EQ(strides_of({.strides = {3}}, {{}, {16}}).value(), (Dims{3}));
+  EXPECT_FALSE(strides_of({.strides = {3}}, {{}, {}}));
 }
 
 }  // namespace

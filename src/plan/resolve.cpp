@@ -132,7 +132,7 @@ Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program
 
 Result<Buffers> sampled_buffers(const ResolvedProblem& resolved) {
   const Problem& problem = resolved.problem;
-  TRIREME_TRY(buffers, make_buffers(resolved.bound, problem.rows(), problem.columns(), problem.placements));
+  TRIREME_TRY(buffers, make_buffers(resolved.bound, Dims(problem.shape), problem.axes, problem.placements));
   for (std::size_t k = 0; k < buffers.operands.size(); ++k) {
     const Buffer& buffer = buffers.operands[k];
     const std::string& name = resolved.bound.operands[k].name;

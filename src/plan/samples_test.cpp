@@ -13,7 +13,7 @@ namespace trireme {
 namespace {
 
 Buffer sampled(Type type, std::int64_t rows, std::int64_t columns, std::string_view name, Placement placement = {}) {
-  Buffer buffer = make_buffer(type, rows, columns, placement);
+  Buffer buffer = make_buffer(type, {{true}, {true}}, {{rows}, {columns}}, placement).value();
   fill_samples(buffer.array, rows, columns, 0, name, default_range(type));
   return buffer;
 }
@@ -50,7 +50,7 @@ TEST(Samples, spread_evenly_and_differ_by_seed_and_name) {
 }
 
 TEST(Samples, depend_on_the_index_and_not_on_the_place) {
-  Buffer dense = sampled(Type::BF16, 3, 5, "x"), placed = sampled(Type::BF16, 3, 5, "x", {3, 9});
+  Buffer dense = sampled(Type::BF16, 3, 5, "x"), placed = sampled(Type::BF16, 3, 5, "x", {3, {9}});
   for (int r = 0; r < 3; ++r)
     for (int c = 0; c < 5; ++c)
       EXPECT_EQ(load_bits(Type::BF16, dense.array.entry(r, c)), load_bits(Type::BF16, placed.array.entry(r, c)));
@@ -80,7 +80,7 @@ TEST(Samples, remarks_that_say_nothing_known_are_refused) {
 }
 
 TEST(Digest, is_of_values_and_not_of_places_or_nans) {
-  Buffer dense = sampled(Type::F16, 3, 5, "x"), placed = sampled(Type::F16, 3, 5, "x", {3, 9});
+  Buffer dense = sampled(Type::F16, 3, 5, "x"), placed = sampled(Type::F16, 3, 5, "x", {3, {9}});
   std::string want = digest({&dense, 1});
   EXPECT_EQ(want, "ef269998b7206b7bb60e41879b46ab8c");
   EXPECT_EQ(digest({&placed, 1}), want);

@@ -82,7 +82,7 @@ class Engine {
     for (const Output& result : program.results) binding.types[result.name] = type_of(result.name);
     Result<Program> ready = prepare(program, binding);
     ASSERT_TRUE(ready) << ready.error().message;
-    Buffers buffers = make_buffers(*ready, whole_.problem.rows(), part.columns).value();
+    Buffers buffers = make_buffers(*ready, {whole_.problem.rows(), part.columns}).value();
     std::vector<double> constants;
     for (std::size_t k = 0; k < ready->operands.size(); ++k) {
       const Operand& operand = ready->operands[k];

@@ -17,6 +17,10 @@ const char* kind_name(Slot::Kind kind) {
     case Slot::Kind::OperandPointer: return "operand";
     case Slot::Kind::OperandStride: return "operandStride";
     case Slot::Kind::OperandColumnStride: return "operandColumnStride";
+    case Slot::Kind::OperandEvery: return "operandEvery";
+    case Slot::Kind::OperandJump: return "operandJump";
+    case Slot::Kind::ResultEvery: return "resultEvery";
+    case Slot::Kind::ResultJump: return "resultJump";
     case Slot::Kind::ResultPointer: return "result";
     case Slot::Kind::ResultStride: return "resultStride";
     case Slot::Kind::ResultColumnStride: return "resultColumnStride";

@@ -54,7 +54,7 @@ struct Trial {
   Buffers buffers;
 
   Trial(const Draft& draft, std::int64_t rows, std::int64_t columns)
-      : draft(draft), rows(rows), columns(columns), buffers(make_buffers(draft.program, rows, columns).value()) {}
+      : draft(draft), rows(rows), columns(columns), buffers(make_buffers(draft.program, {rows, columns}).value()) {}
 
   template <typename Value>
   Trial& fill(std::string_view name, Value&& value) {

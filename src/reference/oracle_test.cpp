@@ -23,7 +23,7 @@ struct Checked {
     Program program = parse(text).value();
     bound = bind(program, binding).value();
     expanded = prepare(program, binding).value();
-    buffers = make_buffers(bound, rows, columns).value();
+    buffers = make_buffers(bound, {rows, columns}).value();
     for (std::size_t k = 0; k < bound.operands.size(); ++k) {
       const Buffer& buffer = buffers.operands[k];
       for (std::int64_t r = 0; r < buffer.row_extent; ++r)

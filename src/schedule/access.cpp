@@ -50,12 +50,29 @@ void RowLowering::evaluate_amounts() {
     amounts_[program_[id].args[1]] =
         b_.index(Do::IndexRemainder, b_.add(on, b_.index(Do::IndexMul, turns, columns_)), columns_);
   }
-  auto strides = [&](const std::vector<bool>& strided, auto& registers, Slot::Kind kind) {
-    for (std::size_t k = 0; k < strided.size(); ++k)
-      if (strided[k]) registers[k] = b_.slot({kind, static_cast<int>(k)});
-  };
-  strides(layout_.strided_operands, operand_column_strides_, Slot::Kind::OperandColumnStride);
-  strides(layout_.strided_results, result_column_strides_, Slot::Kind::ResultColumnStride);
+  for (std::size_t k : used_operands())
+    if (layout_.operand(k).strided) operand_columns_[k] = column_steps(b_, layout_.operand(k), k, false);
+  for (std::size_t r = 0; r < program_.results.size(); ++r)
+    if (layout_.result(r).strided && program_.results[r].spread.row.present)
+      result_columns_[r] = column_steps(b_, layout_.result(r), r, true);
+}
+
+ColumnSteps column_steps(KernelBuilder& b, const ArrayLayout& layout, std::size_t index, bool result) {
+  int k = static_cast<int>(index);
+  ColumnSteps steps{b.slot({result ? Slot::Kind::ResultColumnStride : Slot::Kind::OperandColumnStride, k}), {}};
+  for (int j = 0; j < layout.column_jumps; ++j) {
+    int jump = first_column_jump + j;
+    steps.jumps.emplace_back(b.slot({result ? Slot::Kind::ResultEvery : Slot::Kind::OperandEvery, k, jump}),
+                             b.slot({result ? Slot::Kind::ResultJump : Slot::Kind::OperandJump, k, jump}));
+  }
+  return steps;
+}
+
+Reg stepped(KernelBuilder& b, const ColumnSteps& steps, Reg column) {
+  Reg place = b.index(Do::IndexMul, column, steps.stride);
+  for (const auto& [every, elements] : steps.jumps)
+    place = b.add(place, b.index(Do::IndexMul, b.index(Do::IndexDivide, column, every), elements));
+  return place;
 }
 
 Reg RowLowering::mapped_row(const Axis& axis) {
@@ -70,7 +87,7 @@ Reg RowLowering::mapped_row(const Axis& axis) {
 
 RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, NodeId rotate) {
   ColumnMap map{.axis = program_.operands[operand].spread.column, .rotate = rotate};
-  if (auto it = operand_column_strides_.find(operand); it != operand_column_strides_.end()) map.stride = it->second;
+  if (auto it = operand_columns_.find(operand); it != operand_columns_.end()) map.steps = &it->second;
   return map;
 }
 
@@ -78,7 +95,7 @@ Reg RowLowering::mapped_column(const ColumnMap& map, Reg column) {
   if (map.rotate != no_node) column = b_.index(Do::IndexRemainder, b_.add(column, amount(map.rotate)), columns_);
   if (map.axis.divide != no_node) column = b_.index(Do::IndexDivide, column, amount(map.axis.divide));
   if (map.axis.wrap != no_node) column = b_.index(Do::IndexRemainder, column, amount(map.axis.wrap));
-  return map.stride ? b_.index(Do::IndexMul, column, map.stride) : column;
+  return map.steps ? stepped(b_, *map.steps, column) : column;
 }
 
 // One vector of scratch: filled lane by lane, then taken as a whole.
@@ -124,7 +141,7 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
       std::optional<std::int64_t> fixed = fixed_amount(id);
       return fixed && *fixed % config_.vector == 0;
     };
-    bool together = !map.stride && map.axis.divide == no_node && divides(map.axis.wrap) && divides(map.rotate);
+    bool together = !map.steps && map.axis.divide == no_node && divides(map.axis.wrap) && divides(map.rotate);
     if (together) {
       Values values = fresh_values();
       b_.emit({.code = Do::Load,
@@ -154,7 +171,7 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
     });
     take_lanes(value, leaf.mask);
   };
-  if (map.stride) {
+  if (map.steps) {
     gather();
   } else if (map.axis.divide != no_node) {
     Reg last = b_.index(Do::IndexMin, b_.add(first, config_.lanes - 1), b_.index(Do::IndexSub, columns_, one_index_));

@@ -155,6 +155,7 @@ std::string print(const Config& config) {
   if (config.streaming) text += " streaming";
   if (config.prefetch) text += " prefetch";
   if (config.layout.strided()) text += " strided";
+  if (config.layout.jumps()) text += " jumps";
   const std::vector<bool>& over = config.layout.over_operands;
   if (std::find(over.begin(), over.end(), true) != over.end()) text += " in_place";
   return text;

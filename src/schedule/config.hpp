@@ -6,18 +6,25 @@
 #include <vector>
 
 #include "ir/program.hpp"
+#include "layout/array.hpp"
 
 namespace trireme {
 
 // What of the arrays' layout is fixed in the code; one entry per operand and result, or none where all are plain.
 struct Layout {
-  std::vector<bool> strided_operands, strided_results;  // columns do not lie side by side
+  std::vector<ArrayLayout> operands, results;
   std::vector<bool> over_operands;  // per result: it may lie on an operand, and is written when that has been read
-  bool strided() const {
-    auto any = [](const std::vector<bool>& flags) {
-      return std::find(flags.begin(), flags.end(), true) != flags.end();
-    };
-    return any(strided_operands) || any(strided_results);
+
+  ArrayLayout operand(std::size_t k) const { return k < operands.size() ? operands[k] : ArrayLayout{}; }
+  ArrayLayout result(std::size_t k) const { return k < results.size() ? results[k] : ArrayLayout{}; }
+  bool strided() const { return any(&ArrayLayout::strided); }
+  bool jumps() const { return any(&ArrayLayout::row_jumps); }
+
+ private:
+  template <typename Member>
+  bool any(Member member) const {
+    auto has = [&](const ArrayLayout& each) { return each.*member != 0; };
+    return std::any_of(operands.begin(), operands.end(), has) || std::any_of(results.begin(), results.end(), has);
   }
 };
 

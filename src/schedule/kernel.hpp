@@ -121,9 +121,13 @@ struct Slot {
     OperandPointer,       // index: the operand
     OperandStride,        // elements from row to row
     OperandColumnStride,  // elements from column to column, where that is not 1
+    OperandEvery,         // entries between two jumps; `jump` says which
+    OperandJump,          // elements more
     ResultPointer,        // index: the result
     ResultStride,
     ResultColumnStride,
+    ResultEvery,
+    ResultJump,
     Constant,  // index: the operand; bits of the compute type
     RowBlock,  // rows a team takes one after the other; the contract's row_block where there are column sums
     Blocks,    // row blocks in all
@@ -133,8 +137,10 @@ struct Slot {
   };
   Kind kind;
   int index = 0;
+  int jump = 0;  // of rows from 0 on, of columns from first_column_jump on
   bool operator==(const Slot&) const = default;
 };
+inline constexpr int first_column_jump = 8;
 
 // How a thread machine launches the kernel. Rows: grid = ceil(row blocks / teams) * cluster. Columns: ceil(columns /
 // covered).

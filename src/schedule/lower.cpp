@@ -97,7 +97,7 @@ void RowLowering::lay_out_scratch() {
       for (std::size_t k : used_operands()) {
         const Operand& operand = program_.operands[k];
         if (operand.constant || !operand.spread.row.present || !operand.spread.column.present) continue;
-        if (!operand.spread.plain() || (k < layout_.strided_operands.size() && layout_.strided_operands[k])) continue;
+        if (!operand.spread.plain() || layout_.operand(k).strided) continue;
         std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
         std::int64_t piece = size * config_.vector;
         if (piece != 4 && piece != 8 && piece != 16) continue;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "schedule/kernel_builder.hpp"
+#include "schedule/row_lowering.hpp"
 
 namespace trireme {
 namespace {
@@ -14,9 +15,10 @@ constexpr int groups_of_a_block = 16;
 
 class ColumnLowering {
  public:
-  ColumnLowering(const Program& program, const Stages& stages, Kernel& kernel)
+  ColumnLowering(const Program& program, const Stages& stages, const Layout& layout, Kernel& kernel)
       : program_(program),
         stages_(stages),
+        layout_(layout),
         b_(kernel),
         simd_(kernel.simd),
         lanes_(kernel.launch.lanes),
@@ -31,6 +33,8 @@ class ColumnLowering {
     for (std::size_t q = 0; q < stages_.column_results.size(); ++q) {
       int result = static_cast<int>(stages_.column_results[q]);
       results_.push_back(b_.pointer({Slot::Kind::ResultPointer, result}));
+      steps_.emplace_back();
+      if (layout_.result(result).strided) steps_.back() = column_steps(b_, layout_.result(result), result, true);
       Reg place = b_.mul(b_.index(Do::IndexMul, blocks_, stride_), static_cast<std::int64_t>(q));
       partials_.push_back(q == 0 ? base_ : b_.pointer(base_, place, value_bytes()));
     }
@@ -151,21 +155,41 @@ class ColumnLowering {
     // A sum over no rows is +0.0.
     b_.when_less(blocks_, one_,
                  [&] { b_.emit({.code = Do::LaneConstant, .dst = total, .imm = std::bit_cast<std::int64_t>(0.0)}); });
-    b_.emit({.code = Do::Store,
-             .type = *program_.results[stages_.column_results[q]].type,
-             .a = results_[q],
-             .b = column,
-             .c = mask,
-             .values = {total}});
+    Type stored = *program_.results[stages_.column_results[q]].type;
+    if (!steps_[q]) {
+      b_.emit({.code = Do::Store, .type = stored, .a = results_[q], .b = column, .c = mask, .values = {total}});
+    } else if (simd_) {
+      one_by_one(q, stored, total, column);
+    } else {
+      Reg place = stepped(b_, *steps_[q], column);
+      b_.emit({.code = Do::StoreOne, .type = stored, .a = results_[q], .b = place, .c = mask, .values = {total}});
+    }
+  }
+
+  // Columns that do not lie side by side, through a vector of scratch.
+  void one_by_one(std::size_t q, Type stored, Reg total, Reg column) {
+    b_.slot_number({Slot::Kind::Scratch});
+    b_.kernel().scratch_bytes = lanes_ * value_bytes();
+    b_.emit({.code = Do::Store, .type = type(), .space = Space::Scratch, .values = {total}});
+    Reg count = b_.index(Do::IndexMin, b_.index(Do::IndexSub, b_.argument(1), column), lanes_);
+    Reg lane = b_.copy(zero_);
+    b_.repeat_while_less(lane, count, [&] {
+      Reg value = b_.into(Bank::Lane, {.code = Do::LoadOne, .type = type(), .space = Space::Scratch, .b = lane});
+      Reg place = stepped(b_, *steps_[q], b_.add(column, lane));
+      b_.emit({.code = Do::StoreOne, .type = stored, .a = results_[q], .b = place, .values = {value}});
+      b_.increase(lane, 1);
+    });
   }
 
   const Program& program_;
   const Stages& stages_;
+  const Layout& layout_;
   KernelBuilder b_;
   bool simd_;
   int lanes_, groups_;
   Reg zero_, one_, blocks_, stride_, base_, from_, to_;
   std::vector<Reg> results_, partials_;
+  std::vector<std::optional<ColumnSteps>> steps_;
 };
 
 }  // namespace
@@ -179,7 +203,7 @@ Kernel lower_columns(const Program& program, const Stages& stages, const Config&
   kernel.launch.lanes = config.simd ? config.lanes : 32;
   kernel.launch.groups = config.simd ? 1 : groups_of_a_block;
   kernel.launch.columns_covered = kernel.launch.lanes;
-  ColumnLowering(program, stages, kernel).run();
+  ColumnLowering(program, stages, config.layout, kernel).run();
   return kernel;
 }
 

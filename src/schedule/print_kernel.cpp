@@ -88,10 +88,17 @@ std::string argument(std::int64_t which) {
 }
 
 std::string meaning(const Slot& slot) {
+  bool columns = slot.jump >= first_column_jump;
+  std::string number =
+      fmt::format("{} jump {}", columns ? "column" : "row", columns ? slot.jump - first_column_jump : slot.jump);
   switch (slot.kind) {
     case Slot::Kind::Columns: return "columns";
     case Slot::Kind::OperandPointer: return fmt::format("pointer to operand {}", slot.index);
     case Slot::Kind::OperandStride: return fmt::format("row stride of operand {}", slot.index);
+    case Slot::Kind::OperandEvery: return fmt::format("entries between {} of operand {}", number, slot.index);
+    case Slot::Kind::OperandJump: return fmt::format("{} of operand {}", number, slot.index);
+    case Slot::Kind::ResultEvery: return fmt::format("entries between {} of result {}", number, slot.index);
+    case Slot::Kind::ResultJump: return fmt::format("{} of result {}", number, slot.index);
     case Slot::Kind::OperandColumnStride: return fmt::format("column stride of operand {}", slot.index);
     case Slot::Kind::ResultPointer: return fmt::format("pointer to result {}", slot.index);
     case Slot::Kind::ResultStride: return fmt::format("row stride of result {}", slot.index);

@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +24,14 @@ struct Leaf {
 
 // The registers of a value over a chunk: `vector` of them.
 using Values = std::vector<Reg>;
+
+// How columns lie that do not lie side by side.
+struct ColumnSteps {
+  Reg stride;
+  std::vector<std::pair<Reg, Reg>> jumps;  // every so many columns, elements more
+};
+ColumnSteps column_steps(KernelBuilder& b, const ArrayLayout& layout, std::size_t index, bool result);
+Reg stepped(KernelBuilder& b, const ColumnSteps& steps, Reg column);  // elements from the row's first
 
 class RowLowering {
  public:
@@ -54,9 +63,9 @@ class RowLowering {
   // access.cpp: divided, wrapped, rotated and strided indices, and comparisons of integers
   struct ColumnMap {
     Axis axis;
-    NodeId rotate = no_node;  // columns further on
-    Reg stride;               // none: 1
-    bool plain() const { return axis.plain() && rotate == no_node && !stride; }
+    NodeId rotate = no_node;             // columns further on
+    const ColumnSteps* steps = nullptr;  // none: columns side by side
+    bool plain() const { return axis.plain() && rotate == no_node && !steps; }
   };
   void evaluate_amounts();
   std::optional<std::int64_t> fixed_amount(NodeId id) const;
@@ -120,6 +129,11 @@ class RowLowering {
   Leaf unrolled_leaf(int stripe, int chunk, Reg limit);
   bool always_inside(std::int64_t offset) const;
   Reg row_pointer(std::size_t index, bool result);
+  struct RowJump {
+    Reg every, elements, turn;  // turn: jumps made up to this row
+  };
+  RowJump row_jump(std::size_t index, bool result, int jump);
+  std::map<std::tuple<std::size_t, bool, int>, RowJump> row_jumps_;  // of the block's first row
   void start_running_pointers();
   void meet();  // all groups of a row, in one block or several
 
@@ -157,11 +171,16 @@ class RowLowering {
   static constexpr std::int64_t line_bytes = 64;
   std::vector<std::pair<std::size_t, Reg>> next_rows_;  // operands to prefetch: where their next row begins
   std::unordered_map<std::size_t, Reg> column_pointers_, operand_rows_, result_rows_;
-  struct Running {  // the pointer to the row at hand moves on by a stride
+  struct Running {  // the pointer to the row at hand moves on by a stride, and every so many rows by a jump
+    struct Jump {
+      Reg row, every, bytes;  // row: since the last jump
+    };
     Reg pointer, stride_bytes;
+    std::vector<Jump> jumps;
   };
+  void move_on(const Running& running);
   std::unordered_map<std::size_t, Running> running_operands_, running_results_, running_ahead_;
-  std::unordered_map<std::size_t, Reg> operand_column_strides_, result_column_strides_;
+  std::unordered_map<std::size_t, ColumnSteps> operand_columns_, result_columns_;  // of strided arrays
   std::unordered_map<NodeId, Reg> amounts_;               // divisors and rotations, Index registers
   std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;  // of this row, by divisor and wrap
   std::int64_t lanes_at_ = 0;                             // scratch: one vector, filled or read lane by lane

@@ -252,8 +252,8 @@ void RowLowering::visit(std::size_t k, const Leaf& leaf) {
   const Stage& stage = stages_.sweeps[k];
   for (std::size_t r : stage.stores) {
     const Output& result = program_.results[r];
-    if (auto it = result_column_strides_.find(r); it != result_column_strides_.end()) {
-      store_mapped(*result.type, row_pointer(r, true), {.axis = result.spread.column, .stride = it->second}, leaf,
+    if (auto it = result_columns_.find(r); it != result_columns_.end()) {
+      store_mapped(*result.type, row_pointer(r, true), {.axis = result.spread.column, .steps = &it->second}, leaf,
                    chunk(result.value, leaf));
       continue;
     }

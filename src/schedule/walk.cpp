@@ -27,12 +27,21 @@ void RowLowering::start_running_pointers() {
     Type type = result ? *program_.results[index].type : *program_.operands[index].type;
     Reg first = row_pointer(index, result);
     Reg stride = b_.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, static_cast<int>(index)});
-    Running running{b_.fresh(Bank::Pointer), b_.mul(stride, static_cast<std::int64_t>(bytes(type)))};
+    auto size = static_cast<std::int64_t>(bytes(type));
+    Running running{b_.fresh(Bank::Pointer), b_.mul(stride, size), {}};
+    int jumps = (result ? layout_.result(index) : layout_.operand(index)).row_jumps;
+    for (int j = 0; j < jumps; ++j) {
+      RowJump jump = row_jump(index, result, j);
+      running.jumps.push_back({b_.index(Do::IndexSub, row_, b_.index(Do::IndexMul, jump.turn, jump.every)), jump.every,
+                               b_.mul(jump.elements, size)});
+    }
     auto copy = [&](Reg to) { b_.emit({.code = Do::PointerAdd, .dst = to, .a = first, .b = zero_, .imm = 1}); };
     copy(running.pointer);
     (result ? running_results_ : running_operands_)[index] = running;
     if (!result && in_ring(index)) {
-      Running ahead{b_.fresh(Bank::Pointer), running.stride_bytes};
+      Running ahead = running;
+      ahead.pointer = b_.fresh(Bank::Pointer);
+      for (Running::Jump& jump : ahead.jumps) jump.row = b_.copy(jump.row);
       copy(ahead.pointer);
       running_ahead_[index] = ahead;
     }
@@ -40,6 +49,7 @@ void RowLowering::start_running_pointers() {
   operand_rows_.clear();
   result_rows_.clear();
   mapped_rows_.clear();
+  row_jumps_.clear();
   for (std::size_t k : used_operands()) start(k, false);
   for (std::size_t r = 0; r < program_.results.size(); ++r) start(r, true);
   operand_rows_.clear();
@@ -56,9 +66,39 @@ Reg RowLowering::row_pointer(std::size_t index, bool result) {
   Reg base = b_.pointer({result ? Slot::Kind::ResultPointer : Slot::Kind::OperandPointer, k});
   Reg stride = b_.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, k});
   const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
-  Reg row = mapped_row(spread.row);
-  Reg pointer = b_.pointer(base, b_.index(Do::IndexMul, row, stride), static_cast<std::int64_t>(bytes(type)));
-  return known[index] = pointer;
+  Reg place = b_.index(Do::IndexMul, mapped_row(spread.row), stride);
+  int jumps = (result ? layout_.result(index) : layout_.operand(index)).row_jumps;
+  for (int j = 0; j < jumps; ++j) {
+    RowJump jump = row_jump(index, result, j);
+    place = b_.add(place, b_.index(Do::IndexMul, jump.turn, jump.elements));
+  }
+  return known[index] = b_.pointer(base, place, static_cast<std::int64_t>(bytes(type)));
+}
+
+// Divided or wrapped rows are one axis and do not jump.
+RowLowering::RowJump RowLowering::row_jump(std::size_t index, bool result, int jump) {
+  auto [it, is_new] = row_jumps_.try_emplace({index, result, jump});
+  if (!is_new) return it->second;
+  int k = static_cast<int>(index);
+  Reg every = b_.slot({result ? Slot::Kind::ResultEvery : Slot::Kind::OperandEvery, k, jump});
+  Reg elements = b_.slot({result ? Slot::Kind::ResultJump : Slot::Kind::OperandJump, k, jump});
+  return it->second = {every, elements, b_.index(Do::IndexDivide, row_, every)};
+}
+
+void RowLowering::move_on(const Running& running) {
+  auto add = [&](Reg bytes) {
+    b_.emit({.code = Do::PointerAdd, .dst = running.pointer, .a = running.pointer, .b = bytes, .imm = 1});
+  };
+  add(running.stride_bytes);
+  for (const Running::Jump& jump : running.jumps) {
+    b_.increase(jump.row, 1);
+    b_.when_less(
+        jump.row, jump.every, [] {},
+        [&] {
+          add(jump.bytes);
+          b_.assign(jump.row, zero_);
+        });
+  }
 }
 
 void RowLowering::meet() { b_.emit({.code = config_.cluster > 1 ? Do::ClusterBarrier : Do::Barrier}); }
@@ -138,12 +178,7 @@ void RowLowering::walk_rows(Reg end) {
     b_.increase(row_, 1);
     for (auto* pointers : {&running_operands_, &running_results_})
       for (std::size_t k = 0; k < std::max(program_.operands.size(), program_.results.size()); ++k)
-        if (auto it = pointers->find(k); it != pointers->end())
-          b_.emit({.code = Do::PointerAdd,
-                   .dst = it->second.pointer,
-                   .a = it->second.pointer,
-                   .b = it->second.stride_bytes,
-                   .imm = 1});
+        if (auto it = pointers->find(k); it != pointers->end()) move_on(it->second);
   };
   b_.note("a row");
   if (config_.simd || config_.teams == 1) {
@@ -188,7 +223,7 @@ void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
                  .imm2 = ring_operands_.at(k) + leaf.offset * size,
                  .count = config_.vector});
       }
-    b_.emit({.code = Do::PointerAdd, .dst = pointer, .a = pointer, .b = ahead.stride_bytes, .imm = 1});
+    move_on(ahead);
   }
   b_.emit({.code = Do::CopyCommit});
 }

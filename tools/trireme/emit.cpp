@@ -27,6 +27,10 @@ std::string describe_slot(const Slot& slot, const Program& program) {
     case Slot::Kind::OperandPointer: return fmt::format("address of {}", operand());
     case Slot::Kind::OperandStride: return fmt::format("elements from row to row of {}", operand());
     case Slot::Kind::OperandColumnStride: return fmt::format("elements from column to column of {}", operand());
+    case Slot::Kind::OperandEvery: return fmt::format("rows between two jumps of {}", operand());
+    case Slot::Kind::OperandJump: return fmt::format("elements more at a jump of {}", operand());
+    case Slot::Kind::ResultEvery: return fmt::format("rows between two jumps of {}", result());
+    case Slot::Kind::ResultJump: return fmt::format("elements more at a jump of {}", result());
     case Slot::Kind::ResultPointer: return fmt::format("address of {}", result());
     case Slot::Kind::ResultStride: return fmt::format("elements from row to row of {}", result());
     case Slot::Kind::ResultColumnStride: return fmt::format("elements from column to column of {}", result());

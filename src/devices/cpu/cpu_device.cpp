@@ -41,7 +41,7 @@ class CpuExecutable : public HostExecutable {
 
   // `own` holds, for each worker, its slots and its scratch.
   Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const override {
-    TRIREME_CHECK(check_layout(kernels_, program_, problem));
+    TRIREME_CHECK(check_layout(config_.layout, program_, problem));
     Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
     std::int64_t workers = workers_for(blocks, options);
     auto args_of = [&](std::int64_t worker) {

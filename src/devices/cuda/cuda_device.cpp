@@ -168,7 +168,7 @@ Status CudaExecutable::run_in(const Problem2d& problem, const RunOptions& option
   auto stream = static_cast<StreamHandle>(lent.stream);
   TRIREME_TRY(chosen, kernels_for(problem, stream));
   const LoadedKernels& code = *chosen;
-  TRIREME_CHECK(check_layout(code.kernels(), program_, problem));
+  TRIREME_CHECK(check_layout(code.config().layout, program_, problem));
   Blocks blocks = cut_rows(code.kernels(), problem.rows, problem.columns);
   std::int64_t step = rows_of_a_call(blocks, problem.rows, options.chunk_rows);
   for (std::int64_t first = 0; first < problem.rows; first += step)

@@ -4,6 +4,7 @@
 
 #include "devices/arguments.hpp"
 #include "layout/indexing.hpp"
+#include "layout/overlap.hpp"
 #include "schedule/lower.hpp"
 #include "targets/lanes/interpret.hpp"
 
@@ -12,13 +13,9 @@ namespace {
 
 // From the first to the last byte of an array; gaps between its rows count as its own.
 Range range_of(const Array& array, std::int64_t rows, std::int64_t columns, bool writable) {
-  if (rows == 0 || columns == 0) return {array.data, 0, writable};
-  const std::byte *low = static_cast<const std::byte*>(array.data), *high = low;
-  for (auto [count, stride] : {std::pair{rows, array.row_stride}, {columns, array.column_stride}}) {
-    std::int64_t reach = (count - 1) * stride * static_cast<std::int64_t>(bytes(array.type));
-    (reach < 0 ? low : high) += reach;
-  }
-  return {low, static_cast<std::size_t>(high - low) + bytes(array.type), writable};
+  ByteRange range = byte_range({array, rows, columns});
+  return {static_cast<const std::byte*>(array.data) + range.low, static_cast<std::size_t>(range.high - range.low),
+          writable};
 }
 
 Result<std::vector<Range>> ranges_of(const Program& program, const Problem2d& problem) {
@@ -41,7 +38,7 @@ class LanesExecutable : public Executable {
       : program_(std::move(program)), config_(config), kernels_(std::move(kernels)), row_block_(row_block) {}
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
-    TRIREME_CHECK(check_layout(kernels_, program_, problem));
+    TRIREME_CHECK(check_layout(config_.layout, program_, problem));
     Blocks blocks = kernels_.columns.empty() && row_block_
                         ? cut_rows(kernels_, problem.rows, problem.columns, row_block_)
                         : cut_rows(kernels_, problem.rows, problem.columns);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "layout/indexing.hpp"
+#include "layout/overlap.hpp"
 #include "schedule/lower.hpp"
 
 namespace trireme::wasm {
@@ -33,7 +34,7 @@ const Staged::Range& Staged::range_of(const void* address) const {
 Status Staged::finish() const {
   for (const Result2d& result : results_) {
     const auto size = static_cast<std::size_t>(bytes(result.array.type));
-    const bool together = result.array.column_stride == 1 || result.column_extent == 1;
+    const bool together = !layout_of(result.array, result.column_extent).strided;
     const std::int64_t pieces = together ? 1 : result.column_extent;
     for (std::int64_t row = 0; row < result.row_extent; ++row)
       for (std::int64_t piece = 0; piece < pieces; ++piece) {
@@ -46,18 +47,15 @@ Status Staged::finish() const {
 }
 
 Result<Staged> WasmExecutable::stage(const Problem2d& problem, const RunOptions& options) const {
-  TRIREME_CHECK(check_layout(kernels_, program_, problem));
+  TRIREME_CHECK(check_layout(config_.layout, program_, problem));
   Staged staged;
   const auto add = [&](const Array& array, const Spread& spread) -> Result<Staged::Result2d> {
     TRIREME_TRY(where, indexing(program_, spread, problem.columns, problem.constants));
     const Staged::Result2d extents{array, where.row.extent(problem.rows), where.column.extent(problem.columns)};
     if (extents.row_extent == 0 || extents.column_extent == 0) return extents;
-    const void* corners[] = {array.entry(0, 0), array.entry(extents.row_extent - 1, 0),
-                             array.entry(0, extents.column_extent - 1),
-                             array.entry(extents.row_extent - 1, extents.column_extent - 1)};
-    const auto [low, high] = std::minmax_element(std::begin(corners), std::end(corners));
-    staged.ranges_.push_back(
-        {static_cast<const std::byte*>(*low), static_cast<const std::byte*>(*high) + bytes(array.type), {}});
+    const ByteRange range = byte_range({array, extents.row_extent, extents.column_extent});
+    const auto* data = static_cast<const std::byte*>(array.data);
+    staged.ranges_.push_back({data + range.low, data + range.high, {}});
     return extents;
   };
   for (std::size_t k = 0; k < program_.operands.size(); ++k)
