@@ -3,12 +3,12 @@
 // numbered then and not when they are made: the same lines give the same program under every compiler, and the same as
 // their text.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/program.hpp"
@@ -44,7 +44,7 @@ struct BuilderState : std::enable_shared_from_this<BuilderState> {
   std::vector<Declared> operands;
   std::vector<std::string> results;
   std::vector<Line> lines;
-  std::unordered_map<std::string, Name> names;
+  std::map<std::string, Name> names;  // in order: messages must not depend on a hash
   std::vector<WrittenNode> nodes;
   std::optional<Error> error;  // the first
 

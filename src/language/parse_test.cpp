@@ -169,6 +169,15 @@ TEST(Parse, names_of_lines_are_kept) {
   EXPECT_EQ(program.names()[0].second, "squares");
 }
 
+TEST(Parse, sides_that_may_change_places_are_one_node) {
+  Program program = parsed("f(a[i,j], b[i,j]) -> (y[i,j], z[i,j])\ny = (a + b) * (b + a)\nz = min(b, a) - min(a, b)");
+  const Node &product = program[program.results[0].value], &difference = program[program.results[1].value];
+  EXPECT_EQ(product.args[0], product.args[1]);
+  EXPECT_EQ(difference.args[0], difference.args[1]);
+  const Node& least = program[difference.args[0]];  // the first spelling is kept
+  EXPECT_EQ(program.operands[program[least.args[0]].payload].name, "b");
+}
+
 TEST(Limits, text) {
   EXPECT_EQ(message_of(std::string(max_text_bytes, '\n')),
             "2:1: expected the program's name, found end of text\n  \n  ^");

@@ -167,6 +167,14 @@ f(x[i,j], w[j], shift = 2) -> (y[i,j], m[i])
   EXPECT_EQ(rotations, 4);  // x by 2 and by 3, w by 2, j by n / 2
 }
 
+// What passes make prints, and reads back as the same.
+void expect_prints_back(const Program& program, int seed) {
+  std::string text = print(program);
+  Result<Program> again = parse(text);
+  ASSERT_TRUE(again) << "seed " << seed << ": " << again.error().message << "\n" << text;
+  ASSERT_EQ(print(*again), text) << "seed " << seed;
+}
+
 TEST(Pipeline, RandomProgramsPass) {
   int count = std::getenv("LONG") ? 20000 : 500, passed = 0;
   for (int seed = 0; seed < count; ++seed) {
@@ -184,9 +192,14 @@ TEST(Pipeline, RandomProgramsPass) {
       else binding.types[operand.name] = type_facts[(seed + k) % type_facts.size()].type;
     }
     for (const Output& result : program.results) binding.types[result.name] = Type::F32;
+    expect_prints_back(program, seed);
     Result<Program> ready = prepare(program, binding);
-    if (ready) ++passed;
-    else EXPECT_EQ(ready.error().code, Code::InvalidArgument) << "seed " << seed << ": " << ready.error().message;
+    if (ready) {
+      ++passed;
+      Program bound = bind(program, binding).value();
+      for (const Program& form : {bound, simplify(bound), expand(bound), *ready}) expect_prints_back(form, seed);
+    } else EXPECT_EQ(ready.error().code, Code::InvalidArgument) << "seed " << seed << ": " << ready.error().message;
+    if (HasFatalFailure()) return;
   }
   EXPECT_GT(passed, count / 2);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/primitives.hpp"
+#include "language/parse.hpp"
 #include "language/print.hpp"
 #include "language/random_program.hpp"
 #include "passes/passes.hpp"
@@ -236,6 +237,8 @@ TEST(Split, cuts_random_programs) {
     known.insert({"columns", "first_column"});
     for (const SplitStage& stage : *stages) {
       for (const Operand& operand : stage.program.operands) EXPECT_TRUE(known.contains(operand.name)) << operand.name;
+      std::string text = print(stage.program);
+      EXPECT_EQ(print(parse(text).value()), text);
       for (const Output& result : stage.program.results) {
         EXPECT_TRUE(known.insert(result.name).second);
         if (program.find_result(result.name)) results.insert(result.name);
