@@ -1,4 +1,4 @@
-// A problem line made ready to run: program bound and expanded, memory filled with samples.
+// A problem line made ready to run: program bound and expanded, memory there, filled with samples unless said.
 #pragma once
 #include <string>
 #include <vector>
@@ -30,7 +30,8 @@ struct Prepared {
 Result<Program> find_program(std::string_view name, std::string_view file_text = {});
 
 // `file_text`: the program's text where the problem names a file.
-Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_text = {});
+enum class Fill : std::uint8_t { Samples, Nothing };
+Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_text = {}, Fill fill = Fill::Samples);
 
 // Spoils the results' memory, so that what a run leaves unwritten is seen.
 void poison_results(Prepared& prepared);

@@ -130,9 +130,14 @@ Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program
   return resolved;
 }
 
+Result<Buffers> empty_buffers(const ResolvedProblem& resolved) {
+  const Problem& problem = resolved.problem;
+  return make_buffers(resolved.bound, Dims(problem.shape), problem.axes, problem.placements);
+}
+
 Result<Buffers> sampled_buffers(const ResolvedProblem& resolved) {
   const Problem& problem = resolved.problem;
-  TRIREME_TRY(buffers, make_buffers(resolved.bound, Dims(problem.shape), problem.axes, problem.placements));
+  TRIREME_TRY(buffers, empty_buffers(resolved));
   for (std::size_t k = 0; k < buffers.operands.size(); ++k) {
     const Buffer& buffer = buffers.operands[k];
     const std::string& name = resolved.bound.operands[k].name;

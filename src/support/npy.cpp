@@ -1,107 +1,221 @@
 #include "support/npy.hpp"
 
-#include <charconv>
-#include <cstring>
-#include <limits>
 #include <optional>
-#include <string_view>
 
 namespace trireme {
 namespace {
 
-constexpr std::string_view magic = "\x93NUMPY";
-constexpr std::size_t alignment = 64;
+constexpr NpyType npy_types[] = {{"<f8", "float64", 8},
+                                 {"<f4", "float32", 4},
+                                 {"<f2", "float16", 2},
+                                 {"<u2", "uint16", 2},
+                                 {"|u1", "uint8", 1},
+                                 {"|i1", "int8", 1},
+                                 {"<i4", "int32", 4},
+                                 // What NumPy writes for bfloat16 and float8 of the package ml_dtypes.
+                                 {"<V2", "a 2-byte type", 2},
+                                 {"|V2", "a 2-byte type", 2},
+                                 {"<V1", "a 1-byte type", 1},
+                                 {"|V1", "a 1-byte type", 1}};
 
-Error refuse(const std::string& what) { return {Code::InvalidArgument, "not a .npy file: " + what}; }
+Error wrong(std::string message) { return {Code::InvalidArgument, std::move(message)}; }
 
-// Behind `'key':` in the dictionary that the head is.
-std::optional<std::string_view> value_of(std::string_view dictionary, std::string_view key) {
-  const std::size_t found = dictionary.find("'" + std::string(key) + "'");
-  if (found == dictionary.npos) return std::nullopt;
-  const std::size_t colon = dictionary.find(':', found);
-  if (colon == dictionary.npos) return std::nullopt;
-  std::string_view rest = dictionary.substr(colon + 1);
-  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-  return rest;
-}
+// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+class HeaderParser {
+ public:
+  explicit HeaderParser(std::string_view text) : text_(text) {}
 
-// "(3, 4)", "(3,)" or "()".
-std::optional<std::vector<std::int64_t>> parse_shape(std::string_view text) {
-  if (!text.starts_with('(')) return std::nullopt;
-  text.remove_prefix(1);
-  std::vector<std::int64_t> shape;
-  std::int64_t count = 1;
-  while (true) {
-    text.remove_prefix(std::min(text.find_first_not_of(", "), text.size()));
-    if (text.starts_with(')')) return shape;
-    std::int64_t extent = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
-    if (error != std::errc() || extent < 0) return std::nullopt;
-    if (__builtin_mul_overflow(count, extent, &count)) return std::nullopt;
-    shape.push_back(extent);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  Result<NpyHeader> run() {
+    if (!accept('{')) return malformed("'{'");
+    while (!accept('}')) {
+      TRIREME_TRY(key, string());
+      if (!accept(':')) return malformed("':'");
+      if (key == "descr" && !descr_) {
+        if (peek() == '[') return wrong("it holds records; only arrays of numbers are read");
+        TRIREME_TRY(descr, string());
+        descr_ = descr;
+      } else if (key == "fortran_order" && !fortran_) {
+        TRIREME_TRY(fortran, truth());
+        fortran_ = fortran;
+      } else if (key == "shape" && !shape_) {
+        TRIREME_TRY(shape, dims());
+        shape_ = shape;
+      } else {
+        return malformed("'descr', 'fortran_order' and 'shape', each once");
+      }
+      if (!accept(',') && peek() != '}') return malformed("',' or '}'");
+    }
+    skip_blanks();
+    if (at_ != text_.size()) return malformed("nothing behind '}'");
+    if (!descr_ || !fortran_ || !shape_) return malformed("'descr', 'fortran_order' and 'shape'");
+    return header();
   }
-}
+
+ private:
+  Result<NpyHeader> header() const {
+    NpyHeader header;
+    TRIREME_TRY(type, type_of(*descr_));
+    header.type = type;
+    header.shape = *shape_;
+    // Even an array without elements must be one whose strides can be counted.
+    std::int64_t size = static_cast<std::int64_t>(type.bytes);
+    for (std::int64_t extent : header.shape) {
+      if (extent > 0 && __builtin_mul_overflow(size, extent, &size))
+        return wrong("its shape has more elements than 64 bits can count");
+      header.elements *= extent;
+    }
+    if (*fortran_ && header.shape.size() > 1)
+      return wrong("it is in Fortran order; save numpy.ascontiguousarray(array)");
+    return header;
+  }
+
+  static Result<NpyType> type_of(std::string_view descr) {
+    for (const NpyType& each : npy_types)
+      if (each.descr == descr || (each.descr.substr(1) == descr.substr(std::min<std::size_t>(1, descr.size())) &&
+                                  (descr[0] == '=' || (each.bytes == 1 && (descr[0] == '<' || descr[0] == '>')))))
+        return each;
+    if (descr.starts_with('>'))
+      return wrong("it is big-endian (" + printable(descr) + "); save array.astype(array.dtype.newbyteorder('<'))");
+    return wrong("its elements are " + printable(descr) +
+                 "; float64, float32, float16, int8 and int32 are read, bf16 as uint16 and f8 as uint8");
+  }
+
+  static std::string printable(std::string_view text) {
+    std::string shown = "'";
+    for (char c : text.substr(0, 32)) shown += c >= ' ' && c < 127 ? c : '?';
+    return shown + "'";
+  }
+
+  Error malformed(const std::string& expected) const {
+    return wrong("its header is not NumPy's: expected " + expected + " at byte " + std::to_string(at_) + " of it");
+  }
+
+  void skip_blanks() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
+  }
+  char peek() {
+    skip_blanks();
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool accept(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  bool accept(std::string_view word) {
+    skip_blanks();
+    if (!text_.substr(at_).starts_with(word)) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  Result<std::string> string() {
+    char quote = peek();
+    std::size_t end = quote == '\'' || quote == '"' ? text_.find(quote, at_ + 1) : text_.npos;
+    if (end == text_.npos) return malformed("a string");
+    std::string found(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return found;
+  }
+
+  Result<bool> truth() {
+    if (accept("True")) return true;
+    if (accept("False")) return false;
+    return malformed("True or False");
+  }
+
+  Result<std::vector<std::int64_t>> dims() {
+    std::vector<std::int64_t> shape;
+    if (!accept('(')) return malformed("'('");
+    while (!accept(')')) {
+      if (peek() < '0' || peek() > '9') return malformed("an extent");
+      std::int64_t extent = 0;
+      for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_)
+        if (__builtin_mul_overflow(extent, 10, &extent) || __builtin_add_overflow(extent, text_[at_] - '0', &extent))
+          return wrong("an extent of its shape does not fit into 64 bits");
+      accept('L');  // Python 2 wrote it
+      shape.push_back(extent);
+      if (shape.size() > 8) return wrong("it has more than 8 axes");
+      if (!accept(',') && peek() != ')') return malformed("',' or ')'");
+    }
+    return shape;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::optional<std::string> descr_;
+  std::optional<bool> fortran_;
+  std::optional<std::vector<std::int64_t>> shape_;
+};
+
+constexpr std::string_view magic = "\x93NUMPY";
 
 }  // namespace
 
-std::int64_t NpyHead::count() const {
-  std::int64_t product = 1;
-  for (std::int64_t extent : shape) product *= extent;
-  return product;
+Result<NpyHeader> read_npy_header(std::string_view file) {
+  if (!file.starts_with(magic)) return wrong("it does not begin as an .npy file does; numpy.save writes such");
+  if (file.size() < 8) return wrong("it ends within its header");
+  auto byte = [&](std::size_t k) { return static_cast<std::size_t>(static_cast<unsigned char>(file[k])); };
+  if (byte(6) < 1 || byte(6) > 3) return wrong("its format version is " + std::to_string(byte(6)) + ", not 1, 2 or 3");
+  std::size_t start = byte(6) == 1 ? 10 : 12;
+  if (file.size() < start) return wrong("it ends within its header");
+  std::size_t length = byte(8) | byte(9) << 8;
+  if (byte(6) > 1) length |= byte(10) << 16 | byte(11) << 24;
+  if (length > max_npy_header_bytes - start)
+    return wrong("its header has " + std::to_string(length) + " bytes; at most " +
+                 std::to_string(max_npy_header_bytes - start) + " are read");
+  if (file.size() < start + length) return wrong("it ends within its header");
+  TRIREME_TRY(header, HeaderParser(file.substr(start, length)).run());
+  header.data_offset = start + length;
+  return header;
 }
 
-Result<NpyFile> parse_npy(std::span<const std::byte> file) {
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  if (!text.starts_with(magic) || text.size() < 12) return refuse("it does not begin with \\x93NUMPY");
-  const int major = static_cast<unsigned char>(text[6]);
-  if (major < 1 || major > 3) return refuse("version " + std::to_string(major) + "; 1 to 3 are known");
-  const std::size_t length_bytes = major == 1 ? 2 : 4, head_at = 8 + length_bytes;
-  std::uint32_t length = 0;
-  std::memcpy(&length, file.data() + 8, length_bytes);
-  if (length > text.size() - head_at) return refuse("its head is cut short");
-  const std::string_view dictionary = text.substr(head_at, length);
-
-  NpyFile result;
-  const auto type = value_of(dictionary, "descr"), order = value_of(dictionary, "fortran_order"),
-             shape = value_of(dictionary, "shape");
-  if (!type || !order || !shape) return refuse("its head lacks descr, fortran_order or shape");
-  const std::size_t end_of_type = type->starts_with('\'') ? type->find('\'', 1) : type->npos;
-  if (end_of_type == type->npos) return refuse("values of several parts");
-  result.head.type = type->substr(1, end_of_type - 1);
-  result.head.fortran_order = order->starts_with("True");
-  const auto extents = parse_shape(*shape);
-  if (!extents) return refuse("its shape cannot be read");
-  result.head.shape = *extents;
-
-  std::int64_t value_bytes = 0;
-  const char* digits = result.head.type.data() + std::min<std::size_t>(2, result.head.type.size());
-  std::from_chars(digits, result.head.type.data() + result.head.type.size(), value_bytes);
-  result.values = file.subspan(head_at + length);
-  std::int64_t wanted = 0;
-  if (value_bytes < 1 || __builtin_mul_overflow(result.head.count(), value_bytes, &wanted))
-    return refuse("values of type '" + result.head.type + "'");
-  if (static_cast<std::int64_t>(result.values.size()) < wanted)
-    return refuse("it has " + std::to_string(result.values.size()) + " bytes of values, its head says " +
-                  std::to_string(wanted));
-  result.values = result.values.first(static_cast<std::size_t>(wanted));
-  return result;
+std::string npy_header(const NpyType& type, const std::vector<std::int64_t>& shape) {
+  std::string dims;
+  for (std::int64_t extent : shape) dims += std::to_string(extent) + ", ";
+  if (shape.size() > 1) dims.resize(dims.size() - 2);
+  if (shape.size() == 1) dims.resize(dims.size() - 1);  // (3,)
+  std::string text = "{'descr': '" + std::string(type.descr) + "', 'fortran_order': False, 'shape': (" + dims + "), }";
+  constexpr std::size_t start = 10, alignment = 64;
+  text.append((alignment - (start + text.size() + 1) % alignment) % alignment, ' ');
+  text += '\n';
+  std::string header(magic);
+  header += {1, 0, static_cast<char>(text.size() & 255), static_cast<char>(text.size() >> 8)};
+  return header + text;
 }
 
-std::string npy_head(const NpyHead& head) {
-  std::string shape = "(";
-  for (std::size_t k = 0; k < head.shape.size(); ++k) shape += (k ? ", " : "") + std::to_string(head.shape[k]);
-  if (head.shape.size() == 1) shape += ",";
-  std::string dictionary = "{'descr': '" + head.type +
-                           "', 'fortran_order': " + (head.fortran_order ? "True" : "False") + ", 'shape': " + shape +
-                           "), }";
-  const std::size_t fixed = magic.size() + 4;
-  const std::size_t unpadded = fixed + dictionary.size() + 1;
-  dictionary.append((alignment - unpadded % alignment) % alignment, ' ');
-  dictionary += '\n';
-  std::string text(magic);
-  text += {'\1', '\0', static_cast<char>(dictionary.size() & 255), static_cast<char>(dictionary.size() >> 8)};
-  return text + dictionary;
+const NpyType& npy_type_for(Type type) {
+  auto named = [](std::string_view name) -> const NpyType& {
+    for (const NpyType& each : npy_types)
+      if (each.name == name) return each;
+    return npy_types[0];
+  };
+  switch (type) {
+    case Type::F64: return named("float64");
+    case Type::F32: return named("float32");
+    case Type::F16: return named("float16");
+    case Type::BF16: return named("uint16");
+    case Type::F8E4M3:
+    case Type::F8E5M2: return named("uint8");
+    case Type::I8: return named("int8");
+    case Type::I32: return named("int32");
+  }
+  return npy_types[0];
+}
+
+Result<Type> storage_type_of(const NpyType& type) {
+  for (Type each : {Type::F64, Type::F32, Type::F16, Type::I8, Type::I32})
+    if (npy_type_for(each).descr == type.descr) return each;
+  return wrong("it holds " + std::string(type.name) +
+               "; say what that stands for, as in --type NAME=" + (type.bytes == 2 ? "bf16" : "f8e4m3"));
+}
+
+Status check_holds(const NpyType& type, Type storage) {
+  const NpyType& wanted = npy_type_for(storage);
+  bool opaque = type.descr[1] == 'V' && wanted.descr[1] == 'u' && type.bytes == wanted.bytes;
+  if (wanted.descr == type.descr || opaque) return Done{};
+  return wrong("it holds " + std::string(type.name) + ", and " + std::string(name(storage)) + " travels as " +
+               std::string(wanted.name));
 }
 
 }  // namespace trireme

@@ -38,7 +38,7 @@ check() {
 check 0 '^rms_norm\(x\[i,j\], .*\) -> \(y\[i,j\], rstd\[i\]\)$' list
 check 0 '^    Root-mean-square' list
 check 0 '^  verify  ' --help
-for verb in list show emit verify bench cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
+for verb in list show emit run verify bench cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
 check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
 check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
 check 2 "^trireme: no architecture 'sm_70'; ptx: sm_80" show rms_norm --target ptx --arch sm_70

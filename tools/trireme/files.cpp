@@ -38,28 +38,17 @@ Status write_file(const std::string& path, std::span<const std::byte> head, std:
   return Done{};
 }
 
-Result<NpyArray> read_npy(const std::string& path) {
-  TRIREME_TRY(bytes, read_file(path));
-  const Result<NpyFile> parsed = parse_npy(bytes);
-  if (!parsed) return Error{parsed.error().code, path + ": " + parsed.error().message};
-  const std::size_t head_bytes = static_cast<std::size_t>(parsed->values.data() - bytes.data());
-  NpyArray array{parsed->head, {}};
-  bytes.resize(head_bytes + parsed->values.size());
-  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(head_bytes));
-  array.values = std::move(bytes);
-  return array;
-}
-
-Status write_npy(const std::string& path, const NpyHead& head, std::span<const std::byte> values) {
-  const std::string text = npy_head(head);
-  return write_file(path, std::as_bytes(std::span(text)), values);
-}
-
-Result<NamedFile> parse_named_file(const std::string& option, const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == 0 || equals == text.npos || equals + 1 == text.size())
-    return Error{Code::InvalidArgument, fmt::format("{} {}: expected NAME=FILE, as in x=x.npy", option, text)};
-  return NamedFile{text.substr(0, equals), text.substr(equals + 1)};
+Result<std::map<std::string, std::string>> values_by_name(const std::string& option,
+                                                          const std::vector<std::string>& given, const char* form) {
+  std::map<std::string, std::string> values;
+  for (const std::string& each : given) {
+    const std::size_t equals = each.find('=');
+    if (equals == 0 || equals == each.npos || equals + 1 == each.size())
+      return Error{Code::InvalidArgument, fmt::format("{} {}: expected {}", option, each, form)};
+    if (!values.emplace(each.substr(0, equals), each.substr(equals + 1)).second)
+      return Error{Code::InvalidArgument, fmt::format("{}: '{}' is given twice", option, each.substr(0, equals))};
+  }
+  return values;
 }
 
 }  // namespace trireme::cli

@@ -1,11 +1,11 @@
-// Files of bytes, and arrays in NumPy's format.
+// Files of bytes, and options that name files.
 #pragma once
-#include <cstdint>
+#include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "support/npy.hpp"
 #include "trireme/result.hpp"
 
 namespace trireme::cli {
@@ -13,17 +13,8 @@ namespace trireme::cli {
 Result<std::vector<std::byte>> read_file(const std::string& path);
 Status write_file(const std::string& path, std::span<const std::byte> head, std::span<const std::byte> bytes);
 
-struct NpyArray {
-  NpyHead head;
-  std::vector<std::byte> values;
-};
-Result<NpyArray> read_npy(const std::string& path);  // errors name the file
-Status write_npy(const std::string& path, const NpyHead& head, std::span<const std::byte> values);
-
-// "x=x.npy" of an option such as --in.
-struct NamedFile {
-  std::string name, path;
-};
-Result<NamedFile> parse_named_file(const std::string& option, const std::string& text);
+// What "NAME=VALUE" options give, by name; each name once. `form`: "NAME=FILE, as in x=x.npy".
+Result<std::map<std::string, std::string>> values_by_name(const std::string& option,
+                                                          const std::vector<std::string>& given, const char* form);
 
 }  // namespace trireme::cli

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstring>
+#include <numeric>
 
 #include "files.hpp"
+#include "npy_file.hpp"
 #include "plan/kernel_abi_call.hpp"
 #include "sources.hpp"
 
@@ -48,17 +49,15 @@ struct Arrays {
 
 Result<Arrays> read_arrays(const RunModuleOptions& options, const AbiEntry& entry) {
   Arrays arrays;
-  for (const std::string& text : options.inputs) {
-    TRIREME_TRY(file, parse_named_file("--in", text));
-    TRIREME_TRY(array, read_npy(file.path));
-    if (array.head.type != "<f4" || (array.head.fortran_order && array.head.shape.size() > 1))
-      return Error{Code::InvalidArgument,
-                   fmt::format("{}: values of type {}{}; the kernel ABI takes float32, C order", file.path,
-                               array.head.type, array.head.fortran_order ? " in Fortran order" : "")};
-    std::vector<float>& values = arrays.inputs[file.name];
-    values.resize(array.values.size() / sizeof(float));
-    std::memcpy(values.data(), array.values.data(), array.values.size());
-    if (file.name == entry.a.name) arrays.shape = array.head.shape;
+  TRIREME_TRY(files, values_by_name("--in", options.inputs, "NAME=FILE, as in x=x.npy"));
+  for (const auto& [name, path] : files) {
+    TRIREME_TRY(file, NpyFile::open(path));
+    if (Status fits = check_holds(file.header().type, Type::F32); !fits)
+      return Error{Code::InvalidArgument, fmt::format("{}: {}; the kernel ABI takes f32", path, fits.error().message)};
+    std::vector<float>& values = arrays.inputs[name];
+    values.resize(static_cast<std::size_t>(file.header().elements));
+    TRIREME_CHECK(file.read(std::as_writable_bytes(std::span(values))));
+    if (name == entry.a.name) arrays.shape = file.header().shape;
   }
   if (!arrays.inputs.contains(entry.a.name))
     return Error{Code::InvalidArgument, fmt::format("--in {}=FILE.npy is missing", entry.a.name)};
@@ -92,29 +91,28 @@ Result<int> run_module(const RunModuleOptions& options) {
   TRIREME_TRY(value, value_for(options, *abi));
 
   const std::int64_t columns = arrays.shape.back();
-  NpyHead outer{.shape = {arrays.shape.begin(), arrays.shape.end() - 1}};
-  KernelAbiCall call{.backward = options.backward, .rows = outer.count(), .columns = columns, .value = value};
+  const std::int64_t rows =
+      std::accumulate(arrays.shape.begin(), arrays.shape.end() - 1, std::int64_t{1}, std::multiplies<>());
+  KernelAbiCall call{.backward = options.backward, .rows = rows, .columns = columns, .value = value};
   for (const auto& [name, values] : arrays.inputs) call.inputs[name] = values;
-  std::vector<NamedFile> files;
+  TRIREME_TRY(files, values_by_name("--out", options.outputs, "NAME=FILE, as in y=y.npy"));
   const std::vector<KernelAbiArray> known = arrays_of(entry);
   const auto find = [&](std::string_view name) {
     return std::ranges::find_if(known,
                                 [&](const auto& each) { return each.array.name == name && each.array.is_result; });
   };
-  for (const std::string& text : options.outputs) {
-    TRIREME_TRY(file, parse_named_file("--out", text));
-    files.push_back(file);
-    std::vector<float>& values = arrays.outputs[file.name];
-    if (const auto found = find(file.name); found != known.end())
+  for (const auto& [name, path] : files) {
+    std::vector<float>& values = arrays.outputs[name];
+    if (const auto found = find(name); found != known.end())
       values.resize(static_cast<std::size_t>(count_of(found->array, call.rows, columns)));
   }
   arrays.outputs[std::string(entry.output.name)].resize(static_cast<std::size_t>(call.rows * columns));
   for (auto& [name, values] : arrays.outputs) call.outputs[name] = values;
   if (const Status status = call_kernel(*kernel, *abi, call); !status) return named(status.error());
 
-  for (const NamedFile& file : files)
-    TRIREME_CHECK(write_npy(file.path, {.type = "<f4", .shape = shape_of(find(file.name)->array, arrays.shape)},
-                            std::as_bytes(std::span(arrays.outputs[file.name]))));
+  for (const auto& [name, path] : files)
+    TRIREME_CHECK(write_npy(path, npy_type_for(Type::F32), shape_of(find(name)->array, arrays.shape),
+                            std::as_bytes(std::span(arrays.outputs[name]))));
   const auto& [name, version, backward] = kernel->info();
   fmt::print("{} {}.{}.{}{}: {} rows of {} columns, in wasmtime {}\n", name, version[0], version[1], version[2],
              options.backward ? " backward" : "", call.rows, columns, host.version());

@@ -1,0 +1,230 @@
+#include "run_program.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+
+#include "device_choice.hpp"
+#include "files.hpp"
+#include "language/diagnostic.hpp"
+#include "npy_file.hpp"
+#include "plan/resolve.hpp"
+#include "sources.hpp"
+#include "trireme/device.hpp"
+
+namespace trireme::cli {
+namespace {
+
+using Files = std::map<std::string, std::string>;  // by the names of operands or results
+
+Error wrong(const std::string& message) { return {Code::InvalidArgument, message}; }
+
+// An error that lists what there is, if `name` is none of them.
+template <typename Names>
+Status check_known(const char* option, const std::string& name, const Names& names, const Program& program) {
+  Suggestion suggestion(name);
+  std::string listed;
+  for (const std::string& each : names) {
+    if (each == name) return Done{};
+    suggestion.consider(each);
+    listed += (listed.empty() ? "" : ", ") + each;
+  }
+  return wrong(
+      fmt::format("{}: {} has no '{}'{}; there are: {}", option, program.name, name, suggestion.text(), listed));
+}
+
+std::vector<std::string> operands_in_memory(const Program& program) {
+  std::vector<std::string> names;
+  for (const Operand& each : program.operands)
+    if (!each.constant) names.push_back(each.name);
+  return names;
+}
+
+std::vector<std::string> results_of(const Program& program) {
+  std::vector<std::string> names;
+  for (const Output& each : program.results) names.push_back(each.name);
+  return names;
+}
+
+bool is_element(const Spread& spread) { return spread.row.present && spread.column.present && spread.plain(); }
+
+// What the arrays and options say, as a problem; files that are read are left open in `inputs`.
+class Reading {
+ public:
+  Reading(const RunProgramOptions& options, const Program& program) : options_(options), program_(program) {}
+  std::map<std::string, NpyFile> inputs;
+  Files outputs;
+
+  Result<Problem> run() {
+    problem_.program = options_.program;
+    problem_.backward = options_.backward;
+    problem_.axes = options_.axes;
+    TRIREME_CHECK(open_inputs());
+    TRIREME_CHECK(take_types());
+    TRIREME_CHECK(take_shape());
+    TRIREME_CHECK(take_results());
+    TRIREME_CHECK(take_constants());
+    return problem_;
+  }
+
+ private:
+  Status open_inputs() {
+    TRIREME_TRY(files, values_by_name("--in", options_.inputs, "NAME=FILE, as in x=x.npy"));
+    for (const auto& [name, path] : files) {
+      TRIREME_CHECK(check_known("--in", name, operands_in_memory(program_), program_));
+      TRIREME_TRY(file, NpyFile::open(path));
+      inputs.emplace(name, std::move(file));
+    }
+    for (const Operand& each : program_.operands) {
+      if (each.constant || inputs.contains(each.name)) continue;
+      if (each.fallback == no_node)
+        return wrong(
+            fmt::format("{} needs the operand '{}'; give --in {}=FILE.npy", program_.name, each.name, each.name));
+      problem_.absent.insert(each.name);
+    }
+    return Done{};
+  }
+
+  Status take_types() {
+    TRIREME_TRY(given, values_by_name("--type", options_.types, "NAME=TYPE, as in x=bf16"));
+    std::vector<std::string> names = operands_in_memory(program_);
+    for (const std::string& each : results_of(program_)) names.push_back(each);
+    for (const auto& [name, text] : given) {
+      TRIREME_CHECK(check_known("--type", name, names, program_));
+      std::optional<Type> type = type_named(text);
+      if (!type)
+        return wrong(
+            fmt::format("--type {}: '{}' is none of f64, f32, f16, bf16, f8e4m3, f8e5m2, i8, i32", name, text));
+      problem_.types[name] = *type;
+    }
+    for (const auto& [name, file] : inputs) {
+      auto said = problem_.types.find(name);
+      Status fits = Done{};
+      if (said != problem_.types.end()) {
+        fits = check_holds(file.header().type, said->second);
+      } else {
+        Result<Type> type = storage_type_of(file.header().type);
+        if (type) problem_.types[name] = *type;
+        else fits = type.error();
+      }
+      if (!fits) return wrong(file.path() + ": " + fits.error().message);
+    }
+    return Done{};
+  }
+
+  // The first element operand that is given has the problem's shape, and element results have its type.
+  Status take_shape() {
+    for (const Operand& each : program_.operands) {
+      if (each.constant || !is_element(each.spread) || !inputs.contains(each.name)) continue;
+      problem_.shape = inputs.at(each.name).header().shape;
+      element_type_ = problem_.types.at(each.name);
+      if (static_cast<int>(problem_.shape.size()) < options_.axes || problem_.shape.empty())
+        return wrong(fmt::format("{}: '{}' has the shape {}, and the last {} {} of it would make a row",
+                                 inputs.at(each.name).path(), each.name, shape_text(problem_.shape), options_.axes,
+                                 options_.axes == 1 ? "axis" : "axes"));
+      if (problem_.columns() == 0)
+        return wrong(fmt::format("{}: '{}' has the shape {}: rows without columns", inputs.at(each.name).path(),
+                                 each.name, shape_text(problem_.shape)));
+      return Done{};
+    }
+    return wrong("no [i,j] operand is given, whose shape would be the problem's");
+  }
+
+  Status take_results() {
+    TRIREME_TRY(files, values_by_name("--out", options_.outputs, "NAME=FILE, as in y=y.npy"));
+    outputs = std::move(files);
+    for (const auto& [name, path] : outputs) TRIREME_CHECK(check_known("--out", name, results_of(program_), program_));
+    if (outputs.empty()) return wrong("nothing would be stored; give --out NAME=FILE.npy");
+    Type compute = Type::F32;
+    for (const auto& [name, type] : problem_.types)
+      if (type == Type::F64) compute = Type::F64;
+    for (const Output& each : program_.results) {
+      if (!outputs.contains(each.name)) problem_.absent.insert(each.name);
+      else if (!problem_.types.contains(each.name))
+        problem_.types[each.name] = is_element(each.spread) ? element_type_ : compute;
+    }
+    return Done{};
+  }
+
+  Status take_constants() {
+    TRIREME_TRY(given, values_by_name("--set", options_.constants, "NAME=NUMBER, as in eps=1e-5"));
+    std::vector<std::string> names;
+    for (const Operand& each : program_.operands)
+      if (each.constant) names.push_back(each.name);
+    for (const auto& [name, text] : given) {
+      TRIREME_CHECK(check_known("--set", name, names, program_));
+      // As a problem line reads it, so that both agree on what a number is.
+      Result<Problem> line = parse_problem(fmt::format("p 1x1 {}={}", name, text));
+      if (!line || !line->constants.contains(name))
+        return wrong(fmt::format("--set {}: '{}' is not a number", name, text));
+      problem_.constants[name] = line->constants.at(name);
+    }
+    return Done{};
+  }
+
+  const RunProgramOptions& options_;
+  const Program& program_;
+  Problem problem_;
+  Type element_type_ = Type::F32;
+};
+
+// [i,j] has the problem's shape, [i] the outer axes, [j] the normalised ones; a divided or wrapped index is one axis.
+std::vector<std::int64_t> expected_shape(const Problem& problem, const Spread& spread, const Buffer& buffer) {
+  std::vector<std::int64_t> shape;
+  auto split = problem.shape.end() - problem.axes;
+  if (spread.row.present && spread.row.plain()) shape.assign(problem.shape.begin(), split);
+  else if (spread.row.present) shape.push_back(buffer.row_extent);
+  if (spread.column.present && spread.column.plain()) shape.insert(shape.end(), split, problem.shape.end());
+  else if (spread.column.present) shape.push_back(buffer.column_extent);
+  return shape;
+}
+
+std::vector<std::int64_t> without_ones(std::vector<std::int64_t> shape) {
+  std::erase(shape, 1);
+  return shape;
+}
+
+Status read_inputs(const std::map<std::string, NpyFile>& inputs, const Problem& problem, Prepared& prepared) {
+  for (std::size_t k = 0; k < prepared.bound.operands.size(); ++k) {
+    const Operand& operand = prepared.bound.operands[k];
+    auto file = inputs.find(operand.name);
+    if (operand.constant || file == inputs.end()) continue;
+    Buffer& buffer = prepared.buffers.operands[k];
+    std::vector<std::int64_t> wanted = expected_shape(problem, operand.spread, buffer);
+    const std::vector<std::int64_t>& got = file->second.header().shape;
+    if (without_ones(got) != without_ones(wanted))
+      return wrong(fmt::format("{}: '{}' has the shape {}, and {} is expected", file->second.path(), operand.name,
+                               shape_text(got), shape_text(wanted)));
+    TRIREME_CHECK(file->second.read(buffer.memory));
+  }
+  return Done{};
+}
+
+Status write_outputs(const Files& outputs, const Problem& problem, const Prepared& prepared) {
+  for (std::size_t k = 0; k < prepared.bound.results.size(); ++k) {
+    const Output& result = prepared.bound.results[k];
+    const Buffer& buffer = prepared.buffers.results[k];
+    std::vector<std::int64_t> shape = expected_shape(problem, result.spread, buffer);
+    const std::string& path = outputs.at(result.name);
+    TRIREME_CHECK(write_npy(path, npy_type_for(*result.type), shape, buffer.memory));
+    fmt::print("{}: {} {}\n", path, name(*result.type), shape_text(shape));
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<int> run_program(const RunProgramOptions& options) {
+  TRIREME_TRY(device, Device::named(options.target));
+  TRIREME_TRY(program, load_program(options.program, options.backward));
+  Reading reading(options, program);
+  TRIREME_TRY(problem, reading.run());
+  TRIREME_TRY(prepared, load_empty_problem(problem));
+  TRIREME_CHECK(read_inputs(reading.inputs, problem, prepared));
+  TRIREME_CHECK(run_once(device.entry(), prepared, {.threads = options.threads}));
+  TRIREME_CHECK(write_outputs(reading.outputs, problem, prepared));
+  return fine;
+}
+
+}  // namespace trireme::cli

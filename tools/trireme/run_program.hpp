@@ -1,0 +1,19 @@
+// trireme run OP|FILE: a program on arrays of .npy files, on any device.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "verbs.hpp"
+
+namespace trireme::cli {
+
+struct RunProgramOptions {
+  std::string program, target = "cpu";
+  bool backward = false;
+  std::vector<std::string> inputs, outputs, types, constants;  // NAME=FILE.npy, NAME=TYPE, NAME=NUMBER
+  int axes = 1, threads = 1;
+};
+
+Result<int> run_program(const RunProgramOptions& options);
+
+}  // namespace trireme::cli
