@@ -242,11 +242,10 @@ void RowLowering::one_row() {
     if (program_.results[r].spread.row.present) row_pointer(r, true);
   next_rows_.clear();
   for (std::size_t k = 0; config_.prefetch && k < program_.operands.size(); ++k) {
-    auto here = operand_rows_.find(k);
-    const Operand& operand = program_.operands[k];
-    if (here == operand_rows_.end() || !operand.spread.plain() || !operand.spread.column.present) continue;
-    Reg stride = b_.slot({Slot::Kind::OperandStride, static_cast<int>(k)});
-    next_rows_.emplace_back(k, b_.pointer(here->second, stride, static_cast<std::int64_t>(bytes(*operand.type))));
+    const Spread& spread = program_.operands[k].spread;
+    if (!running_operands_.contains(k) || !spread.plain() || !spread.column.present) continue;
+    const Running& row = running_operands_.at(k);
+    next_rows_.emplace_back(k, b_.pointer(row.pointer, row.stride_bytes, 1));
   }
   for (std::size_t k = 0; k < stages_.sweeps.size(); ++k) sweep(k);
   store_rows();

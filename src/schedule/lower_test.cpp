@@ -1,0 +1,39 @@
+#include "schedule/lower.hpp"
+
+#include <gtest/gtest.h>
+
+#include "language/parse.hpp"
+#include "passes/passes.hpp"
+
+namespace trireme {
+namespace {
+
+std::string lowered(const char* text, const Config& config) {
+  Binding binding;
+  const Program program = parse(text).value();
+  for (const Operand& operand : program.operands)
+    if (!operand.constant) binding.types[operand.name] = Type::F32;
+  for (const Output& result : program.results) binding.types[result.name] = Type::F32;
+  return print(lower(prepare(program, binding).value(), config).value().rows);
+}
+
+int count(std::string_view text, std::string_view word) {
+  int found = 0;
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+// The lines of the next row, shared out among the sweeps; weights stay in the cache by themselves.
+TEST(Lower, EverySweepPrefetchesItsShareOfTheNextRow) {
+  const std::string text = lowered(
+      "rms_norm(x[i,j], gamma[j]) -> (y[i,j])\n"
+      "  y = x * rsqrt(mean(x * x)) * gamma\n",
+      {.simd = true, .lanes = 16, .prefetch = true});
+  const std::size_t second = text.find("# sweep 1");
+  ASSERT_NE(second, text.npos);
+  EXPECT_EQ(count(text.substr(0, second), "prefetch f32 global [p"), 8 + 2);  // a stripe, and what is left of the row
+  EXPECT_GE(count(text.substr(second), "prefetch f32 global [p"), 8);
+}
+
+}  // namespace
+}  // namespace trireme
