@@ -26,16 +26,21 @@ export interface Manifest {
   columnSums: number;
 }
 
+/** Rows that lie `stride` elements apart; what lies between them is neither read nor written. */
+export interface StridedRows {
+  values: Values;
+  stride: number;
+}
 export interface RunOptions {
   /** Of a row; may be left out where an operand per column, or the module, says it. */
   columns?: number;
   /** Arrays for results; those not given are made. */
-  into?: Record<string, Values>;
+  into?: Record<string, Values | StridedRows>;
 }
 export interface Kernel {
   readonly manifest: Manifest;
-  /** Typed arrays by operand (row-major, without gaps), numbers by constant. */
-  run(values: Record<string, Values | number>, options?: RunOptions): Record<string, Values>;
+  /** Typed arrays by operand (row-major; rows may lie apart), numbers by constant. */
+  run(values: Record<string, Values | StridedRows | number>, options?: RunOptions): Record<string, Values>;
 }
 
 export type Source = ArrayBuffer | ArrayBufferView | Response | WebAssembly.Module;
@@ -44,13 +49,14 @@ export interface LoadOptions {
   memoryLimit?: number;
 }
 export function load(source: Source | Promise<Source>, options?: LoadOptions): Promise<Kernel>;
+/** By name: an operator that comes with the package, in f32. */
 export function loadOperator(
-  sources: { forward: Source | Promise<Source>; backward: Source | Promise<Source> },
+  source: string | { forward: Source | Promise<Source>; backward: Source | Promise<Source> },
   options?: LoadOptions,
 ): Promise<{ forward: Kernel["run"]; backward: Kernel["run"] }>;
 
-/** What this thread's engine can do. */
-export function probe(): { simd: boolean; keepsSubnormals: boolean; relaxed: boolean; fused: boolean };
+/** What this thread's engine can do. `allowed`: a page's Content-Security-Policy may forbid WebAssembly. */
+export function probe(): { allowed: boolean; simd: boolean; keepsSubnormals: boolean; relaxed: boolean; fused: boolean };
 
 /** The sample values of a problem line: a pure function of (seed, name, index). */
 export function samples(

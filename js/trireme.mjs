@@ -29,10 +29,15 @@ const madd_probe = from_hex(
 
 // What this thread's engine can do.
 export const probe = () => {
-  const found = { simd: false, keepsSubnormals: false, relaxed: false, fused: false };
+  const found = { allowed: true, simd: false, keepsSubnormals: false, relaxed: false, fused: false };
   if (typeof WebAssembly !== "object" || !WebAssembly.validate(multiply_probe)) return found;
   found.simd = true;
-  const { f: multiply } = instantiate(new WebAssembly.Module(multiply_probe)).exports;
+  let multiply;
+  try {
+    multiply = instantiate(new WebAssembly.Module(multiply_probe)).exports.f;
+  } catch {  // valid, and still refused: so says the page's policy
+    return { ...found, allowed: false };
+  }
   found.keepsSubnormals = multiply(2 ** -100, 2 ** -40) === 2 ** -140 && multiply(2 ** -140, 2 ** 40) === 2 ** -100;
   if (!WebAssembly.validate(madd_probe)) return found;
   found.relaxed = true;
@@ -93,6 +98,8 @@ const manifest_of = (source) => {
 export const load = async (source, { memoryLimit = 2 ** 30 } = {}) => {
   const can = probe();
   if (!can.simd) throw new Error("load: this engine has no WebAssembly SIMD");
+  if (!can.allowed)
+    throw new Error("load: the page's Content-Security-Policy forbids WebAssembly; script-src 'wasm-unsafe-eval' allows it");
   if (!can.keepsSubnormals)
     throw new Error("load: this thread flushes subnormal numbers (a native library has set the processor so)");
   if (!(memoryLimit >= page && memoryLimit <= 2 ** 32))
@@ -115,6 +122,25 @@ const is_detached = (array) => {
   }
 };
 
+// Typed arrays as they are, { values, stride } taken apart, numbers left alone.
+const without_layout = (given) => Object.fromEntries(Object.entries(given).map(([name, value]) => {
+  if (typeof value !== "object" || value === null) return [name, value];
+  return [name, Object.hasOwn(value, "values") ? { array: value.values, stride: value.stride } : { array: value }];
+}));
+
+// Rows first to last of an array to and from its place in memory, where they lie side by side.
+const copy_in = (memory, { bytes, at, row_bytes, stride_bytes }, first, last) => {
+  if (stride_bytes === row_bytes) return memory.set(bytes.subarray(first * row_bytes, last * row_bytes), at);
+  for (let row = first; row < last; ++row, at += row_bytes)
+    memory.set(bytes.subarray(row * stride_bytes, row * stride_bytes + row_bytes), at);
+};
+const copy_out = (memory, { bytes, at, row_bytes, stride_bytes }, first, last) => {
+  if (stride_bytes === row_bytes)
+    return bytes.set(memory.subarray(at, at + (last - first) * row_bytes), first * row_bytes);
+  for (let row = first; row < last; ++row, at += row_bytes)
+    bytes.set(memory.subarray(at, at + row_bytes), row * stride_bytes);
+};
+
 class Kernel {
   #memory;
   #rows;
@@ -130,10 +156,12 @@ class Kernel {
     this.manifest = manifest;
   }
 
-  // `values`: typed arrays by operand, numbers by constant. Row-major, without gaps.
+  // `values`: typed arrays by operand, numbers by constant. Row-major; { values, stride } where rows lie further apart.
   // `columns` may be left out where an operand per column, or the module, says it. `into`: arrays for results.
   run(values, { columns, into = {} } = {}) {
     const { operands, results, program } = this.manifest;
+    values = without_layout(values);
+    into = without_layout(into);
     const known = new Set(operands.map((operand) => operand.name));
     for (const name of Object.keys(values))
       if (!known.has(name)) throw new TypeError(`${program} has no operand '${name}'; it has ${[...known].join(", ")}`);
@@ -150,14 +178,16 @@ class Kernel {
       const given = into[result.name];
       if (given !== undefined) this.#check_array(result, given);
       const count = extent(result.row, rows) * extent(result.column, width);
-      places.push(this.#place(result, given ?? new arrays[result.type](count), rows, width, true));
+      places.push(this.#place(result, given ?? { array: new arrays[result.type](count) }, rows, width, true));
     }
     this.#execute(places, values, rows, width);
     return Object.fromEntries(places.filter((each) => each.is_result).map((each) => [each.name, each.array]));
   }
 
-  #check_array({ name, type }, array) {
-    if (array === undefined) throw new TypeError(`${this.manifest.program}: ${name} is missing (${type})`);
+  #check_array({ name, type, row, column }, given) {
+    if (given === undefined) throw new TypeError(`${this.manifest.program}: ${name} is missing (${type})`);
+    const { array, stride } = given;
+    if (stride !== undefined && !(row && column)) throw new TypeError(`${name}: it has no rows to be a stride apart`);
     if (!(array instanceof arrays[type]))
       throw new TypeError(`${name}: ${arrays[type].name} carries ${type}, got ${array?.constructor?.name ?? typeof array}`);
     if (is_detached(array)) throw new TypeError(`${name}: its buffer is detached`);
@@ -166,26 +196,36 @@ class Kernel {
   #shape(inputs, values, columns) {
     const fixed = this.manifest.columns;
     const per_column = inputs.find(({ row, column }) => !row && column?.divide === 1 && !column.wrap);
-    columns ??= fixed || (per_column && values[per_column.name].length);
+    columns ??= fixed || (per_column && values[per_column.name].array.length);
     if (columns === undefined) throw new TypeError(`${this.manifest.program}: say how many columns a row has`);
     if (!Number.isSafeInteger(columns) || columns < 1) throw new RangeError(`columns: ${columns} is no positive integer`);
     if (fixed && columns !== fixed)
       throw new RangeError(`columns: ${columns}, but the module was emitted for ${fixed} (--cols)`);
     const whole = inputs.find(({ row, column }) => row?.divide === 1 && !row.wrap && column?.divide === 1 && !column.wrap);
     if (!whole) throw new TypeError(`${this.manifest.program}: no operand says how many rows there are`);
-    const { length } = values[whole.name];
+    const { array: { length }, stride } = values[whole.name];
+    if (stride !== undefined) return [length < columns ? 0 : Math.floor((length - columns) / stride) + 1, columns];
     if (length % columns) throw new RangeError(`${whole.name}: ${length} values are no whole rows of ${columns}`);
     return [length / columns, columns];
   }
 
-  #place(spec, array, rows, columns, is_result) {
+  #place(spec, { array, stride }, rows, columns, is_result) {
     const { name, row, column } = spec;
-    const width = extent(column, columns), count = extent(row, rows) * width;
-    if (array.length !== count)
-      throw new RangeError(`${name}: ${array.length} values, ${rows} rows of ${columns} columns want ${count}`);
+    const width = extent(column, columns), height = extent(row, rows);
+    if (stride === undefined) {
+      if (array.length !== height * width)
+        throw new RangeError(`${name}: ${array.length} values, ${rows} rows of ${columns} columns want ${height * width}`);
+    } else {
+      if (!Number.isSafeInteger(stride) || stride < width)
+        throw new RangeError(`${name}: a stride of ${stride}; rows have ${width} values, and must not overlap`);
+      const least = height && (height - 1) * stride + width;
+      if (array.length < least)
+        throw new RangeError(`${name}: ${array.length} values, ${height} rows a stride of ${stride} apart want ${least}`);
+    }
+    const size = array.BYTES_PER_ELEMENT;
     return {
-      name, array, is_result, width, bytes: new Uint8Array(array.buffer, array.byteOffset, array.byteLength),
-      row_bytes: width * array.BYTES_PER_ELEMENT, stride: row ? width : 0,
+      name, array, is_result, height, bytes: new Uint8Array(array.buffer, array.byteOffset, array.byteLength),
+      row_bytes: width * size, stride_bytes: (stride ?? width) * size, stride: row ? width : 0,
       chunked: row?.divide === 1 && !row.wrap,
     };
   }
@@ -202,7 +242,7 @@ class Kernel {
     const slots_at = take(8 * slots.length);
     const scratch_at = take(scratch.bytes + scratch.bytesPerStripe * Math.ceil(columns / stripe));
     const partials_at = take(columnSums * blocks * partial_stride * value_bytes);
-    for (const place of places) if (!place.chunked) place.at = take(place.bytes.length);
+    for (const place of places) if (!place.chunked) place.at = take(place.height * place.row_bytes);
     const chunked = places.filter((place) => place.chunked);
     const row_bytes = chunked.reduce((sum, place) => sum + place.row_bytes, 0);
     const fit = Math.floor((this.#limit - end - line * chunked.length) / Math.max(row_bytes, 1) / block) * block;
@@ -214,24 +254,21 @@ class Kernel {
     this.#grow(end);
 
     const memory = new Uint8Array(this.#memory.buffer), view = new DataView(this.#memory.buffer);
-    for (const place of places) if (!place.chunked && !place.is_result) memory.set(place.bytes, place.at);
+    for (const place of places) if (!place.chunked && !place.is_result) copy_in(memory, place, 0, place.height);
     for (let first = 0; first < rows; first += step) {
       const last = Math.min(first + step, rows);
-      for (const { is_result, bytes, row_bytes: size, at } of chunked)
-        if (!is_result) memory.set(bytes.subarray(first * size, last * size), at);
+      for (const place of chunked) if (!place.is_result) copy_in(memory, place, first, last);
       this.#fill_slots(view, slots_at, places, values,
         { first, columns, block, blocks, partials_at, partial_stride, scratch_at });
       this.#rows(slots_at, BigInt(first), BigInt(last), BigInt(rows));
-      for (const { is_result, bytes, row_bytes: size, at } of chunked)
-        if (is_result) bytes.set(memory.subarray(at, at + (last - first) * size), first * size);
+      for (const place of chunked) if (place.is_result) copy_out(memory, place, first, last);
     }
     if (this.#columns) {
       this.#fill_slots(view, slots_at, places, values,
         { first: 0, columns, block, blocks, partials_at, partial_stride, scratch_at });
       this.#columns(slots_at, 0n, BigInt(columns));
     }
-    for (const { chunked: in_chunks, is_result, bytes, at } of places)
-      if (!in_chunks && is_result) bytes.set(memory.subarray(at, at + bytes.length));
+    for (const place of places) if (!place.chunked && place.is_result) copy_out(memory, place, 0, place.height);
   }
 
   #grow(bytes) {
@@ -281,9 +318,26 @@ class Kernel {
   }
 }
 
-// Both directions of an operator: { forward, backward } of what load() takes.
-export const loadOperator = async ({ forward, backward }, options) => {
-  const [one, two] = await Promise.all([load(forward, options), load(backward, options)]);
+// A module that comes with the package (js/build.mjs writes them).
+const shipped = async (name) => {
+  const url = new URL(`./modules/${name}.wasm`, import.meta.url);
+  if (url.protocol !== "file:") return fetch(url);
+  const { readFile } = await import("node:fs/promises");  // Node's fetch reads no files
+  try {
+    return await readFile(url);
+  } catch {
+    throw new Error(`loadOperator: the package has no module '${name}'; \`node js/build.mjs\` makes them, 'trireme list' names them`);
+  }
+};
+
+// Both directions of an operator: the name of one that comes with the package, in f32, or { forward, backward } of what
+// load() takes.
+export const loadOperator = async (source, options) => {
+  if (typeof source === "string") {
+    const variant = probe().fused ? ".relaxed" : "";
+    source = { forward: shipped(source + variant), backward: shipped(`${source}_backward${variant}`) };
+  }
+  const [one, two] = await Promise.all([load(source.forward, options), load(source.backward, options)]);
   return {
     forward: (values, how) => one.run(values, how),
     backward: (values, how) => two.run(values, how),

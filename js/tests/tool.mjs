@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
-const tool = process.env.TRIREME_TOOL ?? join(root, "build/release/trireme");
+export const tool = process.env.TRIREME_TOOL ?? join(root, "build/release/trireme");
 
 export const trireme = (...args) => execFileSync(tool, args, { encoding: "utf8" });
 

@@ -1,10 +1,15 @@
 // The loader: bits against the reference for every storage type, chunks, and what it refuses.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { digest, load, loadOperator, probe, samples, xxh3_128 } from "../trireme.mjs";
 import { row_block } from "../contract.mjs";
-import { emit, reference_digests, trireme } from "./tool.mjs";
+import { emit, reference_digests, tool, trireme } from "./tool.mjs";
 
 const types = (...pairs) => pairs.flatMap((pair) => ["--type", pair]);
 const digest_of = (kernel, results) =>
@@ -101,6 +106,83 @@ test("many rows through little memory", async () => {
   const values = { x: new Float32Array(rows * columns).fill(2), gate: samples("gate", "f32", rows * columns) };
   const whole = (await load(emit("swiglu"))).run(values, { columns });
   assert.deepEqual(kernel.run(values, { columns }).y, whole.y);
+});
+
+// fault_07 and fault_08 of a loader: q inside qkv, padded rows; what lies between rows stays as it was.
+test("rows that lie apart, whole and in chunks", async () => {
+  const rows = 45, columns = 300, stride = 333;
+  const [wanted, backward] = reference_digests([`rms_norm ${rows}x${columns}`, `rms_norm ${rows}x${columns} backward rstd=none`]);
+  const x = samples("x", "f32", rows * columns), gamma = samples("gamma", "f32", columns);
+  const dy = samples("dy", "f32", rows * columns);
+  const apart = (dense, padding = 7) => {
+    const values = new Float32Array(rows * stride).fill(padding);
+    for (let row = 0; row < rows; ++row) values.set(dense.subarray(row * columns, (row + 1) * columns), row * stride);
+    return { values, stride };
+  };
+  const together = ({ values }) => {
+    const dense = new Float32Array(rows * columns);
+    for (let row = 0; row < rows; ++row) dense.set(values.subarray(row * stride, row * stride + columns), row * columns);
+    return dense;
+  };
+  const between = ({ values }) => values.filter((_, k) => k % stride >= columns);
+  for (const memoryLimit of [undefined, 4 * 65536]) {
+    const kernel = await load(emit("rms_norm"), { memoryLimit });
+    const y = { values: apart(x).values.fill(9), stride }, before = between(y);
+    const { y: given, rstd } = kernel.run({ x: apart(x), gamma }, { into: { y } });
+    assert.equal(given, y.values);
+    assert.deepEqual(between(y), before);
+    assert.equal(digest([["f32", together(y)], ["f32", rstd]]), wanted);
+    // The last row may end with its last value.
+    const cut = { values: apart(x).values.subarray(0, (rows - 1) * stride + columns), stride };
+    assert.deepEqual(kernel.run({ x: cut, gamma }).y, together(y));
+
+    const back = await load(emit("rms_norm", "--backward"), { memoryLimit });
+    const { dx, dgamma } = back.run({ dy: apart(dy), x: apart(x), gamma, rstd });
+    assert.equal(digest([["f32", dx], ["f32", dgamma]]), backward);
+  }
+  const kernel = await load(emit("rms_norm"));
+  const refused = (values, pattern, options) => assert.throws(() => kernel.run({ gamma, ...values }, options), pattern);
+  refused({ x: { values: x, stride: 299 } }, /x: a stride of 299; rows have 300 values/);
+  refused({ x: { values: x, stride: "300" } }, /x: a stride of 300; /);
+  refused({ x: apart(x), gamma: { values: gamma, stride: 300 } }, /gamma: it has no rows/);
+  refused({ x: { stride } }, /x: Float32Array carries f32, got Object/);
+  refused({ x: apart(x) }, /y: 600 values, 45 rows a stride of 400 apart want 17900/,
+    { into: { y: { values: new Float32Array(600), stride: 400 } } });
+});
+
+test("modules that come with the package", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "trireme-"));
+  try {
+    const { files } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url)));
+    for (const name of files.filter((file) => file !== "modules"))
+      copyFileSync(new URL(`../${name}`, import.meta.url), join(folder, name));
+    execFileSync(process.execPath, [fileURLToPath(new URL("../build.mjs", import.meta.url)), tool, join(folder, "modules")]);
+    const installed = await import(pathToFileURL(join(folder, "trireme.mjs")));
+    const { forward, backward } = await installed.loadOperator("layer_norm");
+    const x = samples("x", "f32", 9 * 70), gamma = samples("gamma", "f32", 70), beta = samples("beta", "f32", 70);
+    const [wanted] = reference_digests(["layer_norm 9x70"]);
+    const { y, average, rstd } = forward({ x, gamma, beta });
+    assert.equal(digest([["f32", y], ["f32", average], ["f32", rstd]]), wanted);
+    assert.equal(backward({ dy: x, x, gamma, average, rstd }).dbeta.length, 70);
+    await assert.rejects(installed.loadOperator("nothing"), /the package has no module 'nothing/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+// There is no compiler for TypeScript in the tests: names at least agree, and so do the fields of what is returned.
+test("what is exported is declared, and what is declared is exported", async () => {
+  const declarations = readFileSync(new URL("../trireme.d.ts", import.meta.url), "utf8");
+  const declared = [...declarations.matchAll(/^export (?:declare )?(?:function|const|class) (\w+)/gm)].map((found) => found[1]);
+  assert.deepEqual(new Set(declared), new Set(Object.keys(await import("../trireme.mjs"))));
+  const fields = (text) => [...text.matchAll(/(\w+)\??:/g)].map((found) => found[1]);
+  const of_probe = declarations.match(/function probe\(\): \{([^}]*)\}/)[1];
+  assert.deepEqual(new Set(fields(of_probe)), new Set(Object.keys(probe())));
+  const kernel = await load(emit("rms_norm"));
+  const of_manifest = declarations.match(/interface Manifest \{([^]*?)\n\}/)[1].replace(/\/\*[^]*?\*\//g, "");
+  const top = [...of_manifest.matchAll(/^  (\w+)\??:/gm)].map((found) => found[1]);
+  assert.deepEqual(new Set(top), new Set(Object.keys(kernel.manifest)));
+  for (const name of ["manifest", "run"]) assert.ok(name in kernel);
 });
 
 test("fault_28 and fault_29: refusals say what is wrong", async () => {
