@@ -52,6 +52,16 @@ TEST(Conformance, RmsNormOnEveryDevice) {
         }
 }
 
+// A gradient that does not come leaves sums of constants: dbeta = colsum(0).
+TEST(Conformance, SumsOfConstantsOnEveryDevice) {
+  for (std::string line : {"layer_norm 37x300 dy=none backward", "add_layer_norm 5x33 x=bf16 dy=none backward"}) {
+    std::string wanted = digest_on(reference(), line, {});
+    for (const DeviceEntry& device : devices())
+      if (device.missing().empty() && !starts_a_process(device))
+        EXPECT_EQ(digest_on(device, line, {.threads = 2}), wanted) << device.name << " " << line;
+  }
+}
+
 // Rows with two strides and more, columns apart, expanded and backwards; one of them odd for every vector width.
 TEST(Conformance, fault_09_EveryLayoutOnEveryDevice) {
   for (std::string line : {

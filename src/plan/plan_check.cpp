@@ -49,6 +49,7 @@ Status check_view(const PlanState& plan, const PlanArray& array, const View& vie
   bool empty = array.rows == 0 || array.columns == 0;
   if (!view.data && !array.needed) {
     extent.rows = 0;
+    extent.array.column_stride = 1;  // as compiled code expects of arrays that it does not read, too
     return Done{};
   }
   if (!view.data && !empty)

@@ -141,6 +141,19 @@ TEST(Plan, RunAllocatesNothing) {
   }
 }
 
+TEST(Plan, WhatNothingReadsMayBeLeftOut) {
+  RowProgram backward = RowProgram::named("softmax").value().differentiate().value();  // reads y, not x
+  Plan plan = Plan::create(cpu(), {.program = backward, .shape = {3, 33}}).value();
+  Floats dy = sampled(99, "dy"), x = sampled(99), y = sampled(99, "y"), with(99), without(99);
+  for (bool given : {true, false}) {
+    Args args = plan.args();
+    args["dy"] = view(dy), args["y"] = view(y), args["dx"] = view(given ? with : without);
+    if (given) args["x"] = view(x);
+    EXPECT_EQ(refusal(plan.run(args)), "");
+  }
+  EXPECT_TRUE(same_bits(with, without));
+}
+
 TEST(Plan, ThreadsGiveTheSameBits) {
   Floats x = sampled(37 * 300), gamma = sampled(300, "gamma");
   Normalised wanted = by_reference(x, 37, 300);

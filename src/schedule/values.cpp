@@ -93,7 +93,8 @@ void RowLowering::plan_work() {
 
 void RowLowering::evaluate_whole() {
   for (NodeId id = 0; id < program_.size(); ++id)
-    if (used_[id] && !program_[id].by_column && !varies_by_row(id)) whole_[id] = evaluate_one(id);
+    if (used_[id] && !program_[id].by_column && !varies_by_row(id) && program_[id].op != Op::ColumnSum)
+      whole_[id] = evaluate_one(id);
 }
 
 void RowLowering::evaluate_row(const std::vector<NodeId>& nodes) {

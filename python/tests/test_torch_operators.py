@@ -1,0 +1,136 @@
+"""Every operator in torch: against torch's own arithmetic in f64, opcheck, torch.compile."""
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+import trireme
+import trireme.torch as tt
+from row_in_torch import Problem, execute
+
+QUANTISED = ("rms_norm_quant", "add_rms_norm_quant")
+EVERY = trireme.operators()
+SMOOTH = [name for name in EVERY if name not in QUANTISED]
+
+
+def wanted_and_made(problem):
+    operator = tt.named(problem.operator.name)
+    wanted = execute(problem.operator, problem.operands, problem.constants, problem.rows, problem.columns, largest=127)
+    made = operator(*problem.operands.values(), **problem.constants, types=problem.types, results="all")
+    made = made if isinstance(made, tuple) else (made,)
+    return wanted, dict(zip(operator.results, made))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_forward_is_torchs(name):
+    problem = Problem(name)
+    wanted, made = wanted_and_made(problem)
+    for result, value in made.items():
+        want = wanted[result].expand(problem.rows, problem.columns) if value.dim() == 2 else wanted[result].reshape(-1)
+        bound = dict(rtol=0, atol=0.51) if value.dtype == torch.int8 else dict(rtol=1e-11, atol=1e-11)
+        torch.testing.assert_close(value.double(), want, **bound)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_backward_is_torchs(name):
+    problem = Problem(name)
+    leaves = {key: value.clone().requires_grad_() for key, value in problem.differentiable().items()}
+    problem.operands.update(leaves)
+    wanted, made = wanted_and_made(problem)
+    operator = tt.named(name)
+    outputs = [result for result, has in zip(operator.results, operator.differentiable) if has]
+    grads = [torch.randn(made[result].shape, dtype=torch.float64) for result in outputs]
+    got = torch.autograd.grad([made[each] for each in outputs], list(leaves.values()), grads, allow_unused=True)
+    want = torch.autograd.grad([wanted[each].reshape(made[each].shape) for each in outputs], list(leaves.values()), grads,
+                               allow_unused=True)
+    for key, mine, theirs in zip(leaves, got, want):
+        if theirs is None:
+            assert mine is None, key
+            continue
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9, msg=lambda text: f"{key}: {text}")
+
+
+def arguments(problem):
+    operator = tt.named(problem.operator.name)
+    constants = [problem.constants.get(name, fallback) for name, fallback in operator.constants.items()]
+    types = ",".join(f"{name}={kind}" for name, kind in problem.types.items())
+    return [*problem.operands.values(), *constants, 1, types]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_opcheck(name):
+    problem = Problem(name)
+    if name not in QUANTISED:
+        problem.operands.update({key: value.requires_grad_() for key, value in problem.differentiable().items()})
+    torch.library.opcheck(tt.named(name).overload, arguments(problem))
+
+
+@pytest.mark.parametrize("name", ["rms_norm", "softmax", "add_rms_norm", "cross_entropy", "layer_norm", "dynamic_tanh"])
+def test_gradcheck(name):
+    problem = Problem(name)
+    operands = {key: (value[:3, :33] if value.dim() == 2 else value[:33] if value.shape == (problem.columns,) else
+                      value[:3] if value.dim() == 1 else value) for key, value in problem.operands.items()}
+    if "target" in operands:
+        operands["target"] = operands["target"] % 33
+    operands = [value.clone().requires_grad_() if value.is_floating_point() else value for value in operands.values()]
+    assert torch.autograd.gradcheck(lambda *given: tt.named(name)(*given), operands, fast_mode=True)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_compiles_by_aot_eager(name):
+    torch._dynamo.reset()
+    problem = Problem(name, dtype=torch.float32)
+    if name not in QUANTISED:
+        problem.operands.update({key: value.requires_grad_() for key, value in problem.differentiable().items()})
+    operator = tt.named(name)
+
+    def work(*operands):
+        made = operator(*operands, **problem.constants, types=problem.types)
+        return made[0] if isinstance(made, tuple) else made
+
+    compiled = torch.compile(work, fullgraph=True, backend="aot_eager")
+    operands = list(problem.operands.values())
+    eager, made = work(*operands), compiled(*operands)
+    assert torch.equal(eager, made)
+    if name not in QUANTISED:
+        leaves = [each for each in operands if each.requires_grad]
+        dy = torch.randn_like(made)
+        for mine, theirs in zip(torch.autograd.grad(made, leaves, dy, allow_unused=True),
+                                torch.autograd.grad(eager, leaves, dy, allow_unused=True)):
+            assert (mine is None and theirs is None) or torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("name", ["rms_norm", "swiglu"])
+def test_compiles_by_inductor(name):
+    torch._dynamo.reset()
+    problem = Problem(name, dtype=torch.float32)
+    operands = [value.requires_grad_() for value in problem.operands.values()]
+    operator = tt.named(name)
+
+    def work(*operands):
+        return torch.tanh(operator(*operands) * 2)
+
+    compiled = torch.compile(work, fullgraph=True)
+    eager, made = work(*operands), compiled(*operands)
+    torch.testing.assert_close(made, eager, rtol=1e-6, atol=1e-6)
+    dy = torch.randn_like(made)
+    for mine, theirs in zip(torch.autograd.grad(made, operands, dy), torch.autograd.grad(eager, operands, dy)):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_programs_of_ones_own():
+    text = "scaled_sum(x[i,j], s[], k = 3) -> (y[i,j], total[j])\n    y = x * s * k\n    total = colsum(x)"
+    operator = tt.op(text)
+    assert tt.op(text) is operator and tt.op("rms_norm") is tt.named("rms_norm")
+    x, s = torch.randn(5, 7, dtype=torch.float64, requires_grad=True), torch.tensor(2.0, dtype=torch.float64,
+                                                                                     requires_grad=True)
+    y, total = operator(x, s, k=4.0)
+    torch.testing.assert_close(y, x * s * 4)
+    torch.testing.assert_close(total, x.sum(0))
+    assert torch.autograd.gradcheck(lambda x, s: operator(x, s), (x, s))
+    torch.library.opcheck(operator.overload, (x, s, 3.0, 1, ""))
+    compiled = torch.compile(lambda x, s: operator(x, s)[0] + 1, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x, s), operator(x, s)[0] + 1)
+    with pytest.raises(TypeError, match="other parameters"):
+        operator(x, s, z=1)
+    with pytest.raises(trireme.InvalidProgram):
+        tt.op("f(x[i,j]) -> (y[i,j])\n y = q")

@@ -1,0 +1,22 @@
+"""Trireme for PyTorch: functions and modules that take the place of torch's, with gradients by derived backwards.
+
+    import trireme.torch as tt
+    y = tt.rms_norm(x, (4096,), weight, eps=1e-5)        # as torch.nn.functional.rms_norm
+    norm = tt.RMSNorm(4096)                              # as torch.nn.RMSNorm, same state_dict
+    mine = tt.op("scaled(x[i,j], s = 2) -> (y[i,j])\\n y = x * s")
+    tt.patch(model)                                      # a Hugging Face model's norms and gated units
+
+Everything works under torch.compile(fullgraph=True), autocast, checkpointing and CUDA graphs. `trireme.rms_norm` itself
+also takes tensors: the raw path, without dispatcher and gradients.
+"""
+from ._operator import TorchOperator, named, op
+from .functional import (add_layer_norm, add_rms_norm, cross_entropy, geglu, group_norm, l2_norm, layer_norm, log_softmax,
+                         rms_norm, softmax, swiglu)
+from .models import patch, unpatch
+from .modules import (AddLayerNorm, AddRMSNorm, CrossEntropyLoss, GeGLU, GroupNorm, LayerNorm, LogSoftmax, RMSNorm,
+                      Softmax, SwiGLU)
+
+__all__ = ["AddLayerNorm", "AddRMSNorm", "CrossEntropyLoss", "GeGLU", "GroupNorm", "LayerNorm", "LogSoftmax", "RMSNorm",
+           "Softmax", "SwiGLU", "TorchOperator", "add_layer_norm", "add_rms_norm", "cross_entropy", "geglu",
+           "group_norm", "l2_norm", "layer_norm", "log_softmax", "named", "op", "patch", "rms_norm", "softmax", "swiglu",
+           "unpatch"]

@@ -1,0 +1,96 @@
+"""Functions with torch.nn.functional's names and parameters, and those of fusions that torch does not have."""
+import math
+
+import torch
+
+from ._operator import named
+
+
+def _axes(input, normalized_shape):
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape or tuple(input.shape[-len(shape):]) != shape:
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*, "
+                           f"{', '.join(map(str, shape))}], but got input of size {list(input.shape)}")
+    return len(shape)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """torch.nn.functional.rms_norm. The result has the input's type, whatever the weight's."""
+    eps = torch.finfo(input.dtype).eps if eps is None else eps
+    return named("rms_norm").call([input, weight], [eps, 0.0], _axes(input, normalized_shape), count=1)[0]
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """torch.nn.functional.layer_norm."""
+    return named("layer_norm").call([input, weight, bias], [eps], _axes(input, normalized_shape), count=1)[0]
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """torch.nn.functional.group_norm."""
+    samples, channels, *spatial = input.shape
+    if channels % num_groups:
+        raise RuntimeError(f"{channels} channels do not make {num_groups} groups")
+    pixels, share = math.prod(spatial), channels // num_groups
+    rows = input.reshape(samples * num_groups, share * pixels)
+    weight, bias = (None if each is None else each.view(num_groups, share) for each in (weight, bias))
+    y = named("group_norm").call([rows, weight, bias], [float(num_groups), float(pixels), eps], count=1)[0]
+    return y.view(input.shape)
+
+
+def _last(function, input, dim, dtype):
+    types = "" if dtype is None else {torch.float64: "y=f64", torch.float32: "y=f32", torch.float16: "y=f16",
+                                      torch.bfloat16: "y=bf16"}[dtype]
+    if dim in (-1, input.dim() - 1):
+        return named(function).call([input], [], 1, types, count=1)[0]
+    return named(function).call([input.movedim(dim, -1)], [], 1, types, count=1)[0].movedim(-1, dim)
+
+
+def softmax(input, dim=-1, dtype=None):
+    """torch.nn.functional.softmax. `dtype` is the result's; the input is read as it is."""
+    return _last("softmax", input, dim, dtype)
+
+
+def log_softmax(input, dim=-1, dtype=None):
+    """torch.nn.functional.log_softmax."""
+    return _last("log_softmax", input, dim, dtype)
+
+
+def cross_entropy(input, target, ignore_index=-100, reduction="mean"):
+    """torch.nn.functional.cross_entropy for targets that are classes. Losses are f32 (f64 for f64), also of 16-bit
+    logits."""
+    logits = input if input.dim() == 1 else input.movedim(1, -1)
+    loss = named("cross_entropy").call([logits, target.to(torch.int32)], [float(ignore_index)], count=1)[0]
+    if reduction == "none":
+        return loss
+    if reduction == "sum":
+        return loss.sum()
+    if reduction != "mean":
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return loss.sum() / (target != ignore_index).sum()
+
+
+def l2_norm(input, eps=1e-6):
+    """Each row to length 1: x * rsqrt(sum(x * x) + eps)."""
+    return named("l2_norm").call([input], [eps], count=1)[0]
+
+
+def swiglu(x, gate, beta=1.0):
+    """gate * sigmoid(beta * gate) * x; F.silu(gate) * x where beta is 1."""
+    return named("swiglu").call([x, gate], [float(beta)], count=1)[0]
+
+
+def geglu(x, gate, approximate="none"):
+    """F.gelu(gate, approximate=approximate) * x."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return named("geglu" if approximate == "tanh" else "geglu_erf").call([x, gate], [], count=1)[0]
+
+
+def add_rms_norm(x, residual, weight=None, eps=1e-6, offset=0.0):
+    """h = x + residual and y = rms_norm(h) in one pass over memory. Gives (y, h)."""
+    return named("add_rms_norm").call([x, residual, weight], [eps, float(offset)], count=2)[:2]
+
+
+def add_layer_norm(x, residual, weight=None, bias=None, eps=1e-5):
+    """h = x + residual and y = layer_norm(h) in one pass over memory. Gives (y, h)."""
+    return named("add_layer_norm").call([x, residual, weight, bias], [eps], count=2)[:2]

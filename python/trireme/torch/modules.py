@@ -1,0 +1,93 @@
+"""Modules with torch.nn's names, constructor arguments and state_dict keys, and those of fusions."""
+import torch
+
+from . import functional
+
+
+class RMSNorm(torch.nn.RMSNorm):
+    def forward(self, x):
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+
+class LayerNorm(torch.nn.LayerNorm):
+    def forward(self, input):
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+
+class GroupNorm(torch.nn.GroupNorm):
+    def forward(self, input):
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class Softmax(torch.nn.Softmax):
+    def forward(self, input):
+        return functional.softmax(input, -1 if self.dim is None else self.dim)
+
+
+class LogSoftmax(torch.nn.LogSoftmax):
+    def forward(self, input):
+        return functional.log_softmax(input, -1 if self.dim is None else self.dim)
+
+
+class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
+    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+                 label_smoothing=0.0):
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing)
+        if weight is not None or label_smoothing:
+            raise NotImplementedError("weight and label_smoothing: use torch.nn.CrossEntropyLoss, or a program of "
+                                      "your own by trireme.torch.op")
+
+    def forward(self, input, target):
+        return functional.cross_entropy(input, target, self.ignore_index, self.reduction)
+
+
+class _Gated(torch.nn.Module):
+    """Takes value and gate, or both in one: the value's half first, as torch.nn.GLU."""
+
+    def forward(self, x, gate=None):
+        if gate is None:
+            x, gate = x.chunk(2, dim=-1)
+        return self.unit(x, gate)
+
+
+class SwiGLU(_Gated):
+    """silu(gate) * x, with gate * sigmoid(beta * gate) for silu."""
+
+    def __init__(self, beta=1.0):
+        super().__init__()
+        self.beta = beta
+
+    def unit(self, x, gate):
+        return functional.swiglu(x, gate, self.beta)
+
+    def extra_repr(self):
+        return f"beta={self.beta}"
+
+
+class GeGLU(_Gated):
+    """gelu(gate) * x."""
+
+    def __init__(self, approximate="none"):
+        super().__init__()
+        self.approximate = approximate
+
+    def unit(self, x, gate):
+        return functional.geglu(x, gate, self.approximate)
+
+    def extra_repr(self):
+        return f"approximate={self.approximate!r}"
+
+
+class AddRMSNorm(torch.nn.RMSNorm):
+    """(x, residual) -> (y, h): h = x + residual, y = rms_norm(h)."""
+
+    def forward(self, x, residual):
+        eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
+        return functional.add_rms_norm(x, residual, self.weight, eps)
+
+
+class AddLayerNorm(torch.nn.LayerNorm):
+    """(x, residual) -> (y, h): h = x + residual, y = layer_norm(h)."""
+
+    def forward(self, x, residual):
+        return functional.add_layer_norm(x, residual, self.weight, self.bias, self.eps)
