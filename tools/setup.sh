@@ -34,16 +34,35 @@ as_root() {
 
 install() { as_root apt-get install --yes --no-install-recommends "$@"; }
 
-mapfile -t wanted < <(missing "${required[@]}")
-mapfile -t welcome < <(missing "${optional[@]}")
-if ((${#wanted[@]} + ${#welcome[@]} == 0)); then exit 0; fi
+# NVRTC compiles the users' CUDA C++, and is opened at run time; without it its tests are skipped and say so.
+install_nvrtc() {
+  compgen -G '.nvrtc/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*' >/dev/null && return
+  { ldconfig -p || /sbin/ldconfig -p; } 2>/dev/null | grep -q 'libnvrtc\.so' && return
+  compgen -G '/usr/local/cuda/lib64/libnvrtc.so.*' >/dev/null && return
+  echo "setup: installing nvidia-cuda-nvrtc into .nvrtc"
+  if ! { python3 -m venv --clear .nvrtc && .nvrtc/bin/pip install --quiet nvidia-cuda-nvrtc; }; then
+    rm -rf .nvrtc
+    echo "setup: could not install nvidia-cuda-nvrtc; going on without" >&2
+  fi
+}
 
-echo "setup: installing ${wanted[*]} ${welcome[*]}"
-as_root apt-get update || echo "setup: apt-get update failed, going on with the lists that are there" >&2
-if ((${#wanted[@]})) && ! install "${wanted[@]}"; then
-  echo "setup: could not install ${wanted[*]}" >&2
-  exit 1
-fi
-if ((${#welcome[@]})) && ! install "${welcome[@]}"; then
-  echo "setup: could not install ${welcome[*]}; going on without" >&2
-fi
+install_packages() {
+  local wanted welcome
+  mapfile -t wanted < <(missing "${required[@]}")
+  mapfile -t welcome < <(missing "${optional[@]}")
+  if ((${#wanted[@]} + ${#welcome[@]} == 0)); then return; fi
+
+  echo "setup: installing ${wanted[*]} ${welcome[*]}"
+  as_root apt-get update || echo "setup: apt-get update failed, going on with the lists that are there" >&2
+  if ((${#wanted[@]})) && ! install "${wanted[@]}"; then
+    echo "setup: could not install ${wanted[*]}" >&2
+    exit 1
+  fi
+  if ((${#welcome[@]})) && ! install "${welcome[@]}"; then
+    echo "setup: could not install ${welcome[*]}; going on without" >&2
+  fi
+}
+
+cd "$(dirname "$0")/.."
+install_packages
+install_nvrtc

@@ -38,7 +38,7 @@ check() {
 check 0 '^rms_norm\(x\[i,j\], .*\) -> \(y\[i,j\], rstd\[i\]\)$' list
 check 0 '^    Root-mean-square' list
 check 0 '^  verify  ' --help
-for verb in list show emit run verify bench cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
+for verb in list show emit run verify bench jit cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
 check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
 check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
 check 2 "^trireme: no architecture 'sm_70'; ptx: sm_80" show rms_norm --target ptx --arch sm_70
@@ -116,5 +116,27 @@ TRIREME_CACHE=off check 1 '^off: TRIREME_CACHE=off$' cache verify
 TRIREME_CACHE=off check 0 '^cache +off +TRIREME_CACHE=off$' doctor
 ln -s cache "$folder/link"
 TRIREME_CACHE=$folder/link check 0 '^off: .*/link is a symbolic link' cache list
+
+# Kernels of one's own; what needs NVRTC runs where it is, in the system or where setup put it.
+printf '__global__ void k(float* x, int n) { x[n] = y; }\n' >"$folder/wrong.cu"
+printf '#ifndef WIDTH\n#error no WIDTH\n#endif\ntemplate <int N> __global__ void k(float* x) { x[N] = WIDTH; }\n' >"$folder/k.cu"
+check 2 '^trireme: nowhere.cu: No such file' jit nowhere.cu --name k --arch sm_90
+check 2 'name' jit wrong.cu --arch sm_90
+TRIREME_NVRTC=/no/such/libnvrtc.so check 2 'NVRTC, as TRIREME_NVRTC names it, cannot be used' jit k.cu --name k --arch sm_90
+nvrtc=(../../.nvrtc/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*)
+[[ -f ${nvrtc[0]} ]] && export TRIREME_NVRTC=$(realpath "${nvrtc[0]}")
+if output=$(cd "$folder" && "$trireme" jit k.cu --name 'k<2>' -D WIDTH=4 --arch sm_90 --ptx k.ptx --cubin k.cubin 2>&1); then
+  grep -qE '^  registers +[0-9]+ a thread$' <<<"$output" || fail "jit prints no registers: $output"
+  grep -qE '^  spills +0 bytes stored, 0 bytes loaded$' <<<"$output" || fail "jit prints no spills: $output"
+  grep -qE '^  parameters +8 bytes$' <<<"$output" || fail "jit prints no parameters: $output"
+  grep -q '^\.target sm_90' "$folder/k.ptx" || fail "k.ptx is no PTX"
+  [[ $(head -c 4 "$folder/k.cubin" | tail -c 3) == ELF ]] || fail "k.cubin is no ELF file"
+  check 0 "^k<2> for sm_90, NVRTC [0-9.]+ \\(from the cache\\)$" jit k.cu --name 'k<2>' -D WIDTH=4 --arch sm_90
+  check 0 'cuda k<2>, sm_90, NVRTC' cache list
+  check 2 'wrong.cu\(1\): error: identifier "y" is undefined' jit wrong.cu --name k --arch sm_90
+  check 2 "wrong.cu does not compile|k.cu has no kernel 'other'" jit k.cu --name other -D WIDTH=4 --arch sm_90
+elif ! grep -q 'pip install nvidia-cuda-nvrtc' <<<"$output"; then
+  fail "jit: $output"
+fi
 
 exit $failed

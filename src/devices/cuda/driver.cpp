@@ -161,6 +161,16 @@ Result<FunctionFacts> Device::function_facts(Function function) const {
   return facts;
 }
 
+std::optional<std::vector<int>> Device::parameter_bytes(Function function) const {
+  if (!cu_.function_parameter.call) return {};
+  Current current(*this);
+  std::vector<int> sizes;
+  std::size_t offset = 0, size = 0;
+  while (current(cu_.function_parameter, function, sizes.size(), &offset, &size))
+    sizes.push_back(static_cast<int>(size));
+  return sizes;  // the first number that is refused is one too many
+}
+
 // Functions are shared: what one user needs, another one's smaller need must not take away.
 Status Device::allow_shared(Function function, std::uint32_t bytes) const {
   static std::mutex mutex;

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -145,9 +146,10 @@ class Device {
   Result<Module> load(const std::string& ptx) const;
   Modules& modules() const { return *modules_; }
   Result<Function> function(const Module& module, const char* name) const;
-  Result<FunctionFacts> function_facts(Function function) const;      // forces loading, so that capture may follow
-  Status allow_shared(Function function, std::uint32_t bytes) const;  // dynamic shared memory beyond 48 KiB
-  Status allow_large_clusters(Function function) const;               // of 16 blocks
+  Result<FunctionFacts> function_facts(Function function) const;  // forces loading, so that capture may follow
+  std::optional<std::vector<int>> parameter_bytes(Function function) const;  // where the driver can tell: from 12.4 on
+  Status allow_shared(Function function, std::uint32_t bytes) const;         // dynamic shared memory beyond 48 KiB
+  Status allow_large_clusters(Function function) const;                      // of 16 blocks
   Result<int> blocks_per_multiprocessor(Function function, std::uint32_t threads, std::uint32_t shared_bytes) const;
   Status launch(Function function, const Launch& how, void** params) const;
 

@@ -70,22 +70,41 @@ Result<Module> Modules::shared(const CacheKey& key, Load&& load) {
 Result<Module> Modules::load(const std::string& ptx) {
   CacheKey key = with_device(CacheKey("cubin", title_of(ptx, device_.facts().capability)).with("ptx", ptx));
   if (!linked_is_as_good()) return shared(key, [&] { return load_image(ptx); });
-  return load_made(key, [&] { return link(ptx); });
+  return shared(key, [&]() -> Result<Module> {
+    TRIREME_TRY(loaded, fetch(
+                            key, [&] { return link(ptx); }, [](const std::string& cubin) { return cubin; }));
+    return loaded.module;
+  });
 }
 
-Result<Module> Modules::load_made(const CacheKey& key, const KernelCache::Make& make, Cached::From* from) {
-  if (from) *from = Cached::From::Memory;
-  return shared(key, [&]() -> Result<Module> {
-    TRIREME_TRY(cached, cache_.get_or_make(key, make));
-    if (from) *from = cached.from;
-    Result<Module> loaded = load_image(*cached.bytes);
-    if (loaded || cached.from == Cached::From::Made) return loaded;
-    // Whole, yet refused: of a driver that calls itself by the same number, say.
-    cache_.forget(key);
-    TRIREME_TRY(again, cache_.get_or_make(key, make));
-    if (from) *from = again.from;
-    return load_image(*again.bytes);
-  });
+Result<Modules::Loaded> Modules::load_made(const CacheKey& key, const KernelCache::Make& make,
+                                           const ImageOf& image_of) {
+  // The artifact says more than the module does, so it is asked for even where the module is loaded.
+  TRIREME_TRY(cached, cache_.get_or_make(key, make));
+  Loaded result{{}, cached.bytes, cached.from};
+  TRIREME_TRY(module, shared(key, [&]() -> Result<Module> {
+                TRIREME_TRY(loaded, fetch(key, make, image_of));
+                result.artifact = loaded.artifact;
+                if (loaded.from == Cached::From::Made) result.from = loaded.from;
+                return loaded.module;
+              }));
+  result.module = module;
+  return result;
+}
+
+Result<Modules::Loaded> Modules::fetch(const CacheKey& key, const KernelCache::Make& make, const ImageOf& image_of) {
+  auto attempt = [&](const Cached& cached) -> Result<Loaded> {
+    TRIREME_TRY(image, image_of(*cached.bytes));
+    TRIREME_TRY(module, load_image(image));
+    return Loaded{module, cached.bytes, cached.from};
+  };
+  TRIREME_TRY(cached, cache_.get_or_make(key, make));
+  Result<Loaded> loaded = attempt(cached);
+  if (loaded || cached.from == Cached::From::Made) return loaded;
+  // Whole, yet refused: of a driver that calls itself by the same number, say.
+  cache_.forget(key);
+  TRIREME_TRY(again, cache_.get_or_make(key, make));
+  return attempt(again);
 }
 
 // The only way to get at the driver's compiled code is its linker, which by NVIDIA's documentation compiles "similar"

@@ -15,8 +15,15 @@ class Modules {
   Modules(const Device& device, KernelCache& cache) : device_(device), cache_(cache) {}
 
   Result<Module> load(const std::string& ptx);
-  // An artifact that another compiler makes, a cubin, through the same cache. `from` is told where it came from.
-  Result<Module> load_made(const CacheKey& key, const KernelCache::Make& make, Cached::From* from = nullptr);
+
+  // What another compiler makes, through the same cache. `image_of` finds the cubin or PTX in the artifact.
+  struct Loaded {
+    Module module;
+    std::shared_ptr<const std::string> artifact;
+    Cached::From from;
+  };
+  using ImageOf = std::function<Result<std::string>(const std::string& artifact)>;
+  Result<Loaded> load_made(const CacheKey& key, const KernelCache::Make& make, const ImageOf& image_of);
 
   Result<Module> load_image(const std::string& image) const;  // PTX or cubin, as it is
   Result<std::string> link(const std::string& ptx) const;     // a cubin, by the driver's linker
@@ -32,6 +39,7 @@ class Modules {
   std::shared_ptr<Slot> slot_of(const Hash128& hash);
   template <typename Load>
   Result<Module> shared(const CacheKey& key, Load&& load);
+  Result<Loaded> fetch(const CacheKey& key, const KernelCache::Make& make, const ImageOf& image_of);
   CacheKey with_device(CacheKey key) const;
   Error with_log(Error error, std::string log, const std::string& image) const;
 

@@ -123,13 +123,14 @@ TEST_F(CudaModules, fault_18_an_entry_that_the_driver_refuses_is_made_again) {
   auto key = CacheKey("cubin", "kernel").with("source", "text");
   first.cache->get_or_make(key, [] { return Result<std::string>("\177ELF old"); }).value();
   Process second = process(library);
-  Cached::From from;
+  auto whole = [](const std::string& artifact) -> Result<std::string> { return artifact; };
   auto made = second.device->modules().load_made(
-      key, [] { return Result<std::string>("\177ELF new"); }, &from);
+      key, [] { return Result<std::string>("\177ELF new"); }, whole);
   ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(from, Cached::From::Made);
-  auto refused =
-      second.device->modules().load_made(CacheKey("cubin", "other"), [] { return Result<std::string>("\177ELF old"); });
+  EXPECT_EQ(made->from, Cached::From::Made);
+  EXPECT_EQ(*made->artifact, "\177ELF new");
+  auto refused = second.device->modules().load_made(
+      CacheKey("cubin", "other"), [] { return Result<std::string>("\177ELF old"); }, whole);
   EXPECT_EQ(refused.error().message, "cuModuleLoadDataEx: CUDA_ERROR_INVALID_IMAGE (200): what it means");
 }
 

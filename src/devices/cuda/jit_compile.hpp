@@ -1,0 +1,25 @@
+// CUDA C++ to code: the steps behind trireme/jit.hpp that need no GPU.
+#pragma once
+#include "devices/cache/kernel_cache.hpp"
+#include "devices/cuda/nvrtc.hpp"
+
+namespace trireme::cuda {
+
+struct JitRequest {
+  std::string source, name, arch;  // arch: sm_NN or compute_NN
+  jit::Options options;
+};
+
+// Everything the code depends on: also the files that the source includes, as far as they can be found.
+CacheKey jit_key(const Nvrtc& nvrtc, const JitRequest& request);
+// What is kept: names, PTX, cubin, log and facts, in one.
+Result<std::string> make_artifact(const Nvrtc& nvrtc, const JitRequest& request);
+Result<jit::Compiled> read_artifact(const std::string& artifact);
+
+Result<jit::Compiled> compile_in(KernelCache& cache, const JitRequest& request);
+
+// What NVRTC should be asked for on a device: its own architecture, or PTX of the last one that NVRTC knows.
+Result<std::string> arch_for(const Nvrtc& nvrtc, int capability);
+std::vector<std::string> entries_of(std::string_view ptx);
+
+}  // namespace trireme::cuda
