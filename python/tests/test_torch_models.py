@@ -188,3 +188,21 @@ def test_transformers(family):
         each.loss.backward()
     for a, b in zip(model.parameters(), patched.parameters()):
         torch.testing.assert_close(b.grad, a.grad, rtol=1e-3, atol=1e-5)
+
+
+def test_the_example_trains_alike_with_and_without(tmp_path):
+    import os
+    import pathlib
+    import subprocess
+    import sys
+
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples/train_tiny.py"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    drawn = tmp_path / "curves.svg"
+    done = subprocess.run([sys.executable, example, "--steps", "15", "--device", "cpu", "--svg", drawn], env=environment,
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and "within the bound" in done.stdout, done.stdout + done.stderr
+    assert drawn.read_text().count("<polyline") == 2
+    strict = subprocess.run([sys.executable, example, "--steps", "5", "--device", "cpu", "--bound", "-1"], env=environment,
+                            capture_output=True, text=True)
+    assert strict.returncode == 1 and "beyond the bound" in strict.stdout

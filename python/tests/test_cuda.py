@@ -1,0 +1,252 @@
+"""What needs an NVIDIA GPU: bits of every operator, streams, graphs, training. pytest runs it, and where that is missing
+`python3 python/tests/test_cuda.py` does."""
+import os
+import pathlib
+import sys
+import threading
+
+try:
+    import pytest
+except ImportError:
+    pytest = None
+    root = pathlib.Path(__file__).resolve().parents[2]
+    sys.path.insert(0, os.environ.get("TRIREME_PACKAGE", str(root / "build" / "release" / "python")))
+
+try:
+    import torch
+    missing = "" if torch.cuda.is_available() else "no CUDA device; bench/gpu_python.sh runs these where there is one"
+except ImportError:
+    torch, missing = None, "torch is not installed"
+if pytest:
+    pytestmark = pytest.mark.skipif(bool(missing), reason=missing)
+
+import trireme
+
+if torch:
+    import trireme.torch as tt
+    from row_in_torch import Problem
+
+LINES = ["rms_norm 33x4097 x=bf16 backward", "layer_norm 9x1024 x=f16", "softmax 7x65536 x=bf16",
+         "cross_entropy 40x5 x=f16 target=i32 ignore=-1 backward", "group_norm 8x245 groups=4 pixels=49 backward"]
+
+
+def test_digests_of_problem_lines():
+    for line in LINES:
+        digests = trireme.verify(line, devices="cuda")
+        assert digests["cuda"] == digests["reference"], line
+
+
+def both(operator, operands, **named):
+    """Results on the CPU and on the GPU, as tuples."""
+    made = operator(*operands, **named), operator(*[each.cuda() for each in operands], **named)
+    return [each if isinstance(each, tuple) else (each,) for each in made]
+
+
+def test_every_operator_has_the_cpus_bits():
+    for name in trireme.operators():
+        for kind in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+            problem = Problem(name, dtype=kind)
+            named = dict(**problem.constants, types=problem.types, results="all")
+            host, device = both(problem.operator, problem.operands.values(), **named)
+            for a, b in zip(host, device):
+                assert b.is_cuda and torch.equal(a.view(torch.uint8), b.cpu().view(torch.uint8)), (name, kind)
+
+
+def gradients(function, *operands):
+    leaves = [each.detach().clone().requires_grad_() for each in operands]
+    made = function(*leaves)
+    made = made if isinstance(made, tuple) else (made,)
+    torch.manual_seed(0)
+    grads = [torch.randn(each.shape).to(each) for each in made]
+    return [*made, *torch.autograd.grad(made, leaves, grads)]
+
+
+def test_gradients_have_the_cpus_bits():
+    torch.manual_seed(1)
+    for kind in (torch.float32, torch.bfloat16):
+        x, r = (torch.randn(5, 37, 1000).to(kind) for _ in range(2))
+        w, b = (torch.randn(1000).to(kind) for _ in range(2))
+        for function, operands in [
+            (lambda x, w: tt.rms_norm(x, (1000,), w, 1e-6), (x, w)), (lambda x: tt.softmax(x), (x,)),
+            (lambda x, w, b: tt.layer_norm(x, (1000,), w, b), (x, w, b)), (tt.swiglu, (x, r)), (tt.geglu, (x, r)),
+            (tt.add_rms_norm, (x, r, w)),
+        ]:
+            host = gradients(function, *operands)
+            device = gradients(function, *[each.cuda() for each in operands])
+            assert all(torch.equal(a, b.cpu()) for a, b in zip(host, device))
+
+
+def test_fault_01_zero_rows():
+    w = torch.ones(33, device="cuda", requires_grad=True)
+    x = torch.empty(0, 33, device="cuda", requires_grad=True)
+    tt.rms_norm(x, (33,), w, 1e-6).sum().backward()
+    assert w.grad.eq(0).all() and not w.grad.signbit().any()
+
+
+def test_fault_09_views():
+    base = torch.randn(6, 4, 66, device="cuda")
+    for view in (base.transpose(0, 1)[..., :33], base[..., ::2], base[:, 1:3, 5:38], base[0, 0, :33].expand(4, 6, 33),
+                 base[:, :1, :33].expand(6, 5, 33)):
+        assert torch.equal(trireme.rms_norm(view), trireme.rms_norm(view.contiguous()))
+
+
+def test_fault_24_streams():
+    x = torch.zeros(4096, 1024, device="cuda")
+    wanted = trireme.rms_norm(torch.ones_like(x))
+    for stream in (torch.cuda.Stream(), torch.cuda.Stream(priority=-1), torch.cuda.default_stream()):
+        torch.cuda.synchronize()
+        x.zero_()
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(20_000_000)  # what follows must wait for it, and so must the result
+            x.fill_(1)
+            y = trireme.rms_norm(x)
+            leaf = x.clone().requires_grad_()
+            tt.rms_norm(leaf, (1024,), eps=1e-6).sum().backward()
+        stream.synchronize()
+        assert torch.equal(y, wanted) and torch.isfinite(leaf.grad).all()
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    for stream in (side, side.cuda_stream, 1, 2):  # an object, a handle; the legacy and the thread's default stream
+        y = trireme.rms_norm(x, stream=stream)
+        torch.cuda.synchronize()
+        assert torch.equal(y, wanted)
+
+
+def test_fault_25_cuda_graphs():
+    x = torch.randn(64, 1024, device="cuda", requires_grad=True)
+    w = torch.randn(1024, device="cuda", requires_grad=True)
+    dy = torch.randn(64, 1024, device="cuda")
+
+    def work():
+        y = tt.rms_norm(x, (1024,), w, 1e-6)
+        return y, *torch.autograd.grad(y, (x, w), dy)
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = work()
+    with torch.no_grad():
+        x.copy_(torch.randn(64, 1024))
+    graph.replay()
+    torch.cuda.synchronize()
+    assert all(torch.equal(a, b) for a, b in zip(captured, work()))
+
+
+def test_compiled():
+    x, gate = (torch.randn(64, 1000, device="cuda", requires_grad=True) for _ in range(2))
+    for function, operands in [(lambda x: tt.rms_norm(x, (1000,)) * 2, (x,)), (lambda a, b: tt.swiglu(a, b) + 1, (x, gate))]:
+        compiled = torch.compile(function, fullgraph=True)
+        torch.testing.assert_close(compiled(*operands), function(*operands))
+        for a, b in zip(torch.autograd.grad(compiled(*operands).sum(), operands),
+                        torch.autograd.grad(function(*operands).sum(), operands)):
+            torch.testing.assert_close(a, b)
+
+
+def test_opcheck():
+    for name in ("rms_norm", "swiglu"):
+        problem = Problem(name, dtype=torch.float32)
+        operands = [each.cuda().requires_grad_() for each in problem.operands.values()]
+        torch.library.opcheck(tt.named(name).overload, [*operands, *tt.named(name).constants.values(), 1, ""])
+
+
+def test_autocast():
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), tt.RMSNorm(64), torch.nn.Linear(64, 8)).cuda()
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        y = model(torch.randn(5, 64, device="cuda"))
+    y.float().sum().backward()
+    assert y.dtype == torch.bfloat16 and model[1].weight.grad.dtype == torch.float32
+
+
+def test_other_protocols():
+    x = torch.randn(5, 257, device="cuda")
+    wanted = trireme.rms_norm(x)
+
+    class Interface:
+        def __init__(self, tensor):
+            self.__cuda_array_interface__ = tensor.__cuda_array_interface__
+
+    class Dlpack:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def __dlpack_device__(self):
+            return self.tensor.__dlpack_device__()
+
+        def __dlpack__(self, **options):
+            return self.tensor.__dlpack__(**options)
+
+    for wrap in (Interface, Dlpack):
+        out = torch.empty_like(x)
+        torch.cuda.synchronize()
+        trireme.rms_norm(wrap(x), out=wrap(out), stream=torch.cuda.current_stream())
+        torch.cuda.synchronize()
+        assert torch.equal(out, wanted), wrap
+        try:
+            trireme.rms_norm(wrap(x))
+        except trireme.InvalidArgument as error:
+            assert "out=" in str(error)
+
+
+def test_mistakes():
+    x = torch.randn(5, 33, device="cuda")
+    try:
+        trireme.rms_norm(x, torch.ones(33))
+        raise AssertionError("arrays on two devices were taken")
+    except trireme.InvalidArgument as error:
+        assert "share a device" in str(error)
+
+
+def test_threads():
+    inputs = [torch.randn(64, 512, device="cuda", requires_grad=True) for _ in range(8)]
+    wanted = [gradients(lambda x: tt.rms_norm(x, (512,), eps=1e-6), x)[1] for x in inputs]
+    made = [None] * 8
+
+    def work(k):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            made[k] = gradients(lambda x: tt.rms_norm(x, (512,), eps=1e-6), inputs[k])[1]
+            torch.cuda.current_stream().synchronize()
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert all(a.shape == b.shape and torch.isfinite(a).all() for a, b in zip(made, wanted))
+
+
+def test_second_device():
+    if torch.cuda.device_count() < 2:
+        return
+    x = torch.randn(5, 257)
+    with torch.cuda.device(0):  # not the tensors' device
+        assert torch.equal(trireme.rms_norm(x.to("cuda:1")).cpu(), trireme.rms_norm(x))
+
+
+def main():
+    if missing:
+        print(f"skipped: {missing}")
+        return 0
+    failed = 0
+    for name, test in list(globals().items()):
+        if not name.startswith("test_"):
+            continue
+        try:
+            test()
+            print(f"ok    {name}", flush=True)
+        except Exception as error:
+            failed += 1
+            import traceback
+            traceback.print_exc()
+            print(f"FAIL  {name}: {type(error).__name__}: {error}", flush=True)
+    print(f"{failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
