@@ -25,6 +25,7 @@ run: build
 	@tools/demo.sh build/$(PRESET)/trireme
 
 test: build
+	@tools/setup.sh tests
 	@tools/test.sh build/$(PRESET)
 
 format: setup

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the build and the tests need on Debian 12 (and its kin), and only what is missing.
+# Usage: setup.sh [tests]
+# Installs what the build and the tests need on Debian 12 (and its kin), and only what is missing. "tests": also what only
+# they use and takes a while (chromium: 113 MB, 20 s).
 set -euo pipefail
 
 # Without these nothing can be built.
@@ -8,6 +10,7 @@ required=(g++ cmake ninja-build binutils git libasmjit-dev libfmt-dev libcli11-d
 # Without these the build is slower, or some tests are skipped and say so.
 optional=(ccache clang-format wabt python3-dev)
 command -v node >/dev/null || optional+=(nodejs)
+if [[ ${1:-} == tests ]]; then optional+=(chromium); fi
 
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: this is no Debian; please see to it that these are installed: ${required[*]} ${optional[*]}"

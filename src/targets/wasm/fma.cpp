@@ -2,6 +2,8 @@
 // written in place the code grows sevenfold and runs no faster (softmax f32 in node: 21 ns an element either way).
 #include "targets/wasm/fma.hpp"
 
+#include "targets/wasm/through_f64.hpp"
+
 namespace trireme::wasm {
 namespace {
 
@@ -39,36 +41,6 @@ Value<F64x2> to_odd(const Pair& pair) {
   return as<F64x2>(cut | odd);
 }
 
-// Lanes 0 and 1, and lanes 2 and 3, as f64.
-struct Halves {
-  Value<F64x2> low, high;
-};
-Halves halves(Value<F32x4> v) {
-  Writer& writer = *v.writer;
-  constexpr PlainOp promote = "f64x2.promote_low_f32x4";
-  const auto upper = shuffle(v, v, {8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15});
-  const auto low = writer.apply<F64x2>(promote, v);
-  return {low, writer.apply<F64x2>(promote, upper)};
-}
-Value<F32x4> joined(Value<F64x2> low, Value<F64x2> high) {
-  Writer& writer = *low.writer;
-  constexpr PlainOp demote = "f32x4.demote_f64x2_zero";
-  const auto first = writer.apply<F32x4>(demote, low), second = writer.apply<F32x4>(demote, high);
-  return shuffle(first, second, {0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23});
-}
-
-// Whether rounding these sums, that f64 has rounded, once more to f32 may be wrong: only where the first rounding hit
-// the middle between two f32. That is where the last 29 bits are 1000..., or anywhere among subnormal results.
-Value<I32> may_be_wrong(Value<F64x2> low, Value<F64x2> high) {
-  const auto low_words = as<I32x4>(shuffle(low, high, {0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27}));
-  const auto high_words = as<I32x4>(shuffle(low, high, {4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31}));
-  const auto middle = equal(low_words << 3, 0x80000000u);
-  const auto size = high_words & 0x7fffffffu;
-  const auto nonzero = more(size, 0);
-  const auto subnormal = less(size, 0x38100001u) & nonzero;  // the high word of 2^-126 is 0x38100000
-  return low.writer->apply<I32>("v128.any_true", subnormal | middle);
-}
-
 Result<Body> write_fma_f32x4() {
   return write_twice("fma_f32x4", Type::V128, [](Function& f, Constants& constants) {
     const auto a_local = f.parameter<V128>("a"), b_local = f.parameter<V128>("b"), c_local = f.parameter<V128>("c");
@@ -77,12 +49,13 @@ Result<Body> write_fma_f32x4() {
                  c = halves(writer.value<F32x4>(c_local));
     const auto low = a.low * b.low, high = a.high * b.high;
     const auto low_sum = low + c.low, high_sum = high + c.high;
-    writer.push(may_be_wrong(low_sum, high_sum));
+    const auto wrong = may_be_wrong(low_sum, high_sum, true);
+    writer.push(writer.apply<I32>("v128.any_true", wrong));
     const Label rare = writer.raw().if_();
     const auto low_odd = to_odd(two_sum(low, c.low)), high_odd = to_odd(two_sum(high, c.high));
-    writer.push(joined(low_odd, high_odd)), writer.raw().ret();
+    writer.push(joined(rounded(low_odd), rounded(high_odd))), writer.raw().ret();
     writer.raw().end(rare);
-    writer.push(joined(low_sum, high_sum));
+    writer.push(joined(rounded(low_sum), rounded(high_sum)));
   });
 }
 

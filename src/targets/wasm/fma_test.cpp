@@ -112,6 +112,47 @@ Case fma_case(bool relaxed, int count) {
       }};
 }
 
+// Several in a row, as functions have them: with constants to add, with powers of two, on results of each other.
+Case chain_case(double addend, bool chained, int count) {
+  Triples<float> triples = Samples<float>(count).make();
+  // Products just below half of the smallest number: added to one with an odd last place, f64 makes a tie of them.
+  for (int k = 1; k < 100; ++k) triples.add(std::ldexp(1 + k * 0x1p-23f, -75), std::ldexp(1 - k * 0x1p-23f, -75), 0);
+  const auto fma = [](KernelBuilder& b, Reg x, Reg y, Reg z) {
+    return b.into(Bank::Lane, {.code = Do::Primitive, .op = Primitive::Fma, .a = x, .b = y, .c = z});
+  };
+  const Evaluate chain = [=](KernelBuilder& b, const std::vector<Reg>& x) {
+    const Reg first = fma(b, x[0], x[1], b.number(addend));
+    const Reg factor = apply(Primitive::BitsShiftLeft, 23)(b, {x[1]});
+    return chained ? fma(b, first, factor, fma(b, first, x[2], first)) : first;
+  };
+  return {.name = "plus " + std::to_string(addend) + (chained ? ", in a chain" : ""),
+          .kernels = map_kernel(Storage::F32, {Storage::F32, Storage::F32, Storage::F32}, Storage::F32, chain),
+          .buffers = {bytes_of(triples.a), bytes_of(triples.b), bytes_of(triples.c), Bytes(triples.a.size() * 4)},
+          .columns = static_cast<std::int64_t>(triples.a.size()),
+          .check = [=](const Case& done) {
+            std::vector<float> want;
+            for (std::size_t k = 0; k < triples.a.size(); ++k) {
+              const float first = std::fma(triples.a[k], triples.b[k], static_cast<float>(addend)), c = triples.c[k];
+              const float shifted = std::bit_cast<float>(std::bit_cast<std::uint32_t>(triples.b[k]) << 23);
+              want.push_back(chained ? std::fma(first, shifted, std::fma(first, c, first)) : first);
+            }
+            expect_same<float>(values_of<float>(done.buffers[3]), want, [&](std::size_t k) {
+              std::ostringstream text;
+              text << std::hexfloat << triples.a[k] << ", " << triples.b[k] << ", " << triples.c[k];
+              return text.str();
+            });
+          }};
+}
+
+TEST(WasmFma, RunsRoundOnceEach) {
+  TRIREME_SKIP_WITHOUT_NODE();
+  const int count = std::getenv("LONG") ? 1000000 : 20000;
+  std::vector<Case> cases;
+  for (double addend : {1.0, -0.25, 0x1p-70, 0x1p-130 + 0x1p-149, 0.0, -0x1.8p23})
+    for (bool chained : {false, true}) cases.push_back(chain_case(addend, chained, count / 4));
+  run(std::move(cases));
+}
+
 TEST(WasmFma, RoundsOnce) {
   TRIREME_SKIP_WITHOUT_NODE();
   const int count = std::getenv("LONG") ? 1000000 : 20000;

@@ -30,11 +30,12 @@ constexpr std::uint8_t args_slot_bytes = 8;
 }  // namespace
 
 Machine::Machine(const Kernel& kernel, const Entry& entry, Function& function, Constants& constants)
-    : kernel_(kernel), entry_(entry), wide_(kernel.compute == trireme::Type::F64) {
+    : kernel_(kernel), entry_(entry), f64_(kernel.compute == trireme::Type::F64) {
   args_ = function.parameter<I32>("args");
   arguments_ = {function.parameter<I64>("first"), function.parameter<I64>("last"),
                 entry.has_total ? function.parameter<I64>("total") : Local<I64>{}};
   scratch_ = function.local<I32>("scratch");
+  if (entry.fma && !f64_) doubt_ = function.local<V128>("doubt");
   for (int k = 0; k < kernel.lane_count; ++k) lanes_.push_back(function.local<V128>(fmt::format("v{}", k)));
   for (int k = 0; k < kernel.mask_count; ++k) masks_.push_back(function.local<V128>(fmt::format("m{}", k)));
   for (int k = 0; k < kernel.index_count; ++k) indices_.push_back(function.local<I64>(fmt::format("i{}", k)));
@@ -68,9 +69,12 @@ Status Machine::refuse(const Instr& instr, std::string_view reason) const {
 }
 
 Status Machine::block(const std::vector<Instr>& body) {
-  for (const Instr& instr : body) {
-    writer_->release();
-    TRIREME_CHECK(step(instr));
+  for (std::size_t k = 0; k < body.size();) {
+    const std::size_t end = run_at(body, k);
+    if (end > k) TRIREME_CHECK(emulated_run(std::span(body).subspan(k, end - k)));
+    else writer_->release();
+    if (end == k) TRIREME_CHECK(step(body[k]));
+    k = std::max(end, k + 1);
   }
   return Done{};
 }
@@ -113,26 +117,26 @@ Status Machine::step(const Instr& instr) {
     case Do::StoreOne: store_one(instr); break;
     case Do::LaneConstant: {
       const double value = std::bit_cast<double>(instr.imm);
-      wide_ ? f().splat_const(value) : f().splat_const(static_cast<float>(value));
+      f64_ ? f().splat_const(value) : f().splat_const(static_cast<float>(value));
       f().set(lane(instr.dst));
       break;
     }
     case Do::LaneSlot:
       f().get(args_);
-      wide_ ? f().memory("v128.load64_splat", {.offset = slot_offset})
-            : f().memory("v128.load32_splat", {.offset = slot_offset});
+      f64_ ? f().memory("v128.load64_splat", {.offset = slot_offset})
+           : f().memory("v128.load32_splat", {.offset = slot_offset});
       f().set(lane(instr.dst));
       break;
     case Do::LaneFromIndex:
       f().get(integer(instr.a));
-      wide_ ? (f().op("f64.convert_i64_s"), f().op("f64x2.splat"))
-            : (f().op("f32.convert_i64_s"), f().op("f32x4.splat"));
+      f64_ ? (f().op("f64.convert_i64_s"), f().op("f64x2.splat"))
+           : (f().op("f32.convert_i64_s"), f().op("f32x4.splat"));
       f().set(lane(instr.dst));
       break;
     case Do::LaneColumn:  // numbers below 2^31
       f().get(integer(instr.a)), f().op("i32.wrap_i64"), f().i32_const(static_cast<std::int32_t>(instr.imm));
       f().op("i32.add"), f().op("i32x4.splat"), f().v128_const(std::array<std::uint32_t, 4>{0, 1, 2, 3});
-      f().op("i32x4.add"), f().op(wide_ ? PlainOp("f64x2.convert_low_i32x4_s") : PlainOp("f32x4.convert_i32x4_s"));
+      f().op("i32x4.add"), f().op(f64_ ? PlainOp("f64x2.convert_low_i32x4_s") : PlainOp("f32x4.convert_i32x4_s"));
       f().set(lane(instr.dst));
       break;
     case Do::LaneMove: f().get(lane(instr.a)), f().set(lane(instr.dst)); break;
@@ -210,15 +214,15 @@ Status Machine::control(const Instr& instr) {
 
 Status Machine::primitive(const Instr& instr) {
   for (const LanewiseOp& each : unary_ops)
-    if (each.op == instr.op) return lanewise(wide_ ? each.f64 : each.f32, instr.dst, instr.a), Done{};
+    if (each.op == instr.op) return lanewise(f64_ ? each.f64 : each.f32, instr.dst, instr.a), Done{};
   for (const LanewiseOp& each : binary_ops)
-    if (each.op == instr.op) return lanewise(wide_ ? each.f64 : each.f32, instr.dst, instr.a, instr.b), Done{};
+    if (each.op == instr.op) return lanewise(f64_ ? each.f64 : each.f32, instr.dst, instr.a, instr.b), Done{};
   switch (instr.op) {
     case Primitive::Min:
-      wide_ ? extremum(instr, "f64x2.min", "f64x2.pmin") : extremum(instr, "f32x4.min", "f32x4.pmin");
+      f64_ ? extremum(instr, "f64x2.min", "f64x2.pmin") : extremum(instr, "f32x4.min", "f32x4.pmin");
       break;
     case Primitive::Max:
-      wide_ ? extremum(instr, "f64x2.max", "f64x2.pmax") : extremum(instr, "f32x4.max", "f32x4.pmax");
+      f64_ ? extremum(instr, "f64x2.max", "f64x2.pmax") : extremum(instr, "f32x4.max", "f32x4.pmax");
       break;
     case Primitive::Fma: fma(instr); break;
     case Primitive::Select: lanewise("v128.bitselect", instr.dst, instr.b, instr.c, instr.a); break;
@@ -226,8 +230,8 @@ Status Machine::primitive(const Instr& instr) {
     case Primitive::BitsShiftRight: {
       const bool left = instr.op == Primitive::BitsShiftLeft;
       f().get(lane(instr.a)), f().i32_const(static_cast<std::int32_t>(instr.imm));
-      f().op(wide_ ? (left ? PlainOp("i64x2.shl") : PlainOp("i64x2.shr_u"))
-                   : (left ? PlainOp("i32x4.shl") : PlainOp("i32x4.shr_u")));
+      f().op(f64_ ? (left ? PlainOp("i64x2.shl") : PlainOp("i64x2.shr_u"))
+                  : (left ? PlainOp("i32x4.shl") : PlainOp("i32x4.shr_u")));
       f().set(lane(instr.dst));
       break;
     }
@@ -251,14 +255,14 @@ void Machine::extremum(const Instr& instr, PlainOp exact, PlainOp with_constant)
 
 void Machine::fma(const Instr& instr) {
   if (!entry_.fma)
-    return lanewise(wide_ ? PlainOp("f64x2.relaxed_madd") : PlainOp("f32x4.relaxed_madd"), instr.dst, instr.a, instr.b,
+    return lanewise(f64_ ? PlainOp("f64x2.relaxed_madd") : PlainOp("f32x4.relaxed_madd"), instr.dst, instr.a, instr.b,
                     instr.c);
   for (Reg operand : {instr.a, instr.b, instr.c}) f().get(lane(operand));
   f().call(*entry_.fma), f().set(lane(instr.dst));
 }
 
 void Machine::shuffle_xor(const Instr& instr) {
-  const int lane_bytes = wide_ ? 8 : 4;
+  const int lane_bytes = f64_ ? 8 : 4;
   std::array<std::uint8_t, 16> bytes;
   for (int k = 0; k < 16; ++k) bytes[k] = static_cast<std::uint8_t>(k ^ (instr.imm * lane_bytes & 15));
   f().get(lane(instr.a)), f().get(lane(instr.a)), f().shuffle(bytes), f().set(lane(instr.dst));
@@ -271,7 +275,7 @@ void Machine::mask_below(const Instr& instr) {
   f().op("i64x2.splat");
   const auto count = writer_->pop<I64x2>();
   const auto low = more(count, writer_->lanes_constant<I64x2>({0, 1}));
-  if (wide_) return writer_->assign(lane(instr.dst), low);
+  if (f64_) return writer_->assign(lane(instr.dst), low);
   const auto high = more(count, writer_->lanes_constant<I64x2>({2, 3}));
   const auto all = shuffle(low, high, {0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27});
   writer_->assign(lane(instr.dst), all);

@@ -1,12 +1,15 @@
 // Spells the instructions of a lowered simd kernel, one to one, as the body of a WebAssembly function.
 // Lane and Mask registers are v128 locals (a mask's lanes are all ones or zeros), Index i64, Pointer i32.
-// machine.cpp has control, indices and lanes, memory.cpp loads and stores.
+// machine.cpp has control, indices and lanes, memory.cpp loads and stores, emulated.cpp runs of emulated fma.
 #pragma once
+#include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "schedule/kernel.hpp"
-#include "targets/wasm/values.hpp"
+#include "targets/wasm/through_f64.hpp"
 
 namespace trireme::wasm {
 
@@ -46,6 +49,13 @@ class Machine {
   void find_constants(const std::vector<Instr>& body, std::vector<int>& writes);
   Status refuse(const Instr& instr, std::string_view reason) const;
 
+  // emulated.cpp
+  std::size_t run_at(const std::vector<Instr>& body, std::size_t first) const;  // its end, or `first` if there is none
+  Status emulated_run(std::span<const Instr> run);
+  void fast_fma(const Instr& instr);
+  Halves wide(Reg reg);
+  bool is_power(Reg reg) const { return powers_.contains(reg.id); }
+
   // memory.cpp
   Address address(const Instr& instr);
   MemArg at(const Address& address, const Instr& instr, int element = 0) const;
@@ -73,7 +83,7 @@ class Machine {
 
   const Kernel& kernel_;
   const Entry& entry_;
-  const bool wide_;  // f64 lanes, two of them
+  const bool f64_;  // f64 lanes, two of them
   Local<I32> args_, scratch_;
   std::array<Local<I64>, 3> arguments_;  // first, last, total
   std::optional<Writer> writer_;
@@ -81,6 +91,15 @@ class Machine {
   std::vector<Local<I64>> indices_;
   std::vector<Local<I32>> pointers_;
   std::vector<std::optional<double>> constants_;  // by Lane register: the only value it ever has
+
+  struct WideLocals {
+    Local<V128> low, high;
+  };
+  std::map<int, WideLocals> wide_;  // by Lane register: its value in f64, inside a run
+  std::set<int> powers_;            // Lane registers that hold powers of two, 0 or infinity, inside a run
+  std::vector<WideLocals> wide_pool_;
+  std::size_t wide_used_ = 0;
+  Local<V128> doubt_;  // lanes of ones where a run's fast form may have rounded wrongly
 };
 
 }  // namespace trireme::wasm

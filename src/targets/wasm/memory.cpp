@@ -62,7 +62,7 @@ MemArg Machine::at(const Address& address, const Instr& instr, int element) cons
 template <typename Body>
 void Machine::for_lanes_of(Local<V128> mask, Body&& body) {
   for (int k = 0; k < kernel_.launch.lanes; ++k) {
-    f().get(mask), f().lane("i32x4.extract_lane", static_cast<std::uint8_t>(wide_ ? 2 * k : k));
+    f().get(mask), f().lane("i32x4.extract_lane", static_cast<std::uint8_t>(f64_ ? 2 * k : k));
     const Label present = f().if_();
     body(k);
     f().end(present);
@@ -84,13 +84,13 @@ Value<I32x4> Machine::load_vector(const Address& address, const Instr& instr) {
 }
 
 void Machine::set_widened(const Instr& instr, Reg dst, Value<I32x4> bits) {
-  wide_ ? writer_->assign(lane(dst), widen_to_f64(bits, instr.type))
-        : writer_->assign(lane(dst), widen(bits, instr.type));
+  f64_ ? writer_->assign(lane(dst), widen_to_f64(bits, instr.type))
+       : writer_->assign(lane(dst), widen(bits, instr.type));
 }
 
 Value<I32x4> Machine::narrowed(const Instr& instr, Reg value) {
-  return wide_ ? narrow_from_f64(writer_->value<F64x2>(lane(value)), instr.type)
-               : narrow(writer_->value<F32x4>(lane(value)), instr.type);
+  return f64_ ? narrow_from_f64(writer_->value<F64x2>(lane(value)), instr.type)
+              : narrow(writer_->value<F32x4>(lane(value)), instr.type);
 }
 
 void Machine::index_load(const Instr& instr) {
@@ -111,7 +111,7 @@ void Machine::load(const Instr& instr) {
   const Address from = address(instr);
   if (!instr.c) return set_widened(instr, instr.values[0], load_vector(from, instr));
   const Value<I32x4> bits = writer_->fresh<I32x4>();
-  f().get(lane(instr.c)), f().op(wide_ ? PlainOp("i64x2.all_true") : PlainOp("i32x4.all_true"));
+  f().get(lane(instr.c)), f().op(f64_ ? PlainOp("i64x2.all_true") : PlainOp("i32x4.all_true"));
   const Label whole = f().if_();
   writer_->assign(bits.local, load_vector(from, instr));
   f().else_(whole);
@@ -162,7 +162,7 @@ void Machine::store(const Instr& instr) {
   const Address to = address(instr);
   const Value<I32x4> bits = narrowed(instr, instr.values[0]);
   if (!instr.c) return store_vector(to, instr, bits);
-  f().get(lane(instr.c)), f().op(wide_ ? PlainOp("i64x2.all_true") : PlainOp("i32x4.all_true"));
+  f().get(lane(instr.c)), f().op(f64_ ? PlainOp("i64x2.all_true") : PlainOp("i32x4.all_true"));
   const Label whole = f().if_();
   store_vector(to, instr, bits);
   f().else_(whole);
