@@ -11,7 +11,7 @@ echo "== $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader)"
 echo "== bits: every digest is the reference's"
 "$programs/test_plan" --gtest_filter='Conformance*' >"$out/conformance.txt" 2>&1 || status=1
 tail -n 3 "$out/conformance.txt"
-"$programs/test_devices" --gtest_filter='RealDriver.*' >"$out/driver.txt" 2>&1 || status=1
+"$programs/test_devices" --gtest_filter='RealDriver.*:JitOnAGpu.*' >"$out/driver.txt" 2>&1 || status=1
 tail -n 3 "$out/driver.txt"
 "$programs/trireme" verify --all --device cuda >"$out/operators.txt" 2>&1 || status=1
 tail -n 1 "$out/operators.txt"
@@ -34,6 +34,10 @@ echo "== speed: share of a device copy of the same bytes in the same run"
 timeout 150 "$programs/gpu_table" 256 rms_norm layer_norm add_rms_norm softmax swiglu geglu | tee "$out/table.txt"
 echo "== what row_block costs"
 timeout 150 "$programs/row_block" 256 1 | tee "$out/row_block.txt"
+
+echo "== the textbook's norms (examples/jit): held to the oracle, and the baseline of the table"
+timeout 200 "$programs/textbook" "$(dirname "$0")/../examples/jit/normalization.cu" 256 >"$out/textbook.txt" 2>&1 || status=1
+grep -E '^(FAIL|skipped|NVRTC|share|rms_norm|layer_norm)' "$out/textbook.txt"
 
 echo "== from text to the first result: compiled, from our disk cache, by the driver's own cache, by no cache"
 kept=$(mktemp -d)

@@ -225,6 +225,26 @@ TEST_F(JitWithout, AMissingNvrtcIsNamedAndHowToGetIt) {
   }
 }
 
+TEST_F(JitWithout, NvrtcIsLookedForInToolkitsAndWheels) {
+  auto place = [&](const std::string& path) {
+    std::filesystem::create_directories((folder / path).parent_path());
+    std::ofstream(folder / path) << "";
+    return (folder / path).string();
+  };
+  const std::string toolkit = place("cuda/lib64/libnvrtc.so.12"),
+                    older = place("venv/lib/python3.9/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"),
+                    newer = place("venv/lib/python3.9/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.13"),
+                    conda = place("conda/lib/libnvrtc.so.12");
+  place("venv/lib/python3.9/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12");
+  setenv("CUDA_HOME", (folder / "cuda").c_str(), 1);
+  setenv("VIRTUAL_ENV", (folder / "venv").c_str(), 1);
+  setenv("CONDA_PREFIX", (folder / "conda").c_str(), 1);
+  std::vector<std::string> found = nvrtc_candidates();
+  for (const char* name : {"CUDA_HOME", "VIRTUAL_ENV", "CONDA_PREFIX"}) unsetenv(name);
+  std::erase_if(found, [&](const std::string& path) { return !path.starts_with(folder.string()); });
+  EXPECT_EQ(found, (std::vector<std::string>{toolkit, newer, older, conda}));
+}
+
 TEST(JitOnAGpu, ComputesWhatTheSourceSays) {
   if (Result<const Driver*> driver = Driver::instance(); !driver) GTEST_SKIP() << driver.error().message;
   const Device& device = *Driver::instance().value()->device(0).value();
