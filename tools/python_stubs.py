@@ -34,7 +34,7 @@ class WrongType(TriremeError, TypeError): ...
 '''
 OPTIONS = {
     "out": "Any", "results": "str | Sequence[str] | None", "types": "Mapping[str, Any] | None", "axes": "int",
-    "threads": "int | None", "stream": "Any", "device": "str | None",
+    "threads": "int | None", "stream": "Any", "workspace": "Any", "device": "str | None",
 }
 
 

@@ -50,11 +50,12 @@ dlpack::ManagedVersioned* allocate_managed(const Array& like, std::int32_t type,
 }
 
 // CuPy's module, of an array of its own; others have no way to make an array that is known here.
-Ref cupy_of(const Array& like) {
+Ref cupy_of(const Array& like, const PlanArray& wanted) {
   Ref name(PyUnicode_FromString("cupy"));
   Ref cupy(like.family == Family::CudaInterface && name ? PyImport_GetModule(name.get()) : nullptr);
   if (cupy || PyErr_Occurred()) return cupy;
-  raise_invalid("results on a GPU are made for torch and CuPy; give arrays for them by out=");
+  raise_invalid("%s: memory on a GPU is made for torch and CuPy; give an array by %s=", wanted.name.c_str(),
+                wanted.name == "workspace" ? "workspace" : "out");
   return {};
 }
 
@@ -84,7 +85,7 @@ Ref allocate_like(const Array& like, const PlanArray& wanted, Array& array) {
     if (!function || !dtype) return {};
     object = Ref(PyObject_CallFunctionObjArgs(function, wanted.shape_tuple.get(), dtype, nullptr));
   } else {
-    Ref cupy = cupy_of(like);
+    Ref cupy = cupy_of(like, wanted);
     if (!cupy) return {};
     object = empty_of(cupy.get(), wanted.shape_tuple.get(), wanted.type);
   }

@@ -7,8 +7,9 @@
 namespace trireme::python {
 namespace {
 
-enum Option { Out, Results, Types, Axes, Threads, Stream, Device, option_count };
-constexpr const char* option_names[option_count] = {"out", "results", "types", "axes", "threads", "stream", "device"};
+enum Option { Out, Results, Types, Axes, Threads, Stream, Workspace, Device, option_count };
+constexpr const char* option_names[option_count] = {"out",     "results", "types",     "axes",
+                                                    "threads", "stream",  "workspace", "device"};
 
 PyObject* option_name(int k) {
   static PyObject* interned[option_count] = {};
@@ -65,6 +66,7 @@ bool Arguments::take_option(int option, PyObject* value) {
     case Axes: return read_integer("axes", value, 1, axes);
     case Threads: return read_integer("threads", value, 0, threads);
     case Stream: return stream = value, true;
+    case Workspace: return workspace = value, true;
     case Device: {
       Ref text(PyUnicode_AsUTF8String(value));
       if (text) device = PyBytes_AsString(text.get());

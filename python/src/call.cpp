@@ -227,15 +227,28 @@ class Call {
     }
     MadePlan::Run run{.views = views, .cuda = anchor_->where.cuda};
     Ref workspace;
+    Array lent;
     if (run.cuda) {
       if (!find_stream(run.stream)) return nullptr;
-      if (cached.plan->workspace_bytes() > 0) {
+      if (said_.workspace) {
+        if (!lend_workspace(lent, cached.plan->workspace_bytes())) return nullptr;
+        run.workspace = lent.data;
+      } else if (cached.plan->workspace_bytes() > 0) {
         workspace = allocate_workspace(*anchor_, cached.plan->workspace_bytes(), run.workspace);
         if (!workspace) return nullptr;
       }
     }
     if (!cached.plan->run(run)) return nullptr;
     return give(made);
+  }
+
+  bool lend_workspace(Array& lent, std::size_t needed) {
+    if (!lent.load(said_.workspace, "workspace", true)) return false;
+    std::size_t bytes = static_cast<std::size_t>(lent.elements()) * static_cast<std::size_t>(type_bytes(lent.type));
+    if (lent.contiguous && lent.where == anchor_->where && bytes >= needed) return true;
+    raise_invalid("%s(): workspace= is a contiguous array on %s of at least %zu bytes", op_.name.c_str(),
+                  place(anchor_->where).c_str(), needed);
+    return false;
   }
 
   bool find_stream(void*& stream) {
