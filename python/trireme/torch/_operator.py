@@ -12,6 +12,10 @@ import torch
 
 import trireme
 
+if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+    raise ImportError(f"trireme.torch needs torch 2.11 or newer, and this is {torch.__version__}; trireme itself takes its "
+                      "tensors by __dlpack__")
+
 LIBRARY = torch.library.Library("trireme", "FRAGMENT")
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
           "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "i8": torch.int8, "i32": torch.int32}
@@ -41,6 +45,13 @@ class TorchOperator:
         # A backward that is given all saved results reads what stands in its lines, and nothing else.
         body = _body(operator=self.backward)
         self.saved = [name for name in taken if name in self.operands + self.results and name in body]
+        # Where each of the backward's operands comes from: (True, result) for a gradient, (False, place in saved or -1).
+        self.sources = [(True, self.results.index(name[1:])) if name[:1] == "d" and name[1:] in self.results and
+                        name not in self.operands else (False, self.saved.index(name) if name in self.saved else -1)
+                        for name in taken]
+        places = {name: k for k, name in enumerate(self.constants)}
+        self.backward_constants = [(each[0], places[each[0]]) for each in self.backward.constants]
+        self._wanted = {}
         self.first = next(k for k, each in enumerate(operator.operands) if each[1] == "[i,j]")
         self.name = operator.name if operator.name in trireme.operators() and trireme.operator(
             operator.name).text == operator.text else f"{operator.name}_{_hash(operator.text)}"
@@ -83,24 +94,31 @@ class TorchOperator:
     def run_backward(self, given, constants, axes, types, wanted):
         """`given`: the backward's operands in order, or None. Gradients have their operands' types."""
         made = self.backward(*given, results=wanted, axes=axes, types=_types_dict(types),
-                             **{name: value for name, value in zip(self.constants, constants)
-                                if name in self.backward_constants})
+                             **{name: constants[k] for name, k in self.backward_constants})
         return list(made) if isinstance(made, tuple) else [made]
 
-    @functools.cached_property
-    def backward_constants(self):
-        return {each[0] for each in self.backward.constants}
+    def gradients(self, saved, grads, likes, needed, constants, axes, call):
+        """Gradients of all operands from those of all results; None where there is none. `saved`: tensors, as self.saved;
+        `likes`: the operands' types and shapes."""
+        wanted, names, types = self.wanted(needed, tuple(like and like[0] for like in likes))
+        gradients = [None] * len(self.operands)
+        if not names or all(grad is None for grad in grads):
+            return gradients
+        given = [grads[k] if is_grad else saved[k] if k >= 0 else None for is_grad, k in self.sources]
+        for k, made in zip(wanted, call(given, constants, axes, types, names)):
+            # A weight may have come with ones for the axes it lacks.
+            gradients[k] = made if made.shape == likes[k][1] else made.view(likes[k][1])
+        return gradients
 
-    def gradients(self, saved, grads, dtypes, shapes, needed, constants, axes, call):
-        """Gradients of all operands from those of all results; None where there is none."""
-        wanted = [name for name, has, need in zip(self.operands, self.has_gradient, needed) if has and need]
-        if not wanted or all(grad is None for grad in grads):
-            return [None] * len(self.operands)
-        values = {**saved, **{"d" + name: grad for name, grad in zip(self.results, grads)}}
-        given = [values.get(each[0]) for each in self.backward.operands]
-        types = ",".join(f"d{name}={NAMES[dtypes[name]]}" for name in wanted)
-        made = dict(zip(wanted, call(given, constants, axes, types, ["d" + name for name in wanted])))
-        return [made[name].view(shapes[name]) if name in made else None for name in self.operands]
+    def wanted(self, needed, dtypes):
+        """Which operands get a gradient, the gradients' names, their types."""
+        found = self._wanted.get((needed, dtypes))
+        if found is None:
+            wanted = [k for k, (has, need) in enumerate(zip(self.has_gradient, needed)) if has and need]
+            names = ["d" + self.operands[k] for k in wanted]
+            types = ",".join(f"{name}={NAMES[dtypes[k]]}" for k, name in zip(wanted, names))
+            found = self._wanted[needed, dtypes] = wanted, names, types
+        return found
 
 
 class _Function(torch.autograd.Function):
@@ -115,16 +133,15 @@ class _Function(torch.autograd.Function):
     def backward(ctx, *grads):
         operator = ctx.operator
         return (None, None, None, None,
-                *operator.gradients(dict(zip(operator.saved, ctx.saved_tensors)), grads, ctx.dtypes, ctx.shapes,
-                                    ctx.needs_input_grad[4:], ctx.constants, ctx.axes, operator.run_backward))
+                *operator.gradients(ctx.saved_tensors, grads, ctx.likes, ctx.needs_input_grad[4:], ctx.constants,
+                                    ctx.axes, operator.run_backward))
 
 
 def _keep(ctx, operator, constants, axes, operands, made):
     values = {**dict(zip(operator.results, made)), **dict(zip(operator.operands, operands))}
     ctx.save_for_backward(*(values[name] for name in operator.saved))
     ctx.operator, ctx.constants, ctx.axes = operator, constants, axes
-    ctx.dtypes = {name: each.dtype for name, each in zip(operator.operands, operands) if each is not None}
-    ctx.shapes = {name: each.shape for name, each in zip(operator.operands, operands) if each is not None}
+    ctx.likes = [None if each is None else (each.dtype, each.shape) for each in operands]
     ctx.mark_non_differentiable(*(each for each, has in zip(made, operator.differentiable) if not has))
     ctx.set_materialize_grads(False)
 
@@ -166,8 +183,8 @@ def _register(self):
         def call(given, constants, axes, types, wanted):
             return getattr(torch.ops.trireme, self.name + "_backward").default(*given, *constants, axes, types, wanted)
 
-        made = self.gradients(dict(zip(self.saved, ctx.saved_tensors)), grads, ctx.dtypes, ctx.shapes,
-                              ctx.needs_input_grad[:count], ctx.constants, ctx.axes, call)
+        made = self.gradients(ctx.saved_tensors, grads, ctx.likes, tuple(ctx.needs_input_grad[:count]), ctx.constants,
+                              ctx.axes, call)
         return (*made, *[None] * (len(self.constants) + 2))
 
     def no_second(ctx, *grads):
