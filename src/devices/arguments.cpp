@@ -72,6 +72,7 @@ void fill_slots(const Kernels& kernels, const Program& program, const Problem2d&
       case Slot::Kind::Partials: return memory.partials;
       case Slot::Kind::PartialStride: return integer(blocks.partial_stride);
       case Slot::Kind::Scratch: return memory.scratch;
+      case Slot::Kind::Number: return 0;  // of kernels that are filled by others
     }
     return 0;
   };

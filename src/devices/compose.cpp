@@ -117,22 +117,25 @@ class ComposedHostExecutable : public HostExecutable {
 
 }  // namespace
 
-Result<std::unique_ptr<Executable>> compose(const Program& program, const Facts& facts, const Compile& compile) {
-  std::vector<std::size_t> summed;
-  for (std::size_t r = 0; r < program.results.size(); ++r)
-    if (!kernels_sum(program, program.results[r])) summed.push_back(r);
-  if (summed.empty()) return compile(program, facts);
-  Program inner = program;
-  Facts inner_facts = facts;
-  for (std::size_t r : summed) {
-    Output& result = inner.results[r];
+WithoutSums without_sums(const Program& program, const Facts& facts) {
+  WithoutSums inner{program, facts, {}};
+  for (std::size_t r = 0; r < program.results.size(); ++r) {
+    if (kernels_sum(program, program.results[r])) continue;
+    inner.summed.push_back(r);
+    Output& result = inner.program.results[r];
     result.value = program[result.value].args[0];
     result.spread = {.row = {.present = true}, .column = {.present = true}};
     result.type = *program.compute;
-    if (r < inner_facts.layout.results.size()) inner_facts.layout.results[r] = {};
+    if (r < inner.facts.layout.results.size()) inner.facts.layout.results[r] = {};
   }
-  TRIREME_TRY(kernels, compile(inner, inner_facts));
-  Summing summing(program, std::move(summed));
+  return inner;
+}
+
+Result<std::unique_ptr<Executable>> compose(const Program& program, const Facts& facts, const Compile& compile) {
+  WithoutSums inner = without_sums(program, facts);
+  if (inner.summed.empty()) return compile(program, facts);
+  TRIREME_TRY(kernels, compile(inner.program, inner.facts));
+  Summing summing(program, std::move(inner.summed));
   std::unique_ptr<Executable> composed;
   bool on_host = dynamic_cast<const HostExecutable*>(kernels.get()) != nullptr;
   if (on_host) composed = std::make_unique<ComposedHostExecutable>(std::move(summing), std::move(kernels));

@@ -308,6 +308,35 @@ TEST_F(CudaPlan, fault_23_29_DevicesAndTheirMemory) {
   });
 }
 
+TEST_F(CudaPlan, EveryOperatorIsPlannedAndLaunched) {
+  run("", [](const Fake& fake) {
+    for (const std::string& name : RowProgram::names())
+      for (bool backward : {false, true}) {
+        RowProgram program = RowProgram::named(name).value();
+        if (backward) program = program.differentiate().value();
+        PlanOptions options{.program = program, .shape = {6, 34}};
+        for (const RowProgram::Parameter& each : program.signature())
+          if (each.kind == RowProgram::Kind::Constant && !each.optional) options.constants[each.name] = 2;
+        Result<Plan> plan = Plan::create(gpu(), options);
+        if (!plan) {
+          expect(false, plan.error().message);
+          continue;
+        }
+        Args args = plan->args();
+        set_all(*plan, args);
+        Workspace workspace = plan->make_workspace().value();
+        long before = allocations_in_tests();
+        Status status = plan->run(args, {}, workspace.span());
+        long after = allocations_in_tests();
+        expect(status && before == after, name + (status ? " allocates" : status.error().message));
+        bool summed = plan->describe().find("summed by kernels of its own") != std::string::npos;
+        std::vector<FakeLaunch> launches = fake.launches();
+        expect(launches.size() >= (summed ? 3u : 1u), name + ": too few launches");
+        if (name == "group_norm" && backward) expect(summed, plan->describe());
+      }
+  });
+}
+
 TEST_F(CudaPlan, FromC) {
   run("", [](const Fake& fake) {
     trireme_program* program = nullptr;

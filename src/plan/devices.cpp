@@ -35,9 +35,7 @@ Compile composed(Compile compile) {
 
 DeviceEntry cuda_entry(const std::string& name, int ordinal) {
   return {name, [ordinal] { return cuda::missing(ordinal); },
-          composed([ordinal](const Program& program, const Facts& facts) {
-            return cuda::compile(program, facts, ordinal);
-          })};
+          [ordinal](const Program& program, const Facts& facts) { return cuda::compile(program, facts, ordinal); }};
 }
 
 }  // namespace
@@ -53,7 +51,7 @@ const std::vector<DeviceEntry>& devices() {
       {"wasm", wasm::missing<Any, false>, composed(wasm::compile<Any, false>)},
       {"wasm:relaxed", wasm::missing<Any, true>, composed(wasm::compile<Any, true>)},
       {"wasm:node", wasm::missing<Node, false>, composed(wasm::compile<Node, false>)},
-      {"lanes", always_there, composed(lanes::compile)},
+      {"lanes", always_there, lanes::compile},
   };
   return table;
 }

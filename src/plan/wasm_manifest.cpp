@@ -30,6 +30,7 @@ const char* kind_name(Slot::Kind kind) {
     case Slot::Kind::Partials: return "partials";
     case Slot::Kind::PartialStride: return "partialStride";
     case Slot::Kind::Scratch: return "scratch";
+    case Slot::Kind::Number: return "number";
   }
   return "";
 }

@@ -134,6 +134,7 @@ struct Slot {
     Partials,  // workspace: [column sum][block][PartialStride] values of the compute type
     PartialStride,
     Scratch,  // simd machines: memory of this thread alone
+    Number,   // index: which of the numbers that a kernel of spread_sums.hpp is given
   };
   Kind kind;
   int index = 0;

@@ -109,6 +109,7 @@ std::string meaning(const Slot& slot) {
     case Slot::Kind::Partials: return "partial column sums";
     case Slot::Kind::PartialStride: return "stride of partial column sums";
     case Slot::Kind::Scratch: return "scratch";
+    case Slot::Kind::Number: return fmt::format("number {}", slot.index);
   }
   return "?";
 }

@@ -39,6 +39,7 @@ std::string describe_slot(const Slot& slot, const Program& program) {
     case Slot::Kind::Blocks: return "row blocks in all";
     case Slot::Kind::Partials: return "address of the workspace";
     case Slot::Kind::PartialStride: return "workspace: values from one block's partial sums to the next's";
+    case Slot::Kind::Number: return "a number of the sum's own";
     case Slot::Kind::Scratch: return "address of memory for this thread alone";
   }
   return {};

@@ -3,28 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
+#include "layout/buffers.hpp"
 #include "layout/indexing.hpp"
 #include "layout/overlap.hpp"
-#include "schedule/lower.hpp"
-#include "targets/ptx/emit.hpp"
 
 namespace trireme::cuda {
 namespace {
 
-std::uint32_t blocks_for(std::int64_t work, std::int64_t each) {
-  return static_cast<std::uint32_t>((work + each - 1) / each);
-}
-
-// A kernel's parameters are at most 4096 bytes, three of its numbers come after the slots.
-constexpr std::size_t most_slots = 4096 / sizeof(std::uint64_t) - 3;
-
-std::uint64_t hashed(std::string_view text) {  // FNV-1a
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001B3;
-  return hash;
-}
+std::int64_t whole_pages(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // Bytes from an array's lowest to its highest entry, counted from the entry (0, 0).
 Result<ByteRange> bytes_of(const Program& program, const Spread& spread, const Problem2d& problem, const Array& array) {
@@ -41,93 +28,23 @@ Machine machine_of(const Device& device) {
           .processors = device.facts().multiprocessors};
 }
 
-Result<LoadedKernels> LoadedKernels::create(const Device& device, const Program& program, const Config& config) {
-  int capability = device.facts().capability;
-  if (capability < 80)
-    return Error{Code::Unsupported, fmt::format("{} has compute capability {}.{}; at least 8.0 is needed",
-                                                device.facts().name, capability / 10, capability % 10)};
-  LoadedKernels made(device);
-  TRIREME_TRY(kernels, lower(program, config));
-  made.config_ = config;
-  made.kernels_ = std::move(kernels);
-  if (made.kernels_.rows.slots.size() > most_slots)
-    return Error{Code::Unsupported, fmt::format("{} needs {} parameters; a kernel takes {}", program.name,
-                                                made.kernels_.rows.slots.size(), most_slots)};
-  // PTX of the oldest architecture that has what the kernels use runs on all later ones.
-  TRIREME_TRY(text, ptx::emit(made.kernels_, fmt::format("sm_{}", capability >= 90 ? 90 : 80)));
-  made.hash_ = fmt::format("{:016x}", hashed(text));
-  TRIREME_TRY(module, device.load(text));
-  made.module_ = std::move(module);
-  auto entry = [&](const Kernel& kernel) -> Result<Function> {
-    TRIREME_TRY(function, device.function(made.module_, kernel.name.c_str()));
-    TRIREME_CHECK(device.allow_shared(function, static_cast<std::uint32_t>(kernel.scratch_bytes)));
-    return function;
-  };
-  TRIREME_TRY(rows, entry(made.kernels_.rows));
-  made.rows_ = rows;
-  TRIREME_TRY(facts, device.function_facts(rows));
-  made.facts_ = facts;
-  for (const Kernel& kernel : made.kernels_.columns) {
-    TRIREME_TRY(columns, entry(kernel));
-    TRIREME_CHECK(device.function_facts(columns));  // loads it
-    made.columns_.push_back(columns);
-  }
-  return made;
-}
-
-std::int64_t rows_of_a_launch(const Blocks& blocks, const trireme::Launch& form) {
-  constexpr std::int64_t most_blocks = (std::int64_t{1} << 31) - 1;
-  std::int64_t row_blocks = most_blocks / form.cluster * form.teams;
-  return row_blocks > std::numeric_limits<std::int64_t>::max() / blocks.row_block
-             ? std::numeric_limits<std::int64_t>::max()
-             : row_blocks * blocks.row_block;
-}
-
-Status LoadedKernels::launch_rows(const Program& program, const Problem2d& problem, const Blocks& blocks,
-                                  void* partials, StreamHandle stream, std::int64_t first, std::int64_t last) const {
-  const trireme::Launch& form = kernels_.rows.launch;
-  std::uint64_t args[most_slots];
-  fill_slots(kernels_, program, problem, blocks, {.partials = reinterpret_cast<std::uint64_t>(partials)}, args);
-  std::int64_t step = rows_of_a_launch(blocks, form), total = problem.rows;
-  while (first < last) {
-    std::int64_t end = last - first > step ? first + step : last;
-    std::int64_t row_blocks = (end - first + blocks.row_block - 1) / blocks.row_block;
-    void* params[] = {args, &first, &end, &total};
-    TRIREME_CHECK(
-        device_->launch(rows_,
-                        {.grid = {blocks_for(row_blocks, form.teams) * static_cast<std::uint32_t>(form.cluster)},
-                         .block = {static_cast<std::uint32_t>(form.threads())},
-                         .shared_bytes = static_cast<std::uint32_t>(kernels_.rows.scratch_bytes),
-                         .cluster = form.cluster > 1 ? static_cast<std::uint32_t>(form.cluster) : 0,
-                         .stream = stream},
-                        params));
-    first = end;
-  }
-  return Done{};
-}
-
-Status LoadedKernels::launch_columns(const Program& program, const Problem2d& problem, const Blocks& blocks,
-                                     void* partials, StreamHandle stream) const {
-  std::uint64_t args[most_slots];
-  fill_slots(kernels_, program, problem, blocks, {.partials = reinterpret_cast<std::uint64_t>(partials)}, args);
-  for (std::size_t k = 0; k < columns_.size(); ++k) {
-    const Kernel& kernel = kernels_.columns[k];
-    std::int64_t first = 0, last = problem.columns, total = problem.rows;
-    void* params[] = {args, &first, &last, &total};
-    TRIREME_CHECK(device_->launch(columns_[k],
-                                  {.grid = {blocks_for(last, kernel.launch.columns_covered)},
-                                   .block = {static_cast<std::uint32_t>(kernel.launch.threads())},
-                                   .shared_bytes = static_cast<std::uint32_t>(kernel.scratch_bytes),
-                                   .stream = stream},
-                                  params));
-  }
-  return Done{};
-}
-
 Result<std::unique_ptr<CudaExecutable>> CudaExecutable::create(const Device& device, const Program& program,
                                                                const Config& config) {
   TRIREME_TRY(vectors, LoadedKernels::create(device, program, config));
   return std::unique_ptr<CudaExecutable>(new CudaExecutable(device, program, std::move(vectors)));
+}
+
+Result<std::unique_ptr<CudaExecutable>> CudaExecutable::create(const Device& device, const Program& program,
+                                                               const Facts& facts) {
+  WithoutSums inner = without_sums(program, facts);
+  TRIREME_TRY(made, create(device, inner.program, choose_config(inner.program, machine_of(device), inner.facts)));
+  if (inner.summed.empty()) return std::move(made);
+  made->whole_ = program;
+  TRIREME_TRY(sums, DeviceSums::create(program, inner.summed, facts));
+  TRIREME_TRY(kernels, UnitKernels::create(device, sums.kernels(), arch_for(device)));
+  made->sums_ = std::move(sums);
+  made->sum_kernels_ = std::move(kernels);
+  return std::move(made);
 }
 
 const Result<LoadedKernels>& CudaExecutable::singles() const {
@@ -161,10 +78,25 @@ Status CudaExecutable::prepare() const {
 
 DirectExecutable::MemoryBytes CudaExecutable::memory_bytes(std::int64_t rows, std::int64_t columns,
                                                            const RunOptions&) const {
-  return {cut_rows(vectors_.kernels(), rows, columns).workspace_bytes, 0};
+  MemoryBytes bytes{cut_rows(vectors_.kernels(), rows, columns).workspace_bytes, 0};
+  if (sums_.empty()) return bytes;
+  return {whole_pages(sums_.workspace_bytes(rows)) + bytes.workspace,
+          static_cast<std::int64_t>(whole_.results.size() * sizeof(Array))};
 }
 
+// The terms lie at the beginning of the workspace, what the kernels need behind them.
 Status CudaExecutable::run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const {
+  if (sums_.empty()) return run_kernels(problem, options, lent);
+  std::span<Array> results(reinterpret_cast<Array*>(lent.own), problem.results.size());
+  Lent rest = lent;
+  rest.workspace += whole_pages(sums_.workspace_bytes(problem.rows));
+  TRIREME_CHECK(run_kernels(sums_.place_terms(problem, lent.workspace, results), options, rest));
+  return sums_.run(problem, lent.workspace, [&](const SumLaunch& each) {
+    return sum_kernels_.launch(each, static_cast<StreamHandle>(lent.stream));
+  });
+}
+
+Status CudaExecutable::run_kernels(const Problem2d& problem, const RunOptions& options, const Lent& lent) const {
   auto stream = static_cast<StreamHandle>(lent.stream);
   TRIREME_TRY(chosen, kernels_for(problem, stream));
   const LoadedKernels& code = *chosen;
@@ -229,14 +161,16 @@ Result<std::unique_ptr<DeviceArrays>> to_device(const Device& device, const Prog
 }
 
 Status CudaExecutable::run(const Problem2d& problem, const RunOptions& options) {
-  TRIREME_TRY(arrays, to_device(device_, program_, problem));
-  TRIREME_TRY(workspace, device_.allocate(memory_bytes(problem.rows, problem.columns, options).workspace));
+  TRIREME_TRY(arrays, to_device(device_, whole_, problem));
+  MemoryBytes bytes = memory_bytes(problem.rows, problem.columns, options);
+  TRIREME_TRY(workspace, allocate(bytes.workspace));
+  std::vector<std::byte, CacheLineAllocator<std::byte>> own(static_cast<std::size_t>(bytes.own));
   TRIREME_TRY(stream, device_.stream());
-  TRIREME_CHECK(run_in(arrays->problem, options,
-                       {.workspace = static_cast<std::byte*>(workspace.get()), .stream = stream.get()}));
+  TRIREME_CHECK(
+      run_in(arrays->problem, options, {.workspace = workspace.get(), .own = own.data(), .stream = stream.get()}));
   TRIREME_CHECK(device_.synchronize(stream.get()));
-  for (std::size_t k = 0; k < program_.results.size(); ++k) {
-    TRIREME_TRY(range, bytes_of(program_, program_.results[k].spread, problem, problem.results[k]));
+  for (std::size_t k = 0; k < whole_.results.size(); ++k) {
+    TRIREME_TRY(range, bytes_of(whole_, whole_.results[k].spread, problem, problem.results[k]));
     auto low = [&](const Array& array) { return static_cast<char*>(array.data) + range.low; };
     if (range.high > range.low)
       TRIREME_CHECK(device_.copy(low(problem.results[k]), low(arrays->results[k]), range.high - range.low));
@@ -247,7 +181,8 @@ Status CudaExecutable::run(const Problem2d& problem, const RunOptions& options) 
 std::string CudaExecutable::describe() const {
   return fmt::format("{}, {}, {} registers, {} bytes of local memory, {} bytes shared", device_.facts().name,
                      print(vectors_.config()), vectors_.facts().registers, vectors_.facts().local_bytes,
-                     vectors_.kernels().rows.scratch_bytes);
+                     vectors_.kernels().rows.scratch_bytes) +
+         sums_.describe();
 }
 
 std::string missing(int ordinal) {
@@ -260,7 +195,7 @@ std::string missing(int ordinal) {
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts, int ordinal) {
   TRIREME_TRY(driver, Driver::instance());
   TRIREME_TRY(device, driver->device(ordinal));
-  TRIREME_TRY(made, CudaExecutable::create(*device, program, choose_config(program, machine_of(*device), facts)));
+  TRIREME_TRY(made, CudaExecutable::create(*device, program, facts));
   return std::unique_ptr<Executable>(std::move(made));
 }
 

@@ -34,10 +34,15 @@ Status emit_into(Module& module, const trireme::Kernel& form, int arch) {
 }  // namespace
 
 Result<std::string> emit(const Kernels& kernels, std::string_view arch) {
+  std::vector<trireme::Kernel> all = kernels.columns;
+  all.insert(all.begin(), kernels.rows);
+  return emit(all, arch);
+}
+
+Result<std::string> emit(std::span<const trireme::Kernel> kernels, std::string_view arch) {
   int number = std::atoi(std::string(arch.substr(arch.find('_') + 1)).c_str());
   Module module(arch);
-  TRIREME_CHECK(emit_into(module, kernels.rows, number));
-  for (const trireme::Kernel& form : kernels.columns) TRIREME_CHECK(emit_into(module, form, number));
+  for (const trireme::Kernel& form : kernels) TRIREME_CHECK(emit_into(module, form, number));
   return module.text();
 }
 

@@ -1,5 +1,6 @@
 // Kernels to PTX text.
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -10,5 +11,6 @@ namespace trireme::ptx {
 
 // One module; its entries are named like the kernels and take the slots as a block of bytes, then first, last, total.
 Result<std::string> emit(const Kernels& kernels, std::string_view arch = "sm_80");
+Result<std::string> emit(std::span<const trireme::Kernel> kernels, std::string_view arch = "sm_80");
 
 }  // namespace trireme::ptx

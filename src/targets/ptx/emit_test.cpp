@@ -11,6 +11,7 @@
 #include "language/parse.hpp"
 #include "passes/passes.hpp"
 #include "schedule/lower.hpp"
+#include "schedule/spread_sums.hpp"
 
 namespace trireme {
 namespace {
@@ -60,6 +61,22 @@ TEST(PtxEmit, PtxasAcceptsEverySchedule) {
         EXPECT_TRUE(assembles(text, judge.arch)) << judge.arch << " " << print(config) << "\n" << text;
       }
     }
+  }
+}
+
+TEST(PtxEmit, PtxasAcceptsSpreadSums) {
+  if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "ptxas is not on PATH";
+  const Indexing spreads[] = {{{}, {}},
+                              {{.present = true, .wrap = 3}, {.present = true}},
+                              {{.present = true, .divide = 4, .wrap = 3}, {.present = true, .divide = 2, .wrap = 5}},
+                              {{}, {.present = true, .wrap = 7}}};
+  std::size_t turn = 0;
+  for (const Indexing& spread : spreads) {  // one for each judge
+    const Judge& judge = judges[turn++ % std::size(judges)];
+    Type compute = turn == 2 ? Type::F64 : Type::F32;
+    SpreadSum sum(spread, 70000, compute, turn % 2 ? compute : Type::BF16, {true, 1, 1}, "sum");
+    std::string text = ptx::emit(sum.kernels(), judge.arch).value();
+    EXPECT_TRUE(assembles(text, judge.arch)) << judge.arch << "\n" << text;
   }
 }
 

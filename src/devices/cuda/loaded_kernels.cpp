@@ -1,0 +1,112 @@
+#include "devices/cuda/loaded_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "schedule/lower.hpp"
+#include "targets/ptx/emit.hpp"
+
+namespace trireme::cuda {
+namespace {
+
+std::uint32_t blocks_for(std::int64_t work, std::int64_t each) {
+  return static_cast<std::uint32_t>((work + each - 1) / each);
+}
+
+// A kernel's parameters are at most 4096 bytes, three of its numbers come after the slots.
+constexpr std::size_t most_slots = 4096 / sizeof(std::uint64_t) - 3;
+
+std::uint64_t hashed(std::string_view text) {  // FNV-1a
+  std::uint64_t hash = 0xCBF29CE484222325;
+  for (char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001B3;
+  return hash;
+}
+
+}  // namespace
+
+std::string_view arch_for(const Device& device) { return device.facts().capability >= 90 ? "sm_90" : "sm_80"; }
+
+Result<LoadedKernels> LoadedKernels::create(const Device& device, const Program& program, const Config& config) {
+  int capability = device.facts().capability;
+  if (capability < 80)
+    return Error{Code::Unsupported, fmt::format("{} has compute capability {}.{}; at least 8.0 is needed",
+                                                device.facts().name, capability / 10, capability % 10)};
+  LoadedKernels made(device);
+  TRIREME_TRY(kernels, lower(program, config));
+  made.config_ = config;
+  made.kernels_ = std::move(kernels);
+  if (made.kernels_.rows.slots.size() > most_slots)
+    return Error{Code::Unsupported, fmt::format("{} needs {} parameters; a kernel takes {}", program.name,
+                                                made.kernels_.rows.slots.size(), most_slots)};
+  TRIREME_TRY(text, ptx::emit(made.kernels_, arch_for(device)));
+  made.hash_ = fmt::format("{:016x}", hashed(text));
+  TRIREME_TRY(module, device.load(text));
+  made.module_ = std::move(module);
+  auto entry = [&](const Kernel& kernel) -> Result<Function> {
+    TRIREME_TRY(function, device.function(made.module_, kernel.name.c_str()));
+    TRIREME_CHECK(device.allow_shared(function, static_cast<std::uint32_t>(kernel.scratch_bytes)));
+    return function;
+  };
+  TRIREME_TRY(rows, entry(made.kernels_.rows));
+  made.rows_ = rows;
+  TRIREME_TRY(facts, device.function_facts(rows));
+  made.facts_ = facts;
+  for (const Kernel& kernel : made.kernels_.columns) {
+    TRIREME_TRY(columns, entry(kernel));
+    TRIREME_CHECK(device.function_facts(columns));  // loads it
+    made.columns_.push_back(columns);
+  }
+  return made;
+}
+
+std::int64_t rows_of_a_launch(const Blocks& blocks, const trireme::Launch& form) {
+  constexpr std::int64_t most_blocks = (std::int64_t{1} << 31) - 1;
+  std::int64_t row_blocks = most_blocks / form.cluster * form.teams;
+  return row_blocks > std::numeric_limits<std::int64_t>::max() / blocks.row_block
+             ? std::numeric_limits<std::int64_t>::max()
+             : row_blocks * blocks.row_block;
+}
+
+Status LoadedKernels::launch_rows(const Program& program, const Problem2d& problem, const Blocks& blocks,
+                                  void* partials, StreamHandle stream, std::int64_t first, std::int64_t last) const {
+  const trireme::Launch& form = kernels_.rows.launch;
+  std::uint64_t args[most_slots];
+  fill_slots(kernels_, program, problem, blocks, {.partials = reinterpret_cast<std::uint64_t>(partials)}, args);
+  std::int64_t step = rows_of_a_launch(blocks, form), total = problem.rows;
+  while (first < last) {
+    std::int64_t end = last - first > step ? first + step : last;
+    std::int64_t row_blocks = (end - first + blocks.row_block - 1) / blocks.row_block;
+    void* params[] = {args, &first, &end, &total};
+    TRIREME_CHECK(
+        device_->launch(rows_,
+                        {.grid = {blocks_for(row_blocks, form.teams) * static_cast<std::uint32_t>(form.cluster)},
+                         .block = {static_cast<std::uint32_t>(form.threads())},
+                         .shared_bytes = static_cast<std::uint32_t>(kernels_.rows.scratch_bytes),
+                         .cluster = form.cluster > 1 ? static_cast<std::uint32_t>(form.cluster) : 0,
+                         .stream = stream},
+                        params));
+    first = end;
+  }
+  return Done{};
+}
+
+Status LoadedKernels::launch_columns(const Program& program, const Problem2d& problem, const Blocks& blocks,
+                                     void* partials, StreamHandle stream) const {
+  std::uint64_t args[most_slots];
+  fill_slots(kernels_, program, problem, blocks, {.partials = reinterpret_cast<std::uint64_t>(partials)}, args);
+  for (std::size_t k = 0; k < columns_.size(); ++k) {
+    const Kernel& kernel = kernels_.columns[k];
+    std::int64_t first = 0, last = problem.columns, total = problem.rows;
+    void* params[] = {args, &first, &last, &total};
+    TRIREME_CHECK(device_->launch(columns_[k],
+                                  {.grid = {blocks_for(last, kernel.launch.columns_covered)},
+                                   .block = {static_cast<std::uint32_t>(kernel.launch.threads())},
+                                   .shared_bytes = static_cast<std::uint32_t>(kernel.scratch_bytes),
+                                   .stream = stream},
+                                  params));
+  }
+  return Done{};
+}
+
+}  // namespace trireme::cuda
