@@ -13,6 +13,12 @@ echo "== bits: every digest is the reference's"
 tail -n 3 "$out/conformance.txt"
 "$programs/test_devices" --gtest_filter='RealDriver.*:JitOnAGpu.*' >"$out/driver.txt" 2>&1 || status=1
 tail -n 3 "$out/driver.txt"
+# Operators, types, shapes, layouts and schedules on a stream of their own, canaries around every buffer; graphs,
+# threads, forks, beyond 2^32 elements; the example's kernel.
+"$programs/test_plan" --gtest_filter='OnGpu.*' >"$out/on_gpu.txt" 2>&1 || status=1
+grep -E '^\[ +(OK|FAILED|SKIPPED) +\]|problems$|schedules$|host time' "$out/on_gpu.txt"
+"$programs/tests/test_examples" --gtest_filter='PerHeadRmsnorm.*' >"$out/examples.txt" 2>&1 || status=1
+tail -n 3 "$out/examples.txt"
 "$programs/trireme" verify --all --device cuda >"$out/operators.txt" 2>&1 || status=1
 tail -n 1 "$out/operators.txt"
 for line in "rms_norm 33x4097 x=bf16 backward" "rms_norm 65x65536 x=bf16" "rms_norm 65x65536 x=bf16 backward" \
@@ -23,7 +29,8 @@ done
 if command -v compute-sanitizer >/dev/null; then
   echo "== compute-sanitizer"
   for tool in memcheck racecheck initcheck; do
-    for line in "rms_norm 9x257 x=bf16 backward" "rms_norm 40x4096 x=bf16 backward" "rms_norm 5x33000 backward"; do
+    for line in "rms_norm 9x257 x=bf16 backward" "rms_norm 40x4096 x=bf16 backward" "rms_norm 5x33000 backward" \
+                "rms_norm_heads 9x64 heads=3 backward" "dynamic_tanh 7x300 backward"; do
       if compute-sanitizer --tool $tool --error-exitcode 9 "$programs/trireme" verify "$line" --device cuda \
           >"$out/$tool.txt" 2>&1; then echo "$tool  $line  clean"; else echo "$tool  $line  FAILED"; status=1; fi
     done
@@ -32,6 +39,11 @@ fi
 
 echo "== speed: share of a device copy of the same bytes in the same run"
 timeout 150 "$programs/gpu_table" 256 rms_norm layer_norm add_rms_norm softmax swiglu geglu | tee "$out/table.txt"
+echo "== bench: device time by graphs and events, the host's apart"
+for line in "rms_norm 16384x4096 x=bf16" "rms_norm 16384x4096 x=bf16 backward" "softmax 8192x8192 x=bf16" \
+            "rms_norm_heads 65536x128 x=bf16 heads=32 backward" "rms_norm 8x4096 x=bf16"; do
+  timeout 60 "$programs/trireme" bench "$line" --device cuda --seconds 0.5
+done 2>&1 | tee "$out/bench.txt"
 echo "== what row_block costs"
 timeout 150 "$programs/row_block" 256 1 | tee "$out/row_block.txt"
 

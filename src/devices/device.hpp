@@ -34,6 +34,7 @@ struct Timing {
   };
   std::vector<double> runs;  // seconds
   std::vector<Copy> copies;  // the ways of copying that were tried
+  std::vector<double> host;  // where `runs` count the device's time alone: what a run takes of the host's
 };
 
 class DirectExecutable;

@@ -62,6 +62,9 @@ void print_table(const Measurement& measured) {
   };
   row(measured.device, "run", measured.timing.runs, fmt::format("{:.2f} of the copy", share(measured)));
   for (const Timing::Copy& copy : measured.timing.copies) row("", copy.name, copy.seconds, "");
+  if (!measured.timing.host.empty())
+    fmt::print("  {:<12} {:<15} {:>10.4f} {:>10.4f}            of the host's time, apart\n", "", "launch",
+               best(measured.timing.host) * 1e3, median(measured.timing.host) * 1e3);
   fmt::print("  {:<12} {}; compiled in {:.1f} ms; best of {}; first {} rows have the reference's bits\n", "",
              measured.how, measured.compile_seconds * 1e3, measured.timing.runs.size(), measured.checked_rows);
 }
@@ -83,6 +86,8 @@ nlohmann::ordered_json as_json(const Problem& problem, const Options& options, c
                                  {"run", times(measured.timing.runs)},
                                  {"share_of_copy", share(measured)}};
   for (const Timing::Copy& copy : measured.timing.copies) json["copies"][copy.name] = times(copy.seconds);
+  if (!measured.timing.host.empty())
+    json["host"] = {{"best_seconds", best(measured.timing.host)}, {"median_seconds", median(measured.timing.host)}};
   return json;
 }
 
@@ -151,6 +156,7 @@ Verb add_bench(CLI::App& app) {
   verb->add_flag("--json", options->json, "A JSON list instead of the table");
   verb->footer(
       "GB/s: bytes of all arrays, each read or written once, by the best time. A copy moves the same number of bytes.\n"
+      "On a GPU both are device time, of graphs of several runs; what a launch takes of the host's time stands apart.\n"
       "Results are checked against the reference first; exits with 1 if a bit differs.\n"
       "  trireme bench \"rms_norm 4096x4096 x=bf16\" \"rms_norm 4096x4096 x=bf16 backward\" --threads 2");
   return {verb, [options] { return bench(*options); }};

@@ -29,9 +29,10 @@ Machine machine_of(const Device& device) {
 }
 
 Result<std::unique_ptr<CudaExecutable>> CudaExecutable::create(const Device& device, const Program& program,
-                                                               const Config& config) {
-  TRIREME_TRY(vectors, LoadedKernels::create(device, program, config));
-  return std::unique_ptr<CudaExecutable>(new CudaExecutable(device, program, std::move(vectors)));
+                                                               const Config& config, std::string_view arch) {
+  if (arch.empty()) arch = arch_for(device);
+  TRIREME_TRY(vectors, LoadedKernels::create(device, program, config, arch));
+  return std::unique_ptr<CudaExecutable>(new CudaExecutable(device, program, arch, std::move(vectors)));
 }
 
 Result<std::unique_ptr<CudaExecutable>> CudaExecutable::create(const Device& device, const Program& program,
@@ -51,7 +52,8 @@ const Result<LoadedKernels>& CudaExecutable::singles() const {
   std::call_once(singles_made_, [&] {
     const Config& chosen = vectors_.config();
     Facts facts{.columns = chosen.columns, .alignment = 1, .layout = chosen.layout};
-    singles_.emplace(LoadedKernels::create(device_, program_, choose_config(program_, machine_of(device_), facts)));
+    singles_.emplace(
+        LoadedKernels::create(device_, program_, choose_config(program_, machine_of(device_), facts), arch_));
   });
   return *singles_;
 }

@@ -14,9 +14,9 @@ namespace trireme::cuda {
 // A program loaded onto a device. `run_in` works on device memory; `run` brings host memory there and back.
 class CudaExecutable : public DirectExecutable {
  public:
-  // A program whose kernels can do everything, under one config.
+  // A program whose kernels can do everything, under one config. PTX for `arch`, or the device's.
   static Result<std::unique_ptr<CudaExecutable>> create(const Device& device, const Program& program,
-                                                        const Config& config);
+                                                        const Config& config, std::string_view arch = {});
   // Any program, under the config that is chosen for it.
   static Result<std::unique_ptr<CudaExecutable>> create(const Device& device, const Program& program,
                                                         const Facts& facts);
@@ -29,18 +29,20 @@ class CudaExecutable : public DirectExecutable {
   Result<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) const override;
 
   Status run(const Problem2d& problem, const RunOptions& options) override;
+  Result<Timing> time(const Problem2d& problem, const TimeOptions& options) override;
   std::string describe() const override;
   std::string kernel_hash() const override { return vectors_.hash(); }
   const LoadedKernels& loaded() const { return vectors_; }
 
  private:
-  CudaExecutable(const Device& device, const Program& program, LoadedKernels vectors)
-      : device_(device), whole_(program), program_(program), vectors_(std::move(vectors)) {}
+  CudaExecutable(const Device& device, const Program& program, std::string_view arch, LoadedKernels vectors)
+      : device_(device), arch_(arch), whole_(program), program_(program), vectors_(std::move(vectors)) {}
   Status run_kernels(const Problem2d& problem, const RunOptions& options, const Lent& lent) const;
   Result<const LoadedKernels*> kernels_for(const Problem2d& problem, StreamHandle stream) const;
   const Result<LoadedKernels>& singles() const;
 
   const Device& device_;
+  std::string arch_;
   Program whole_;    // what is asked for
   Program program_;  // what the kernels do: the same, or the whole without some sums
   DeviceSums sums_;

@@ -27,7 +27,8 @@ std::uint64_t hashed(std::string_view text) {  // FNV-1a
 
 std::string_view arch_for(const Device& device) { return device.facts().capability >= 90 ? "sm_90" : "sm_80"; }
 
-Result<LoadedKernels> LoadedKernels::create(const Device& device, const Program& program, const Config& config) {
+Result<LoadedKernels> LoadedKernels::create(const Device& device, const Program& program, const Config& config,
+                                            std::string_view arch) {
   int capability = device.facts().capability;
   if (capability < 80)
     return Error{Code::Unsupported, fmt::format("{} has compute capability {}.{}; at least 8.0 is needed",
@@ -39,7 +40,7 @@ Result<LoadedKernels> LoadedKernels::create(const Device& device, const Program&
   if (made.kernels_.rows.slots.size() > most_slots)
     return Error{Code::Unsupported, fmt::format("{} needs {} parameters; a kernel takes {}", program.name,
                                                 made.kernels_.rows.slots.size(), most_slots)};
-  TRIREME_TRY(text, ptx::emit(made.kernels_, arch_for(device)));
+  TRIREME_TRY(text, ptx::emit(made.kernels_, arch));
   made.hash_ = fmt::format("{:016x}", hashed(text));
   TRIREME_TRY(module, device.load(text));
   made.module_ = std::move(module);

@@ -14,7 +14,8 @@ std::int64_t rows_of_a_launch(const Blocks& blocks, const trireme::Launch& form)
 // A program's kernels under one config, on a device.
 class LoadedKernels {
  public:
-  static Result<LoadedKernels> create(const Device& device, const Program& program, const Config& config);
+  static Result<LoadedKernels> create(const Device& device, const Program& program, const Config& config,
+                                      std::string_view arch);
 
   const Config& config() const { return config_; }
   const Kernels& kernels() const { return kernels_; }

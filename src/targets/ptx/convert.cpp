@@ -73,6 +73,25 @@ U32 Machine<R>::to_integer(Type type, R value) {
   return k_.min_s(k_.max_s(whole, -128), 127);
 }
 
+// Before sm_89 there is no instruction for it. Normal values: half of the last place less one bit, and the last bit
+// itself, are added to the bits, so that ties go to even. Smaller ones: adding 2^23 last places lets the sum round.
+template <typename R>
+U32 Machine<R>::f8_bits(Type type, F32 value) {
+  const bool e4m3 = type == Type::F8E4M3;
+  const int fraction = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15, cut = 23 - fraction;
+  U32 bits = k_.bitcast<U32>(value), magnitude = k_.and_(bits, 0x7FFFFFFFu);
+  U32 even = k_.add(k_.bfe_u(bits, cut, 1), (1 << (cut - 1)) - 1);
+  U32 normal = k_.sub(k_.shr_u(k_.add(magnitude, even), cut), (127 - bias) << fraction);
+  const float places = e4m3 ? 0x1p14f : 0x1p7f;  // 2^(23 + 1 - bias - fraction)
+  F32 sum = k_.add(k_.bitcast<F32>(magnitude), places);
+  U32 small = k_.sub(k_.bitcast<U32>(sum), __builtin_bit_cast(std::uint32_t, places));
+  Pred is_small = k_.setp(IntCompare::Lo, magnitude, static_cast<std::uint32_t>(128 - bias) << 23);
+  U32 rounded = k_.min_u(k_.selp(small, normal, is_small), e4m3 ? 0x7E : 0x7B);  // the largest finite
+  Pred nan = k_.setp(IntCompare::Hi, magnitude, 0x7F800000u);
+  U32 sign = k_.and_(k_.shr_u(bits, 24), 0x80u);
+  return k_.or_(k_.selp(k_.constant<U32>(0x7F), rounded, nan), sign);
+}
+
 template <typename R>
 U32 Machine<R>::pack_word(Type type, std::span<const R> values) {
   auto value = [&](std::size_t n) { return n < values.size() ? to_f32(values[n]) : k_.constant<F32>(0.0f); };
@@ -97,8 +116,10 @@ U32 Machine<R>::pack_word(Type type, std::span<const R> values) {
     case Type::F8E5M2: {
       Fp8 format = type == Type::F8E4M3 ? Fp8::E4M3 : Fp8::E5M2;
       if (arch_ < 89) {
-        refused_ = "storing f8 before sm_89 is not written yet";
-        return k_.constant<U32>(0);
+        U32 word = k_.constant<U32>(0);
+        for (std::size_t n = 0; n < values.size(); ++n)
+          word = k_.or_(word, k_.shl(f8_bits(type, to_f32(values[n])), 8 * n));
+        return word;
       }
       F32 v0 = value(0), v1 = value(1);
       B16 low = k_.to_fp8_pair(format, v0, v1);
@@ -126,6 +147,7 @@ R Machine<R>::round_to(Type type, R value) {
   template F32 Machine<R>::to_f32(R);                           \
   template F32 Machine<R>::to_f32_even(R);                      \
   template U32 Machine<R>::to_integer(Type, R);                 \
+  template U32 Machine<R>::f8_bits(Type, F32);                  \
   template R Machine<R>::round_to(Type, R);
 TRIREME_INSTANTIATE(F32)
 TRIREME_INSTANTIATE(F64)

@@ -64,6 +64,26 @@ TEST(PtxEmit, PtxasAcceptsEverySchedule) {
   }
 }
 
+// Every type is stored on every architecture; f8 before sm_89 by arithmetic.
+TEST(PtxEmit, PtxasAcceptsEveryStoredType) {
+  if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "ptxas is not on PATH";
+  for (const char* arch : {"sm_80", "sm_90"}) {
+    std::vector<Kernel> kernels;
+    for (Type compute : {Type::F32, Type::F64})
+      for (Type type : {Type::F16, Type::BF16, Type::F8E4M3, Type::F8E5M2, Type::I8, Type::I32}) {
+        Program program =
+            prepare(parse("p(x[i,j]) -> (y[i,j])\n  y = x * 3\n").value(), {.types = {{"x", compute}, {"y", type}}})
+                .value();
+        Facts facts{.rows = 10, .columns = 96, .alignment = 16};
+        Config config = choose_config(program, {.simd = false, .shared_bytes = 101376}, facts);
+        kernels.push_back(lower(program, config).value().rows);
+        kernels.back().name += std::to_string(kernels.size());
+      }
+    std::string text = ptx::emit(kernels, arch).value();
+    EXPECT_TRUE(assembles(text, arch)) << text;
+  }
+}
+
 TEST(PtxEmit, PtxasAcceptsSpreadSums) {
   if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "ptxas is not on PATH";
   const Indexing spreads[] = {{{}, {}},

@@ -42,6 +42,7 @@ class Machine {
   F32 to_f32_even(R value);
   R round_to(Type type, R value);
   U32 to_integer(Type type, R value);
+  U32 f8_bits(Type type, F32 value);
 
   R lane(Reg reg) const { return lanes_[reg.id]; }
   Pred mask(Reg reg) const { return masks_[reg.id]; }
