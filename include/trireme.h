@@ -155,7 +155,7 @@ typedef struct trireme_plan_options {
   void* host;
 } trireme_plan_options;
 
-/* `device`: "cpu", or a name of the list. */
+/* `device`: "cpu", a name of the list, or a further GPU: "cuda:1". */
 TRIREME_C_API trireme_status trireme_plan_create(const char* device, const trireme_program* program,
                                                  const trireme_plan_options* options, trireme_plan** plan);
 TRIREME_C_API trireme_status trireme_plan_workspace_bytes(const trireme_plan* plan, size_t* bytes);
@@ -200,7 +200,9 @@ TRIREME_C_API trireme_status trireme_args_set_at(trireme_args* args, size_t inde
 TRIREME_C_API trireme_status trireme_args_destroy(trireme_args* args);
 
 TRIREME_C_API trireme_status trireme_plan_check(const trireme_plan* plan, trireme_args* args);
-/* `stream`: the device's, null on a CPU. The workspace begins at a multiple of 256 bytes. */
+/* `stream`: the device's (a cudaStream_t or CUstream; null is the default stream), null on a CPU. Arrays and workspace
+ * lie in the device's memory; the workspace begins at a multiple of 256 bytes. On a GPU nobody waits for the run to
+ * end. */
 TRIREME_C_API trireme_status trireme_plan_run(const trireme_plan* plan, trireme_args* args, void* stream,
                                               void* workspace, size_t workspace_bytes);
 

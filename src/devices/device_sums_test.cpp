@@ -99,5 +99,24 @@ TEST(DeviceSums, GiveTheBitsOfTheReference) {
   }
 }
 
+// A result whose columns are two axes that do not join: 4 columns side by side, then a jump.
+TEST(DeviceSums, WriteResultsThatLieApart) {
+  Prepared prepared = prepare_problem(parse_problem("p 20x12").value(), program("i % 3, j")).value();
+  Array apart = prepared.results[0];
+  std::vector<float> memory(400);
+  apart.row_stride = -100;
+  apart.column_jumps.push_back({.every = 4, .elements = 5});
+  apart.data = memory.data() + 300;
+  Problem2d problem = prepared.view();
+  problem.results = std::span(&apart, 1);
+  auto executable = lanes::compile(prepared.program, facts_of(prepared.program, problem)).value();
+  executable->run(problem, {}).value();
+  std::vector<float> got = memory;
+  std::fill(memory.begin(), memory.end(), 0.0f);
+  run_reference(prepared.program, problem).value();
+  EXPECT_EQ(got, memory);
+  EXPECT_NE(memory[300 + 9], 0.0f);
+}
+
 }  // namespace
 }  // namespace trireme

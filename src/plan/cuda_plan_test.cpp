@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 
+#include "devices/arguments.hpp"
 #include "devices/cuda/cuda_device.hpp"
+#include "plan/check.hpp"
+#include "plan/devices.hpp"
 #include "trireme/plan.hpp"
 
 long allocations_in_tests();  // plan_test.cpp counts them
@@ -334,6 +338,21 @@ TEST_F(CudaPlan, EveryOperatorIsPlannedAndLaunched) {
         expect(launches.size() >= (summed ? 3u : 1u), name + ": too few launches");
         if (name == "group_norm" && backward) expect(summed, plan->describe());
       }
+  });
+}
+
+TEST_F(CudaPlan, TimesGraphsAndCopiesInTurn) {
+  run("", [](const Fake& fake) {
+    for (const char* line : {"rms_norm 64x256", "rms_norm_heads 64x256 heads=4 backward"}) {
+      Prepared prepared = prepare_problem(parse_problem(line).value()).value();
+      auto executable =
+          find_device("cuda")->compile(prepared.program, facts_of(prepared.program, prepared.view())).value();
+      Timing timing = executable->time(prepared.view(), {.seconds = 0, .bytes = 1 << 16}).value();
+      expect(timing.runs.size() == 3 && timing.host.size() == 3, "three rounds");
+      expect(timing.copies.size() == 1 && timing.copies[0].seconds.size() == 3, "a copy beside each");
+      expect(std::abs(timing.runs[0] - 1.5e-3) < 1e-9, "the fake's events are 1.5 ms apart, for one run a graph");
+    }
+    expect(fake.depth() == 0, "no context is left behind");
   });
 }
 
