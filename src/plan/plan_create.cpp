@@ -236,7 +236,7 @@ class Creator {
     facts.layout.over_operands.resize(plan_.program.results.size());
     for (const PlanArray& array : plan_.arrays) {
       (array.result ? facts.layout.results : facts.layout.operands)[array.index] = array.layout;
-      if (array.in_place != PlanArray::none) facts.layout.over_operands[array.index] = true;
+      if (array.in_place != PlanArray::none) facts.in_place = facts.layout.over_operands[array.index] = true;
     }
     facts.alignment = alignment();
     TRIREME_TRY(executable, plan_.device.entry().compile(plan_.program, facts));

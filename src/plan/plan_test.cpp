@@ -264,7 +264,8 @@ TEST(Plan, fault_08_LastStrideNotOne) {
   Args strided = plan.args();
   strided["x"] = view(turned), strided["gamma"] = view(gamma);  // strides as in the plan
   strided["y"] = view(y), strided["rstd"] = view(rstd);
-  plan.run(strided).value();
+  Workspace workspace(plan.workspace_bytes());
+  plan.run(strided, {}, workspace.span()).value();
   Floats got;
   for (std::size_t k = 0; k < y.size(); k += 2) got.push_back(y[k]);
   EXPECT_TRUE(same_bits(got, by_reference(x, rows, columns).y));
@@ -346,7 +347,8 @@ TEST(Plan, fault_09_AnyStrides) {
         return values;
       };
       Floats x = gather("x"), gamma = gather("gamma"), y(x.size()), rstd(a * b);
-      plan.run(args).value();
+      Workspace workspace(plan.workspace_bytes());
+      plan.run(args, {}, workspace.span()).value();
       Plan flat = Plan::create(Device::reference(), {.program = rms_norm(), .shape = {a * b, c * d}}).value();
       Args flat_args = flat.args();
       flat_args["x"] = view(x), flat_args["gamma"] = view(gamma), flat_args["y"] = view(y),

@@ -106,6 +106,7 @@ class Reader {
       return Done{};
     }
     std::size_t place = value.find_first_of("+:");
+    if (place == 0) return read_placement(name, value);
     if (std::optional<Type> type = type_named(value.substr(0, place))) {
       problem_.types[name] = *type;
       return place == value.npos ? Status(Done{}) : read_placement(name, value.substr(place));

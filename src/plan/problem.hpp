@@ -7,7 +7,7 @@
 //                       memory, with :5000 its rows are 5000 elements apart (x=bf16+3:5000). More strides are those of
 //                       its axes, outermost first: q inside qkv is x=bf16:12288,128 in the shape 512x32x128, and with
 //                       one for the last axis, too, its columns need not lie side by side (x=f32:12288,128,2). 0
-//                       repeats, negative ones walk backwards
+//                       repeats, negative ones walk backwards. Without a type the place alone (x=:5000)
 //   NAME=none           an operand that is absent, or a result that is not stored
 //   NAME=NUMBER         a constant
 //   backward            the derived program instead

@@ -23,9 +23,10 @@ TEST(ProblemLine, reads_every_part) {
 }
 
 TEST(ProblemLine, prints_what_it_reads) {
-  for (const char* line : {"rms_norm 4096x4096", "softmax 1", "a.row 0x3 x=f64",
-                           "op 2x3x4 eps=1e-05 x=i8 backward axes=3", "op 8x32x128 q=bf16+1:12288,128 r=f32:-9,0,2",
-                           "op 7x257 a=-inf b=f32:300 c=bf16+1 d=f16+2:-9 e=none f=0.1 seed=4294967295"}) {
+  for (const char* line :
+       {"rms_norm 4096x4096", "softmax 1", "a.row 0x3 x=f64", "op 2x3x4 eps=1e-05 x=i8 backward axes=3",
+        "op 8x32x128 q=bf16+1:12288,128 r=f32:-9,0,2 s=:1,2 t=+4",
+        "op 7x257 a=-inf b=f32:300 c=bf16+1 d=f16+2:-9 e=none f=0.1 seed=4294967295"}) {
     Problem problem = parse_problem(line).value();
     EXPECT_EQ(print(problem), line);
     EXPECT_EQ(parse_problem(print(problem)).value(), problem);

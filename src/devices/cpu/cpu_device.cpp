@@ -7,6 +7,7 @@
 
 #include "devices/arguments.hpp"
 #include "devices/cpu/code_memory.hpp"
+#include "devices/cpu/packing.hpp"
 #include "devices/parallel.hpp"
 #include "schedule/lower.hpp"
 
@@ -24,11 +25,14 @@ std::uint64_t hashed(std::uint64_t hash, std::span<const std::uint8_t> bytes) {
 
 class CpuExecutable : public HostExecutable {
  public:
-  CpuExecutable(Program program, Config config, Kernels kernels, x86::Isa isa, std::uint64_t hash, CodeMemory rows,
-                std::vector<CodeMemory> columns)
+  CpuExecutable(Program program, const Layout& layout, bool streaming, Config config, Kernels kernels, x86::Isa isa,
+                std::uint64_t hash, CodeMemory rows, std::vector<CodeMemory> columns)
       : program_(std::move(program)),
+        layout_(layout),
+        streaming_(streaming),
         config_(config),
         kernels_(std::move(kernels)),
+        packing_(program_, layout_, kernels_),
         isa_(isa),
         hash_(hash),
         rows_(std::move(rows)),
@@ -36,43 +40,60 @@ class CpuExecutable : public HostExecutable {
 
   MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
     Blocks blocks = cut_rows(kernels_, rows, columns);
-    return {blocks.workspace_bytes, workers_for(blocks, options) * worker_bytes(columns)};
+    std::int64_t at_once = packing_.rows_at_once(blocks, rows, columns);
+    std::int64_t workers = workers_for(blocks, options);
+    return {blocks.workspace_bytes + packing_.shared_bytes(rows, columns) +
+                workers * packing_.worker_bytes(at_once, columns),
+            workers * worker_bytes(columns)};
   }
 
-  // `own` holds, for each worker, its slots and its scratch.
+  // `own` holds, for each worker, its slots and its scratch; the workspace partial sums, then copies.
   Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const override {
-    TRIREME_CHECK(check_layout(config_.layout, program_, problem));
+    TRIREME_CHECK(check_layout(layout_, program_, problem));
     Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
     std::int64_t workers = workers_for(blocks, options);
     auto args_of = [&](std::int64_t worker) {
       std::byte* memory = lent.own + worker * worker_bytes(problem.columns);
       return reinterpret_cast<std::uint64_t*>(memory);
     };
+    std::int64_t at_once = packing_.rows_at_once(blocks, problem.rows, problem.columns);
+    const Packing::Run packing{problem, lent.workspace + blocks.workspace_bytes, at_once, streaming_};
+    std::byte* copies = packing.shared + packing_.shared_bytes(problem.rows, problem.columns);
+    packing_.begin(packing);
     for (std::int64_t worker = 0; worker < workers; ++worker) {
       std::uint64_t* args = args_of(worker);
       fill_slots(kernels_, program_, problem, blocks,
                  {.partials = reinterpret_cast<std::uint64_t>(lent.workspace),
                   .scratch = reinterpret_cast<std::uint64_t>(args) + slot_bytes()},
                  args);
+      packing_.point(packing, args);
     }
-    std::int64_t step = rows_of_a_call(blocks, problem.rows, options.chunk_rows);
+    std::int64_t step = std::min(at_once, rows_of_a_call(blocks, problem.rows, options.chunk_rows));
     in_parallel(options.parallel_for, static_cast<int>(workers), [&](int worker) {
+      std::byte* own_copies = copies + worker * packing_.worker_bytes(at_once, problem.columns);
       // Whole row blocks, evenly.
       std::int64_t from = blocks.count * worker / workers * blocks.row_block;
       std::int64_t to = std::min(problem.rows, blocks.count * (worker + 1) / workers * blocks.row_block);
-      for (std::int64_t first = from; first < to; first += step)
-        rows_.entry<Entry>()(args_of(worker), first, std::min(first + step, to), problem.rows);
+      for (std::int64_t first = from; first < to; first += step) {
+        std::int64_t last = std::min(first + step, to);
+        packing_.begin_rows(packing, first, last, own_copies, args_of(worker));
+        rows_.entry<Entry>()(args_of(worker), first, last, problem.rows);
+        packing_.finish_rows(packing, first, last, own_copies);
+      }
     });
     for (const CodeMemory& columns : columns_)
       in_parallel(options.parallel_for, static_cast<int>(workers), [&](int worker) {
         std::int64_t first = problem.columns * worker / workers, last = problem.columns * (worker + 1) / workers;
         if (first < last) columns.entry<Entry>()(args_of(worker), first, last, problem.rows);
       });
+    packing_.finish(packing);
     return Done{};
   }
 
   std::string describe() const override {
-    return fmt::format("{}, {}", isa_ == x86::Isa::Avx512 ? "AVX-512" : "AVX2", print(config_));
+    std::string text = fmt::format("{}, {}", isa_ == x86::Isa::Avx512 ? "AVX-512" : "AVX2", print(config_));
+    if (!packing_.empty()) text += fmt::format("; columns apart, copied: {}", packing_.names());
+    return text;
   }
   std::string kernel_hash() const override { return fmt::format("{:016x}", hash_); }
 
@@ -89,8 +110,11 @@ class CpuExecutable : public HostExecutable {
   }
 
   Program program_;
+  Layout layout_;   // of the problem; config_ has what the kernels see of it
+  bool streaming_;  // results outgrow the caches
   Config config_;
   Kernels kernels_;
+  Packing packing_;
   x86::Isa isa_;
   std::uint64_t hash_;
   CodeMemory rows_;
@@ -100,7 +124,12 @@ class CpuExecutable : public HostExecutable {
 }  // namespace
 
 Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, const Facts& facts, x86::Isa isa) {
-  Config config = choose_config(program, x86::machine_of(isa), facts);
+  Facts packed = facts;
+  packed.layout = Packing::remains(facts.layout);
+  Config config = choose_config(program, x86::machine_of(isa), packed);
+  // Copies of results are read again at once.
+  bool streaming = config.streaming;
+  for (const ArrayLayout& each : facts.layout.results) config.streaming = config.streaming && !each.strided;
   TRIREME_TRY(kernels, lower(program, config));
   TRIREME_TRY(rows_code, x86::emit(kernels.rows, isa));
   TRIREME_TRY(rows, CodeMemory::create(rows_code.bytes));
@@ -113,7 +142,7 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
     columns.push_back(std::move(memory));
   }
   return std::unique_ptr<trireme::Executable>(std::make_unique<CpuExecutable>(
-      program, config, std::move(kernels), isa, hash, std::move(rows), std::move(columns)));
+      program, facts.layout, streaming, config, std::move(kernels), isa, hash, std::move(rows), std::move(columns)));
 }
 
 }  // namespace trireme::cpu

@@ -1,0 +1,158 @@
+#include "devices/cpu/packing.hpp"
+
+#include <algorithm>
+
+namespace trireme::cpu {
+namespace {
+
+constexpr std::int64_t cache_bytes = std::int64_t{1} << 18;  // a worker's copies, where rows are short
+constexpr std::int64_t line_bytes = 64;
+constexpr std::int64_t too_many_bytes = std::int64_t{1} << 23;
+
+}  // namespace
+
+Layout Packing::remains(const Layout& layout) {
+  Layout rest = layout;
+  for (auto* arrays : {&rest.operands, &rest.results})
+    for (ArrayLayout& each : *arrays)
+      if (each.strided) each = {};
+  return rest;
+}
+
+Packing::Packing(const Program& program, const Layout& layout, const Kernels& compiled) : program_(program) {
+  auto add = [&](const std::string& name, const Spread& spread, Type type, std::size_t k, bool result) {
+    int index = static_cast<int>(k);
+    packed_.push_back(
+        {.name = name,
+         .result = result,
+         .by_rows = spread.row.present && spread.row.plain(),
+         .index = k,
+         .type = type,
+         .spread = spread,
+         .pointer_slot = compiled.rows.slot({result ? Slot::Kind::ResultPointer : Slot::Kind::OperandPointer, index}),
+         .stride_slot = compiled.rows.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, index})});
+    if (packed_.back().pointer_slot < 0) packed_.pop_back();  // nothing reads it
+  };
+  for (std::size_t k = 0; k < program.operands.size(); ++k)
+    if (layout.operand(k).strided)
+      add(program.operands[k].name, program.operands[k].spread, *program.operands[k].type, k, false);
+  for (std::size_t k = 0; k < program.results.size(); ++k)
+    if (layout.result(k).strided)
+      add(program.results[k].name, program.results[k].spread, *program.results[k].type, k, true);
+}
+
+std::string Packing::names() const {
+  std::string names;
+  for (const Packed& each : packed_) names += (names.empty() ? "" : ", ") + each.name;
+  return names;
+}
+
+std::int64_t Packing::Packed::row_bytes(std::int64_t columns) const {
+  // An odd number of lines: a power of two would put all rows of a block into the same few places of a cache.
+  std::int64_t lines = whole_lines(columns * static_cast<std::int64_t>(bytes(type))) / line_bytes;
+  return (lines | 1) * line_bytes;
+}
+
+// Divisors are folded into the program, so this cannot fail once it has been compiled.
+Indexing Packing::extents(const Packed& packed, std::int64_t columns) const {
+  Result<Indexing> where = indexing(program_, packed.spread, columns);
+  return where ? *where : Indexing{};
+}
+
+std::int64_t Packing::rows_at_once(const Blocks& blocks, std::int64_t rows, std::int64_t columns) const {
+  std::int64_t row = 0, sharing = 1;  // rows whose elements may share four lines: less than that, and pages cost more
+  for (const Packed& each : packed_) {
+    if (!each.by_rows) continue;
+    row += each.row_bytes(columns);
+    sharing = std::max(sharing, 4 * line_bytes / static_cast<std::int64_t>(bytes(each.type)));
+  }
+  if (row == 0) return std::max<std::int64_t>(rows, 1);
+  std::int64_t wanted = std::max(cache_bytes / row, sharing);
+  if (wanted * row > too_many_bytes) wanted = std::max<std::int64_t>(too_many_bytes / row, 1);
+  return rows_of_a_call(blocks, rows, std::clamp<std::int64_t>(rows, 1, wanted));
+}
+
+std::int64_t Packing::worker_bytes(std::int64_t rows_at_once, std::int64_t columns) const {
+  std::int64_t bytes = 0;
+  for (const Packed& each : packed_)
+    if (each.by_rows) bytes += rows_at_once * each.row_bytes(columns);
+  return bytes;
+}
+
+std::int64_t Packing::shared_bytes(std::int64_t rows, std::int64_t columns) const {
+  std::int64_t bytes = 0;
+  for (const Packed& each : packed_) {
+    Indexing where = extents(each, columns);
+    if (!each.by_rows) bytes += where.row.extent(rows) * each.row_bytes(where.column.extent(columns));
+  }
+  return bytes;
+}
+
+template <typename Each>
+void Packing::each_shared(const Run& run, Each&& each) const {
+  std::byte* at = run.shared;
+  for (const Packed& packed : packed_) {
+    if (packed.by_rows) continue;
+    Indexing where = extents(packed, run.problem.columns);
+    std::int64_t rows = where.row.extent(run.problem.rows), columns = where.column.extent(run.problem.columns);
+    each(packed, (packed.result ? run.problem.results : run.problem.operands)[packed.index], rows, columns, at);
+    at += rows * packed.row_bytes(columns);
+  }
+}
+
+template <typename Each>
+void Packing::each_by_rows(const Run& run, const std::byte* own, Each&& each) const {
+  auto* at = const_cast<std::byte*>(own);
+  for (const Packed& packed : packed_) {
+    if (!packed.by_rows) continue;
+    each(packed, (packed.result ? run.problem.results : run.problem.operands)[packed.index], at);
+    at += run.rows_at_once * packed.row_bytes(run.problem.columns);
+  }
+}
+
+void Packing::begin(const Run& run) const {
+  each_shared(run,
+              [](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* to) {
+                if (!packed.result) pack(array, 0, rows, columns, to, packed.row_bytes(columns));
+              });
+}
+
+void Packing::finish(const Run& run) const {
+  each_shared(run,
+              [](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
+                if (packed.result) unpack(array, 0, rows, columns, at, packed.row_bytes(columns), false);
+              });
+}
+
+void Packing::point(const Run& run, std::uint64_t* args) const {
+  auto stride = [&](const Packed& packed, std::int64_t columns) {
+    std::int64_t elements = packed.row_bytes(columns) / static_cast<std::int64_t>(bytes(packed.type));
+    if (packed.stride_slot >= 0) args[packed.stride_slot] = static_cast<std::uint64_t>(elements);
+  };
+  each_shared(run, [&](const Packed& packed, const Array&, std::int64_t, std::int64_t columns, std::byte* at) {
+    args[packed.pointer_slot] = reinterpret_cast<std::uint64_t>(at);
+    stride(packed, columns);
+  });
+  for (const Packed& packed : packed_)
+    if (packed.by_rows) stride(packed, run.problem.columns);
+}
+
+// Kernels count rows from the first of all: the copies' addresses are as far before them.
+void Packing::begin_rows(const Run& run, std::int64_t first, std::int64_t last, std::byte* own,
+                         std::uint64_t* args) const {
+  std::int64_t columns = run.problem.columns;
+  each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::byte* at) {
+    args[packed.pointer_slot] =
+        reinterpret_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(first * packed.row_bytes(columns));
+    if (!packed.result) pack(array, first, last, columns, at, packed.row_bytes(columns));
+  });
+}
+
+void Packing::finish_rows(const Run& run, std::int64_t first, std::int64_t last, const std::byte* own) const {
+  std::int64_t columns = run.problem.columns;
+  each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::byte* at) {
+    if (packed.result) unpack(array, first, last, columns, at, packed.row_bytes(columns), run.streaming);
+  });
+}
+
+}  // namespace trireme::cpu

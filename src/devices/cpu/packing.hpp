@@ -1,0 +1,68 @@
+// Arrays whose columns do not lie side by side are copied side by side for a kernel's call, results back after it.
+// Vector code on copies is several times faster than taking elements one by one, and rows that lie among each other are
+// read a cache line at a time, once.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "devices/arguments.hpp"
+#include "layout/indexing.hpp"
+
+namespace trireme::cpu {
+
+// Rows first .. last of `array`, to or from `memory`, where rows are `row_bytes` apart.
+void pack(const Array& array, std::int64_t first, std::int64_t last, std::int64_t columns, std::byte* memory,
+          std::int64_t row_bytes);
+void unpack(const Array& array, std::int64_t first, std::int64_t last, std::int64_t columns, const std::byte* memory,
+            std::int64_t row_bytes, bool streaming);
+
+// What a problem's calls copy, and where to. Arrays per element go as many rows at a time as stay in a cache, in each
+// worker's own memory; others (weights, column sums) as a whole, in memory that all workers share.
+class Packing {
+ public:
+  // `compiled`: with the layout that remains().
+  Packing(const Program& program, const Layout& layout, const Kernels& compiled);
+  static Layout remains(const Layout& layout);
+
+  bool empty() const { return packed_.empty(); }
+  std::string names() const;
+
+  std::int64_t rows_at_once(const Blocks& blocks, std::int64_t rows, std::int64_t columns) const;
+  std::int64_t shared_bytes(std::int64_t rows, std::int64_t columns) const;
+  std::int64_t worker_bytes(std::int64_t rows_at_once, std::int64_t columns) const;
+
+  // One problem: `begin` once, `begin_rows` and `finish_rows` around each call for some rows, `finish` once.
+  struct Run {
+    const Problem2d& problem;
+    std::byte* shared;
+    std::int64_t rows_at_once;
+    bool streaming;  // results are larger than the caches
+  };
+  void begin(const Run& run) const;
+  void point(const Run& run, std::uint64_t* args) const;  // slots of shared copies, and strides
+  void begin_rows(const Run& run, std::int64_t first, std::int64_t last, std::byte* own, std::uint64_t* args) const;
+  void finish_rows(const Run& run, std::int64_t first, std::int64_t last, const std::byte* own) const;
+  void finish(const Run& run) const;
+
+ private:
+  struct Packed {
+    std::string name;
+    bool result = false, by_rows = false;
+    std::size_t index = 0;
+    Type type = Type::F32;
+    Spread spread;
+    int pointer_slot = -1, stride_slot = -1;
+    std::int64_t row_bytes(std::int64_t columns) const;
+  };
+  // each(packed, its array, where its copy lies)
+  template <typename Each>
+  void each_shared(const Run& run, Each&& each) const;
+  template <typename Each>
+  void each_by_rows(const Run& run, const std::byte* own, Each&& each) const;
+  Indexing extents(const Packed& packed, std::int64_t columns) const;
+
+  Program program_;
+  std::vector<Packed> packed_;
+};
+
+}  // namespace trireme::cpu
