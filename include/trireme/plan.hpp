@@ -50,6 +50,7 @@ struct PlanOptions {
   int threads = 1;                                       // 0: TRIREME_THREADS, or one per core
   ParallelFor parallel_for = {};                         // the host's threads; our own, started anew, unless given
   std::optional<std::int64_t> max_workspace_bytes = {};  // refuse a plan that needs more
+  std::string config = {};  // how the program is laid over the machine, as sku().config says it; chosen unless given
 };
 
 // What may be relied on. Everything follows from the program and the contract.
@@ -69,8 +70,9 @@ struct Sku {
   int contract = 0;
   std::string types;   // "x=bf16 gamma=bf16 y=bf16 rstd=f32"
   std::string layout;  // "columns side by side" or which have strides of their own
-  std::string device, config;
-  std::string kernel_hash;  // empty for the reference
+  std::string device;
+  std::string arch, isa, config;  // "x86-64", "avx512", "simd lanes=16 …"; these are empty for the reference
+  std::string kernel_hash;
 };
 TRIREME_API std::string print(const Sku& sku);
 

@@ -85,6 +85,7 @@ class ComposedExecutable : public Executable {
   }
   std::string describe() const override { return summing_.describe(*kernels_); }
   std::string kernel_hash() const override { return kernels_->kernel_hash(); }
+  Identity identity() const override { return kernels_->identity(); }
 
  private:
   Summing summing_;
@@ -109,6 +110,7 @@ class ComposedHostExecutable : public HostExecutable {
   }
   std::string describe() const override { return summing_.describe(*kernels_); }
   std::string kernel_hash() const override { return kernels_->kernel_hash(); }
+  Identity identity() const override { return kernels_->identity(); }
 
  private:
   Summing summing_;

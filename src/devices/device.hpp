@@ -46,6 +46,10 @@ class Executable {
   virtual Status run(const Problem2d& problem, const RunOptions& options) = 0;
   virtual std::string describe() const = 0;
   virtual std::string kernel_hash() const { return {}; }  // of what runs; empty where nothing was compiled
+  struct Identity {
+    std::string arch, isa, config;  // empty where nothing was compiled
+  };
+  virtual Identity identity() const { return {}; }
   virtual const DirectExecutable* direct() const { return nullptr; }
   // On memory of the kind the device works on best; the default calls run() on the host's.
   virtual Result<Timing> time(const Problem2d& problem, const TimeOptions& options);

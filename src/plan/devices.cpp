@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "devices/compose.hpp"
+#include "devices/cpu/code_memory.hpp"
 #include "devices/cpu/cpu_device.hpp"
 #include "devices/cpu/isa.hpp"
 #include "devices/cuda/cuda_device.hpp"
@@ -19,7 +20,8 @@ std::string always_there() { return {}; }
 
 template <x86::Isa isa>
 std::string isa_missing() {
-  return cpu::why_not(isa, cpu::read_cpuid());
+  std::string reason = cpu::why_not(isa, cpu::read_cpuid());
+  return reason.empty() ? cpu::code_memory_denied() : reason;
 }
 template <x86::Isa isa>
 Result<std::unique_ptr<Executable>> compile_for_cpu(const Program& program, const Facts& facts) {

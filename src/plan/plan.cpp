@@ -146,8 +146,9 @@ Sku Plan::sku() const {
           .direction = state_->backward ? "backward" : "forward",
           .contract = contract::version,
           .device = state_->device.name(),
-          .config = state_->executable->describe(),
           .kernel_hash = state_->executable->kernel_hash()};
+  Executable::Identity identity = state_->executable->identity();
+  sku.arch = identity.arch, sku.isa = identity.isa, sku.config = identity.config;
   for (const PlanArray& array : state_->arrays) {
     sku.types += fmt::format("{}{}={}", sku.types.empty() ? "" : " ", array.name, name(array.type));
     if (array.layout != ArrayLayout{})
@@ -158,14 +159,18 @@ Sku Plan::sku() const {
 }
 
 std::string print(const Sku& sku) {
-  return fmt::format("{} {} contract={} {}; {}; {}: {}{}{}", sku.program, sku.direction, sku.contract, sku.types,
-                     sku.layout, sku.device, sku.config, sku.kernel_hash.empty() ? "" : "; kernel ", sku.kernel_hash);
+  std::string text = fmt::format("{} {} contract={} {}; {}; {}", sku.program, sku.direction, sku.contract, sku.types,
+                                 sku.layout, sku.device);
+  if (!sku.kernel_hash.empty())
+    text += fmt::format(": {} {}, {}; kernel {}", sku.arch, sku.isa, sku.config, sku.kernel_hash);
+  return text;
 }
 
 std::string Plan::describe() const {
   const PlanState& plan = *state_;
-  std::string text = fmt::format("{}\n{} rows of {} columns on {}: {}\n", plan.line, plan.rows, plan.columns,
-                                 plan.device.name(), plan.executable->describe());
+  std::string why = plan.device.why().empty() ? "" : " (" + plan.device.why() + ")";
+  std::string text = fmt::format("{}\n{} rows of {} columns on {}{}: {}\n", plan.line, plan.rows, plan.columns,
+                                 plan.device.name(), why, plan.executable->describe());
   for (const PlanArray& array : plan.arrays) {
     text +=
         fmt::format("  {} {} {} {}", array.result ? "->" : "<-", array.name, name(array.type), print(array.shape()));

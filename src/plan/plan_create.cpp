@@ -239,6 +239,10 @@ class Creator {
       if (array.in_place != PlanArray::none) facts.in_place = facts.layout.over_operands[array.index] = true;
     }
     facts.alignment = alignment();
+    if (!options_.config.empty()) {
+      TRIREME_TRY(config, parse_config(options_.config));
+      facts.config = config;
+    }
     TRIREME_TRY(executable, plan_.device.entry().compile(plan_.program, facts));
     plan_.direct = executable->direct();
     if (!plan_.direct)

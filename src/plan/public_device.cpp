@@ -15,12 +15,17 @@ std::vector<Device::Listed> Device::list() {
 Result<Device> Device::cpu() {
   if (const char* isa = std::getenv("TRIREME_ISA"); isa && *isa) {
     Result<Device> device = named(std::string("cpu:") + isa);
-    if (device) return device;
+    if (device) return Device(device->entry(), "TRIREME_ISA=" + std::string(isa) + " says so");
     return Error{device.error().code, "TRIREME_ISA=" + std::string(isa) + ": " + device.error().message};
   }
-  for (const DeviceEntry& entry : devices())  // widest first
-    if (entry.name.starts_with("cpu:") && entry.missing().empty()) return Device(entry);
-  return reference();
+  std::string passed_over;
+  for (const DeviceEntry& entry : devices()) {  // widest first
+    if (!entry.name.starts_with("cpu:")) continue;
+    std::string missing = entry.missing();
+    if (missing.empty()) return Device(entry, "the widest instructions that go here" + passed_over);
+    passed_over += "; " + entry.name + ": " + missing;
+  }
+  return Device(devices()[0], "nothing faster goes here" + passed_over);
 }
 
 Device Device::reference() { return Device(devices()[0]); }

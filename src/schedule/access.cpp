@@ -91,8 +91,13 @@ RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, NodeId r
   return map;
 }
 
+Reg RowLowering::rotated_column(const ColumnMap& map, Reg column) {
+  if (map.rotate == no_node) return column;
+  return b_.index(Do::IndexRemainder, b_.add(column, amount(map.rotate)), columns_);
+}
+
 Reg RowLowering::mapped_column(const ColumnMap& map, Reg column) {
-  if (map.rotate != no_node) column = b_.index(Do::IndexRemainder, b_.add(column, amount(map.rotate)), columns_);
+  column = rotated_column(map, column);
   if (map.axis.divide != no_node) column = b_.index(Do::IndexDivide, column, amount(map.axis.divide));
   if (map.axis.wrap != no_node) column = b_.index(Do::IndexRemainder, column, amount(map.axis.wrap));
   return map.steps ? stepped(b_, *map.steps, column) : column;
@@ -175,11 +180,18 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
     gather();
   } else if (map.axis.divide != no_node) {
     Reg last = b_.index(Do::IndexMin, b_.add(first, config_.lanes - 1), b_.index(Do::IndexSub, columns_, one_index_));
-    Reg from = mapped_column(map, first), to = mapped_column(map, last);
-    Reg same = b_.index(Do::IndexSub, to, from);
-    // One entry for all lanes (to == from; `same` is not negative unless the index wrapped in between).
+    // One entry for all lanes: no turn of the rotation between the first and the last, and the same quotient.
+    Reg from = rotated_column(map, first), to = rotated_column(map, last);
+    auto quotient = [&](Reg column) { return b_.index(Do::IndexDivide, column, amount(map.axis.divide)); };
+    auto squared_difference = [&](Reg a, Reg b) {
+      Reg difference = b_.index(Do::IndexSub, a, b);
+      return b_.index(Do::IndexMul, difference, difference);
+    };
+    Reg apart = squared_difference(quotient(to), quotient(from));
+    if (map.rotate != no_node)
+      apart = b_.add(apart, squared_difference(b_.index(Do::IndexSub, to, from), b_.index(Do::IndexSub, last, first)));
     b_.when_less(
-        b_.index(Do::IndexMul, same, same), one_index_, [&] { load_one(from, value, {}); }, gather);
+        apart, one_index_, [&] { load_one(mapped_column(map, first), value, {}); }, gather);
   } else {
     Reg from = mapped_column(map, first);
     Reg end = map.axis.wrap != no_node ? amount(map.axis.wrap) : columns_;

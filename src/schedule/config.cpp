@@ -1,7 +1,5 @@
 #include "schedule/config.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -137,28 +135,6 @@ Config choose_config(const Program& program, const Machine& machine, const Facts
   Config config = machine.simd ? for_simd(program, machine, facts) : for_threads(program, machine, facts);
   config.layout = facts.layout;
   return config;
-}
-
-std::string print(const Config& config) {
-  std::string text = fmt::format("{} lanes={}", config.simd ? "simd" : "threads", config.lanes);
-  if (config.vector != 1) text += fmt::format(" vector={}", config.vector);
-  if (config.groups != 1) text += fmt::format(" groups={}", config.groups);
-  if (config.cluster != 1) text += fmt::format(" cluster={}", config.cluster);
-  if (config.rows != 1) text += fmt::format(" rows={}", config.rows);
-  if (config.teams != 1) text += fmt::format(" teams={}", config.teams);
-  if (config.columns) text += fmt::format(" columns={}", config.columns);
-  if (config.stripes) text += fmt::format(" stripes={}", config.stripes);
-  if (config.simd && !config.stripes) text += fmt::format(" unroll={}", config.unroll);
-  if (config.ring) text += fmt::format(" ring={}", config.ring);
-  if (config.reload) text += " reload";
-  if (config.hoist) text += " hoist";
-  if (config.streaming) text += " streaming";
-  if (config.prefetch) text += " prefetch";
-  if (config.layout.strided()) text += " strided";
-  if (config.layout.jumps()) text += " jumps";
-  const std::vector<bool>& over = config.layout.over_operands;
-  if (std::find(over.begin(), over.end(), true) != over.end()) text += " in_place";
-  return text;
 }
 
 }  // namespace trireme

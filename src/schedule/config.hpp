@@ -2,7 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/program.hpp"
@@ -48,6 +50,7 @@ struct Config {
 };
 
 std::string print(const Config& config);
+Result<Config> parse_config(std::string_view text);  // what print() says
 
 // What a machine offers.
 struct Machine {
@@ -68,8 +71,12 @@ struct Facts {
   std::int64_t alignment = 1;  // elements that may be read at once: a power of two that divides the columns
   bool in_place = false;       // a result per element takes an operand's memory
   Layout layout = {};
+  std::optional<Config> config = {};  // to be taken instead of choosing one
 };
 
 Config choose_config(const Program& program, const Machine& machine, const Facts& facts);
+
+// The given config, if it fits program, machine and facts; else a chosen one.
+Result<Config> config_for(const Program& program, const Machine& machine, const Facts& facts);
 
 }  // namespace trireme

@@ -71,6 +71,7 @@ class RowLowering {
   std::optional<std::int64_t> fixed_amount(NodeId id) const;
   Reg amount(NodeId id) const { return amounts_.at(id); }
   Reg mapped_row(const Axis& axis);
+  Reg rotated_column(const ColumnMap& map, Reg column);
   Reg mapped_column(const ColumnMap& map, Reg column);
   ColumnMap map_of_operand(std::size_t operand, NodeId rotate);
   Values load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf);

@@ -1,15 +1,43 @@
 #include "devices/cpu/code_memory.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace trireme::cpu {
 
-Result<CodeMemory> CodeMemory::create(std::span<const std::uint8_t> code) {
+namespace {
+
+// For `perf report`: which bytes are which kernel's. Asked for by TRIREME_PERF=map; what cannot be written is left out.
+void note_for_perf(const void* address, std::size_t bytes, const std::string& name) {
+  const char* wanted = std::getenv("TRIREME_PERF");
+  if (!wanted || std::string_view(wanted) != "map") return;
+  std::string file = fmt::format("/tmp/perf-{}.map", getpid());
+  int map = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (map < 0) return;
+  std::string line = fmt::format("{:x} {:x} trireme:{}\n", reinterpret_cast<std::uintptr_t>(address), bytes, name);
+  [[maybe_unused]] ssize_t written = write(map, line.data(), line.size());
+  close(map);
+}
+
+}  // namespace
+
+std::string code_memory_denied() {
+  static const std::string reason = [] {
+    const std::uint8_t ret = 0xC3;
+    Result<CodeMemory> made = CodeMemory::create({&ret, 1}, "probe");
+    return made ? std::string() : made.error().message;
+  }();
+  return reason;
+}
+
+Result<CodeMemory> CodeMemory::create(std::span<const std::uint8_t> code, const std::string& name) {
   if (code.empty()) return Error{Code::Internal, "cpu: there is no code to make executable"};
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t mapped_bytes = (code.size() + page - 1) / page * page;
@@ -21,9 +49,10 @@ Result<CodeMemory> CodeMemory::create(std::span<const std::uint8_t> code) {
   std::memcpy(address, code.data(), code.size());
   if (mprotect(address, mapped_bytes, PROT_READ | PROT_EXEC) != 0)
     return Error{Code::Driver,
-                 fmt::format("cpu: the system forbids memory of this process to become executable: {}; allow it "
+                 fmt::format("the system forbids memory of this process to become executable: {}; allow it "
                              "(SELinux execmem, systemd MemoryDenyWriteExecute) or use the reference device",
                              std::strerror(errno))};
+  note_for_perf(address, code.size(), name);
   return made;
 }
 

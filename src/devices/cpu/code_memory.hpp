@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "trireme/result.hpp"
@@ -11,8 +12,9 @@ namespace trireme::cpu {
 
 class CodeMemory {
  public:
-  // Copies position-independent code whose entry is its first byte. Driver error where the system forbids it.
-  static Result<CodeMemory> create(std::span<const std::uint8_t> code);
+  // Copies position-independent code whose entry is its first byte. Driver error where the system forbids it. `name` is
+  // what `perf` calls it.
+  static Result<CodeMemory> create(std::span<const std::uint8_t> code, const std::string& name = "kernel");
 
   CodeMemory(CodeMemory&& other) noexcept
       : address_(std::exchange(other.address_, nullptr)), mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
@@ -33,5 +35,8 @@ class CodeMemory {
   void* address_;
   std::size_t mapped_bytes_;
 };
+
+// Why there can be no such memory in this process; empty if there can.
+std::string code_memory_denied();
 
 }  // namespace trireme::cpu

@@ -3,40 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "devices/arguments.hpp"
-#include "devices/cpu/code_memory.hpp"
+#include "devices/cpu/compiled.hpp"
 #include "devices/cpu/packing.hpp"
 #include "devices/parallel.hpp"
-#include "schedule/lower.hpp"
 
 namespace trireme::cpu {
 namespace {
 
 using Entry = void(const std::uint64_t* args, std::int64_t first, std::int64_t last, std::int64_t total);
 
-constexpr std::uint64_t fnv_start = 0xCBF29CE484222325;
-
-std::uint64_t hashed(std::uint64_t hash, std::span<const std::uint8_t> bytes) {
-  for (std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001B3;
-  return hash;
-}
-
 class CpuExecutable : public HostExecutable {
  public:
-  CpuExecutable(Program program, const Layout& layout, bool streaming, Config config, Kernels kernels, x86::Isa isa,
-                std::uint64_t hash, CodeMemory rows, std::vector<CodeMemory> columns)
+  CpuExecutable(Program program, const Layout& layout, bool streaming, Config config, x86::Isa isa,
+                std::shared_ptr<const Compiled> code)
       : program_(std::move(program)),
         layout_(layout),
         streaming_(streaming),
         config_(config),
-        kernels_(std::move(kernels)),
-        packing_(program_, layout_, kernels_),
         isa_(isa),
-        hash_(hash),
-        rows_(std::move(rows)),
-        columns_(std::move(columns)) {}
+        code_(std::move(code)),
+        kernels_(code_->kernels),
+        packing_(program_, layout_, kernels_) {}
 
   MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
     Blocks blocks = cut_rows(kernels_, rows, columns);
@@ -77,11 +66,11 @@ class CpuExecutable : public HostExecutable {
       for (std::int64_t first = from; first < to; first += step) {
         std::int64_t last = std::min(first + step, to);
         packing_.begin_rows(packing, first, last, own_copies, args_of(worker));
-        rows_.entry<Entry>()(args_of(worker), first, last, problem.rows);
+        code_->rows.entry<Entry>()(args_of(worker), first, last, problem.rows);
         packing_.finish_rows(packing, first, last, own_copies);
       }
     });
-    for (const CodeMemory& columns : columns_)
+    for (const CodeMemory& columns : code_->columns)
       in_parallel(options.parallel_for, static_cast<int>(workers), [&](int worker) {
         std::int64_t first = problem.columns * worker / workers, last = problem.columns * (worker + 1) / workers;
         if (first < last) columns.entry<Entry>()(args_of(worker), first, last, problem.rows);
@@ -95,7 +84,10 @@ class CpuExecutable : public HostExecutable {
     if (!packing_.empty()) text += fmt::format("; columns apart, copied: {}", packing_.names());
     return text;
   }
-  std::string kernel_hash() const override { return fmt::format("{:016x}", hash_); }
+  std::string kernel_hash() const override { return fmt::format("{:016x}", code_->hash); }
+  Identity identity() const override {
+    return {.arch = "x86-64", .isa = isa_ == x86::Isa::Avx512 ? "avx512" : "avx2", .config = print(config_)};
+  }
 
  private:
   static std::int64_t workers_for(const Blocks& blocks, const RunOptions& options) {
@@ -113,12 +105,10 @@ class CpuExecutable : public HostExecutable {
   Layout layout_;   // of the problem; config_ has what the kernels see of it
   bool streaming_;  // results outgrow the caches
   Config config_;
-  Kernels kernels_;
-  Packing packing_;
   x86::Isa isa_;
-  std::uint64_t hash_;
-  CodeMemory rows_;
-  std::vector<CodeMemory> columns_;
+  std::shared_ptr<const Compiled> code_;
+  const Kernels& kernels_;  // of code_
+  Packing packing_;
 };
 
 }  // namespace
@@ -126,23 +116,13 @@ class CpuExecutable : public HostExecutable {
 Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, const Facts& facts, x86::Isa isa) {
   Facts packed = facts;
   packed.layout = Packing::remains(facts.layout);
-  Config config = choose_config(program, x86::machine_of(isa), packed);
+  TRIREME_TRY(config, config_for(program, x86::machine_of(isa), packed));
   // Copies of results are read again at once.
   bool streaming = config.streaming;
   for (const ArrayLayout& each : facts.layout.results) config.streaming = config.streaming && !each.strided;
-  TRIREME_TRY(kernels, lower(program, config));
-  TRIREME_TRY(rows_code, x86::emit(kernels.rows, isa));
-  TRIREME_TRY(rows, CodeMemory::create(rows_code.bytes));
-  std::uint64_t hash = hashed(fnv_start, rows_code.bytes);
-  std::vector<CodeMemory> columns;
-  for (const Kernel& kernel : kernels.columns) {
-    TRIREME_TRY(code, x86::emit(kernel, isa));
-    hash = hashed(hash, code.bytes);
-    TRIREME_TRY(memory, CodeMemory::create(code.bytes));
-    columns.push_back(std::move(memory));
-  }
-  return std::unique_ptr<trireme::Executable>(std::make_unique<CpuExecutable>(
-      program, facts.layout, streaming, config, std::move(kernels), isa, hash, std::move(rows), std::move(columns)));
+  TRIREME_TRY(code, compiled(program, config, isa));
+  return std::unique_ptr<trireme::Executable>(
+      std::make_unique<CpuExecutable>(program, facts.layout, streaming, config, isa, std::move(code)));
 }
 
 }  // namespace trireme::cpu

@@ -1,6 +1,8 @@
 #include "devices/cpu/isa.hpp"
 
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #if defined(__x86_64__)
@@ -47,6 +49,15 @@ CpuId read_cpuid() {
     found.xcr0 = static_cast<std::uint64_t>(edx) << 32 | eax;
   }
 #endif
+  if (const char* mask = std::getenv("TRIREME_CPUID_MASK")) {
+    CpuId kept;
+    unsigned long long xcr0 = 0;
+    if (std::sscanf(mask, "%x,%x,%llx", &kept.leaf1_ecx, &kept.leaf7_ebx, &xcr0) == 3) {
+      found.leaf1_ecx &= kept.leaf1_ecx;
+      found.leaf7_ebx &= kept.leaf7_ebx;
+      found.xcr0 &= xcr0;
+    }
+  }
   return found;
 }
 

@@ -14,6 +14,7 @@ struct CpuId {
   std::uint64_t xcr0 = 0;  // 0 where the system has not enabled XSAVE
 };
 
+// TRIREME_CPUID_MASK=LEAF1_ECX,LEAF7_EBX,XCR0 (hexadecimal) hides what it leaves out: a test's older processor.
 CpuId read_cpuid();
 
 // Empty if kernels of this instruction set run; else why they do not.

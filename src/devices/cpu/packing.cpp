@@ -63,7 +63,7 @@ std::int64_t Packing::rows_at_once(const Blocks& blocks, std::int64_t rows, std:
   std::int64_t row = 0, sharing = 1;  // rows whose elements may share four lines: less than that, and pages cost more
   for (const Packed& each : packed_) {
     if (!each.by_rows) continue;
-    row += each.row_bytes(columns);
+    row += each.row_bytes(extents(each, columns).column.extent(columns));
     sharing = std::max(sharing, 4 * line_bytes / static_cast<std::int64_t>(bytes(each.type)));
   }
   if (row == 0) return std::max<std::int64_t>(rows, 1);
@@ -75,7 +75,7 @@ std::int64_t Packing::rows_at_once(const Blocks& blocks, std::int64_t rows, std:
 std::int64_t Packing::worker_bytes(std::int64_t rows_at_once, std::int64_t columns) const {
   std::int64_t bytes = 0;
   for (const Packed& each : packed_)
-    if (each.by_rows) bytes += rows_at_once * each.row_bytes(columns);
+    if (each.by_rows) bytes += rows_at_once * each.row_bytes(extents(each, columns).column.extent(columns));
   return bytes;
 }
 
@@ -105,8 +105,9 @@ void Packing::each_by_rows(const Run& run, const std::byte* own, Each&& each) co
   auto* at = const_cast<std::byte*>(own);
   for (const Packed& packed : packed_) {
     if (!packed.by_rows) continue;
-    each(packed, (packed.result ? run.problem.results : run.problem.operands)[packed.index], at);
-    at += run.rows_at_once * packed.row_bytes(run.problem.columns);
+    std::int64_t columns = extents(packed, run.problem.columns).column.extent(run.problem.columns);
+    each(packed, (packed.result ? run.problem.results : run.problem.operands)[packed.index], columns, at);
+    at += run.rows_at_once * packed.row_bytes(columns);
   }
 }
 
@@ -133,15 +134,14 @@ void Packing::point(const Run& run, std::uint64_t* args) const {
     args[packed.pointer_slot] = reinterpret_cast<std::uint64_t>(at);
     stride(packed, columns);
   });
-  for (const Packed& packed : packed_)
-    if (packed.by_rows) stride(packed, run.problem.columns);
+  each_by_rows(run, nullptr,
+               [&](const Packed& packed, const Array&, std::int64_t columns, std::byte*) { stride(packed, columns); });
 }
 
 // Kernels count rows from the first of all: the copies' addresses are as far before them.
 void Packing::begin_rows(const Run& run, std::int64_t first, std::int64_t last, std::byte* own,
                          std::uint64_t* args) const {
-  std::int64_t columns = run.problem.columns;
-  each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::byte* at) {
+  each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
     args[packed.pointer_slot] =
         reinterpret_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(first * packed.row_bytes(columns));
     if (!packed.result) pack(array, first, last, columns, at, packed.row_bytes(columns));
@@ -149,8 +149,7 @@ void Packing::begin_rows(const Run& run, std::int64_t first, std::int64_t last, 
 }
 
 void Packing::finish_rows(const Run& run, std::int64_t first, std::int64_t last, const std::byte* own) const {
-  std::int64_t columns = run.problem.columns;
-  each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::byte* at) {
+  each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
     if (packed.result) unpack(array, first, last, columns, at, packed.row_bytes(columns), run.streaming);
   });
 }

@@ -54,7 +54,7 @@ class Packing {
     int pointer_slot = -1, stride_slot = -1;
     std::int64_t row_bytes(std::int64_t columns) const;
   };
-  // each(packed, its array, where its copy lies)
+  // each(packed, its array, [rows,] columns, where its copy lies)
   template <typename Each>
   void each_shared(const Run& run, Each&& each) const;
   template <typename Each>

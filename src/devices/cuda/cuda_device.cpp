@@ -38,7 +38,8 @@ Result<std::unique_ptr<CudaExecutable>> CudaExecutable::create(const Device& dev
 Result<std::unique_ptr<CudaExecutable>> CudaExecutable::create(const Device& device, const Program& program,
                                                                const Facts& facts) {
   WithoutSums inner = without_sums(program, facts);
-  TRIREME_TRY(made, create(device, inner.program, choose_config(inner.program, machine_of(device), inner.facts)));
+  TRIREME_TRY(config, config_for(inner.program, machine_of(device), inner.facts));
+  TRIREME_TRY(made, create(device, inner.program, config));
   if (inner.summed.empty()) return std::move(made);
   made->whole_ = program;
   TRIREME_TRY(sums, DeviceSums::create(program, inner.summed, facts));
@@ -185,6 +186,10 @@ std::string CudaExecutable::describe() const {
                      print(vectors_.config()), vectors_.facts().registers, vectors_.facts().local_bytes,
                      vectors_.kernels().rows.scratch_bytes) +
          sums_.describe();
+}
+
+Executable::Identity CudaExecutable::identity() const {
+  return {.arch = fmt::format("sm_{}", device_.facts().capability), .isa = "ptx", .config = print(vectors_.config())};
 }
 
 std::string missing(int ordinal) {

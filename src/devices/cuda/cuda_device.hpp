@@ -32,6 +32,7 @@ class CudaExecutable : public DirectExecutable {
   Result<Timing> time(const Problem2d& problem, const TimeOptions& options) override;
   std::string describe() const override;
   std::string kernel_hash() const override { return vectors_.hash(); }
+  Identity identity() const override;
   const LoadedKernels& loaded() const { return vectors_; }
 
  private:

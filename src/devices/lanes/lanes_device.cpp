@@ -112,7 +112,8 @@ class SummingExecutable : public Executable {
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
   WithoutSums inner = without_sums(program, facts);
   Machine machine{.simd = false, .shared_bytes = 232448, .clusters = true};
-  TRIREME_TRY(kernels, compile_with(inner.program, choose_config(inner.program, machine, inner.facts)));
+  TRIREME_TRY(config, config_for(inner.program, machine, inner.facts));
+  TRIREME_TRY(kernels, compile_with(inner.program, config));
   if (inner.summed.empty()) return std::move(kernels);
   TRIREME_TRY(sums, DeviceSums::create(program, inner.summed, facts));
   return std::unique_ptr<Executable>(std::make_unique<SummingExecutable>(std::move(kernels), std::move(sums)));

@@ -141,7 +141,7 @@ std::string missing() {
 
 template <Choice choice, bool relaxed>
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
-  const Config config = choose_config(program, {.simd = true, .register_bytes = 16}, facts);
+  TRIREME_TRY(config, config_for(program, {.simd = true, .register_bytes = 16}, facts));
   const Engine engine = choice == Choice::Any && wasmtime() ? Engine::Wasmtime : Engine::Node;
   TRIREME_TRY(made, WasmExecutable::create(program, config, {.relaxed = relaxed}, engine));
   return std::unique_ptr<Executable>(std::move(made));

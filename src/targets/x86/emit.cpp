@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "targets/x86/listing.hpp"
 #include "targets/x86/registers.hpp"
 
 namespace trireme::x86 {
@@ -116,9 +117,15 @@ class Walker {
     return ptr(base, static_cast<std::int32_t>(offset));
   }
 
+  void say(const std::string& text) {
+    const std::string line = "; " + text;
+    if (with_notes_) cc_.comment(line.data(), line.size());
+  }
+
   void block(const std::vector<Instr>& instructions) {
     for (const Instr& each : instructions) {
       machine_.forget_temporaries();
+      if (std::string text = with_notes_ ? comment_of(each, kernel_) : ""; !text.empty()) say(text);
       instruction(each);
       registers_.release(each);
     }
@@ -135,6 +142,7 @@ class Walker {
     cc_.jge(done);
     cc_.bind(again);
     block(i.body);
+    say("}");
     compare(i);
     cc_.jl(again);
     cc_.bind(done);
@@ -145,9 +153,13 @@ class Walker {
     compare(i);
     cc_.jge(otherwise);
     block(i.body);
-    if (!i.other.empty()) cc_.jmp(done);
+    if (!i.other.empty()) {
+      cc_.jmp(done);
+      say("} else {");
+    }
     cc_.bind(otherwise);
     block(i.other);
+    say("}");
     cc_.bind(done);
   }
 
@@ -237,9 +249,7 @@ class Walker {
 
       case Do::While: return loop(i);
       case Do::If: return branch(i);
-      case Do::Note:
-        if (with_notes_) cc_.comment(i.text.data(), i.text.size());
-        return;
+      case Do::Note: return;
 
       case Do::ThreadLane:
       case Do::ThreadGroup:
@@ -296,7 +306,7 @@ Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {
   code.bytes.resize(holder.codeSize());
   if (holder.copyFlattenedData(code.bytes.data(), code.bytes.size()) != asmjit::kErrorOk)
     return internal(kernel.name + ": the code could not be copied");
-  if (with_listing) code.listing.assign(logger.data(), logger.dataSize());
+  if (with_listing) code.listing = laid_out(kernel, {logger.data(), logger.dataSize()});
   return code;
 }
 

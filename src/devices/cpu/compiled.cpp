@@ -1,0 +1,89 @@
+#include "devices/cpu/compiled.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <span>
+
+#include "language/print.hpp"
+#include "schedule/lower.hpp"
+
+namespace trireme::cpu {
+namespace {
+
+constexpr std::uint64_t fnv_start = 0xCBF29CE484222325;
+
+std::uint64_t hashed(std::uint64_t hash, std::span<const std::uint8_t> bytes) {
+  for (std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001B3;
+  return hash;
+}
+
+Result<std::shared_ptr<const Compiled>> compile_anew(const Program& program, const Config& config, x86::Isa isa) {
+  TRIREME_TRY(kernels, lower(program, config));
+  TRIREME_TRY(rows_code, x86::emit(kernels.rows, isa));
+  TRIREME_TRY(rows, CodeMemory::create(rows_code.bytes, kernels.rows.name));
+  std::uint64_t hash = hashed(fnv_start, rows_code.bytes);
+  std::vector<CodeMemory> columns;
+  for (const Kernel& kernel : kernels.columns) {
+    TRIREME_TRY(code, x86::emit(kernel, isa));
+    hash = hashed(hash, code.bytes);
+    TRIREME_TRY(memory, CodeMemory::create(code.bytes, kernel.name));
+    columns.push_back(std::move(memory));
+  }
+  return std::make_shared<const Compiled>(Compiled{std::move(kernels), hash, std::move(rows), std::move(columns)});
+}
+
+// Everything that `lower` and `emit` look at.
+std::string key_of(const Program& program, const Config& config, x86::Isa isa) {
+  std::string key = fmt::format("{}\n{}\n{}", static_cast<int>(isa), print(config), print(program));
+  for (const auto* arrays : {&config.layout.operands, &config.layout.results})
+    for (const ArrayLayout& each : *arrays)
+      key += fmt::format("{}{}:{} ", each.strided ? "s" : "", each.row_jumps, each.column_jumps);
+  for (bool over : config.layout.over_operands) key += over ? 'o' : '-';
+  return key;
+}
+
+// What is in use. Entries whose code is gone are swept out when their number has doubled.
+class Shelf {
+ public:
+  std::shared_ptr<const Compiled> find(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    auto it = entries_.find(key);
+    return it == entries_.end() ? nullptr : it->second.lock();
+  }
+
+  // What stands there already, if another thread was faster.
+  std::shared_ptr<const Compiled> put(std::string key, std::shared_ptr<const Compiled> made) {
+    std::lock_guard lock(mutex_);
+    if (entries_.size() >= limit_) {
+      std::erase_if(entries_, [](const auto& entry) { return entry.second.expired(); });
+      limit_ = 2 * entries_.size() + 64;
+    }
+    std::weak_ptr<const Compiled>& entry = entries_[std::move(key)];
+    if (std::shared_ptr<const Compiled> there = entry.lock()) return there;
+    entry = made;
+    return made;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<const Compiled>> entries_;
+  std::size_t limit_ = 64;
+};
+
+Shelf& shelf() {
+  static auto* made = new Shelf;  // never destroyed: plans may outlive main
+  return *made;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Compiled>> compiled(const Program& program, const Config& config, x86::Isa isa) {
+  std::string key = key_of(program, config, isa);
+  if (std::shared_ptr<const Compiled> found = shelf().find(key)) return found;
+  TRIREME_TRY(made, compile_anew(program, config, isa));
+  return shelf().put(std::move(key), std::move(made));
+}
+
+}  // namespace trireme::cpu

@@ -1,0 +1,25 @@
+// A program's kernels as machine code, shared by all plans they serve: rows, strides, constants and, beyond short rows,
+// the number of columns are arguments.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "devices/cpu/code_memory.hpp"
+#include "ir/program.hpp"
+#include "schedule/config.hpp"
+#include "schedule/kernel.hpp"
+#include "targets/x86/emit.hpp"
+
+namespace trireme::cpu {
+
+struct Compiled {
+  Kernels kernels;
+  std::uint64_t hash = 0;  // of the code
+  CodeMemory rows;
+  std::vector<CodeMemory> columns;
+};
+
+// Made once while somebody has it.
+Result<std::shared_ptr<const Compiled>> compiled(const Program& program, const Config& config, x86::Isa isa);
+
+}  // namespace trireme::cpu

@@ -1,0 +1,155 @@
+// Reference, AVX2, AVX-512 and the 32-lane machine on problems at random, between guard pages: operators and random
+// programs, types, shapes, strides, threads. Fixed seeds; LONG=1 goes on for long.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "language/print.hpp"
+#include "language/random_program.hpp"
+#include "passes/passes.hpp"
+#include "plan/check.hpp"
+#include "plan/devices.hpp"
+#include "plan/guarded_for_test.hpp"
+#include "plan/ops.hpp"
+#include "plan/resolve.hpp"
+#include "plan/samples.hpp"
+
+namespace trireme {
+namespace {
+
+struct Random {
+  std::mt19937_64 state;
+  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(state() % static_cast<std::uint64_t>(n)); }
+  template <typename T>
+  const T& of(const std::vector<T>& all) {
+    return all[below(static_cast<std::int64_t>(all.size()))];
+  }
+};
+
+const std::vector<std::int64_t> odd_columns = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 255, 256, 257, 300, 541, 1030};
+
+// The outer axes, then the columns as one axis or two.
+Dims random_shape(Random& random, std::int64_t columns, int& axes) {
+  Dims shape;
+  for (std::int64_t k = random.below(3); k > 0; --k) shape.push_back(1 + random.below(4));
+  shape.push_back(random.below(12) ? 1 + random.below(9) : 0);
+  axes = 1;
+  for (std::int64_t factor : {2, 3, 5})
+    if (axes == 1 && columns % factor == 0 && random.below(3) == 0) {
+      shape.push_back(factor);
+      columns /= factor;
+      axes = 2;
+    }
+  shape.push_back(columns);
+  return shape;
+}
+
+// Strides for every array of the bound program.
+std::map<std::string, Placement> random_places(const Program& bound, const Dims& shape, int axes, Random& random) {
+  std::map<std::string, Placement> places;
+  std::int64_t columns = 1;
+  for (std::size_t k = shape.size() - static_cast<std::size_t>(axes); k < shape.size(); ++k) columns *= shape[k];
+  auto place = [&](const std::string& name, const Spread& spread, bool result) {
+    Dims extents = axes_of(indexing(bound, spread, columns).value(), shape, axes).all();
+    if (random.below(3))
+      places[name] = {.offset = random.below(4), .strides = random_strides(extents, result, random.state)};
+  };
+  for (const Operand& operand : bound.operands)
+    if (!operand.constant && operand.type) place(operand.name, operand.spread, false);
+  for (const Output& result : bound.results) place(result.name, result.spread, true);
+  return places;
+}
+
+std::string compare_on_all(const GuardedProblem& problem, Random& random) {
+  RunOptions options{.threads = static_cast<int>(1 + random.below(5)), .chunk_rows = random.below(3) * random.below(9)};
+  Guarded::Edge edge = random.below(2) ? Guarded::Edge::End : Guarded::Edge::Begin;
+  for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes"}) {
+    const DeviceEntry& device = *find_device(name);
+    if (!device.missing().empty()) continue;
+    if (std::string wrong = problem.compare(device, options, edge); !wrong.empty())
+      return fmt::format("{}, {} threads, chunks of {}: {}", name, options.threads, options.chunk_rows, wrong);
+  }
+  return {};
+}
+
+TEST(CrossTarget, fault_02_OperatorsOverTypesShapesAndLayouts) {
+  const int rounds = std::getenv("LONG") ? 300 : 5;
+  const std::vector<Type> types = {Type::F32,    Type::BF16,   Type::F16, Type::F64,
+                                   Type::F8E4M3, Type::F8E5M2, Type::I8,  Type::I32};
+  int made = 0;
+  for (const OperatorText& each : operator_texts()) {
+    Remarks remarks = parse_remarks(each.text).value();
+    for (int round = 0; round < 2 * rounds; ++round) {
+      Random random{std::mt19937_64(static_cast<std::uint64_t>(round))};
+      Problem problem = parse_problem(std::string(each.name) + " " + random.of(remarks.tries)).value();
+      problem.backward = round % 2;
+      Dims shape = random_shape(random, random.of(odd_columns), problem.axes);
+      std::vector<std::int64_t> extents(shape.begin(), shape.end());
+      std::swap(problem.shape, extents);
+      Result<ResolvedProblem> resolved = resolve(problem, each.text);
+      if (!resolved || !make_buffers(resolved->bound, shape, problem.axes)) {  // as with odd columns and n / 2
+        problem.shape = extents, problem.axes = 1, shape = Dims(extents);
+        resolved = resolve(problem, each.text);
+      }
+      ASSERT_TRUE(resolved) << resolved.error().message;
+      auto choose = [&](const std::string& name) {
+        if (!problem.types.contains(name) && random.below(2)) problem.types[name] = random.of(types);
+      };
+      for (const Operand& operand : resolved->bound.operands)
+        if (!operand.constant && operand.type) choose(operand.name);
+      for (const Output& result : resolved->bound.results) choose(result.name);
+      problem.placements = random_places(resolved->bound, shape, problem.axes, random);
+      Result<Prepared> prepared = prepare_problem(problem);
+      ASSERT_TRUE(prepared) << prepared.error().message << ": " << print(problem);
+      GuardedProblem guarded(prepared->program, problem.rows(), problem.columns(), prepared->constants,
+                             std::move(prepared->buffers));
+      guarded.run_reference().value();
+      std::string wrong = compare_on_all(guarded, random);
+      ASSERT_EQ(wrong, "") << "rerun: trireme verify \"" << print(problem) << '"';
+      ++made;
+    }
+  }
+  EXPECT_GT(made, 100);
+}
+
+TEST(CrossTarget, RandomProgramsTypesShapesAndStrides) {
+  const std::uint64_t count = std::getenv("LONG") ? 1000000 : 250;
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    Random random{std::mt19937_64(seed)};
+    RandomProgram options{.seed = seed, .size = static_cast<int>(4 + random.below(30))};
+    options.special_numbers = seed % 3 == 0;
+    Program program = random_program(options);
+    const std::vector<Type> types = {Type::F32,    Type::BF16,   Type::F16, seed % 4 ? Type::F32 : Type::F64,
+                                     Type::F8E4M3, Type::F8E5M2, Type::I8,  Type::I32};
+    Binding binding;
+    for (const Operand& operand : program.operands) {
+      if (operand.constant && operand.fallback == no_node) binding.constants[operand.name] = 0.75;
+      if (!operand.constant) binding.types[operand.name] = random.of(types);
+    }
+    for (const Output& result : program.results) binding.types[result.name] = random.of(types);
+    Result<Program> bound = bind(program, binding);
+    ASSERT_TRUE(bound) << bound.error().message << '\n' << print(program);
+    Program expanded = prepare(program, binding).value();
+    int axes = 1;
+    Dims shape = random_shape(random, random.of(odd_columns), axes);
+    Result<Buffers> buffers = make_buffers(*bound, shape, axes, random_places(*bound, shape, axes, random));
+    ASSERT_TRUE(buffers) << buffers.error().message;
+    for (std::size_t k = 0; k < buffers->operands.size(); ++k) {
+      const Buffer& buffer = buffers->operands[k];
+      fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, static_cast<std::uint32_t>(seed),
+                   bound->operands[k].name, default_range(buffer.array.type));
+    }
+    std::int64_t rows = 1, columns = 1;
+    for (std::size_t k = 0; k < shape.size(); ++k) (k + axes < shape.size() ? rows : columns) *= shape[k];
+    GuardedProblem guarded(expanded, rows, columns, constants_of(*bound, binding), std::move(*buffers));
+    Status ran = guarded.run_reference();
+    ASSERT_TRUE(ran) << ran.error().message;
+    std::string wrong = compare_on_all(guarded, random);
+    ASSERT_EQ(wrong, "") << "seed " << seed << ' ' << print(shape) << " axes " << axes << '\n'
+                         << print(program) << '\n'
+                         << print(expanded);
+  }
+}
+
+}  // namespace
+}  // namespace trireme
