@@ -15,9 +15,9 @@ tail -n 3 "$out/conformance.txt"
 tail -n 3 "$out/driver.txt"
 # Operators, types, shapes, layouts and schedules on a stream of their own, canaries around every buffer; graphs,
 # threads, forks, beyond 2^32 elements; the example's kernel.
-"$programs/test_plan" --gtest_filter='OnGpu.*' >"$out/on_gpu.txt" 2>&1 || status=1
+LONG=1 "$programs/test_plan" --gtest_filter='OnGpu.*' >"$out/on_gpu.txt" 2>&1 || status=1
 grep -E '^\[ +(OK|FAILED|SKIPPED) +\]|problems$|schedules$|host time' "$out/on_gpu.txt"
-"$programs/tests/test_examples" --gtest_filter='PerHeadRmsnorm.*' >"$out/examples.txt" 2>&1 || status=1
+"$programs/test_examples" --gtest_filter='PerHeadRmsnorm.*' >"$out/examples.txt" 2>&1 || status=1
 tail -n 3 "$out/examples.txt"
 "$programs/trireme" verify --all --device cuda >"$out/operators.txt" 2>&1 || status=1
 tail -n 1 "$out/operators.txt"

@@ -6,7 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -38,6 +41,11 @@ class OnGpu : public testing::Test {
   }
   const cuda::Device* device = nullptr;
 };
+
+bool long_runs() {
+  const char* said = std::getenv("LONG");
+  return said && std::string_view(said) == "1";
+}
 
 constexpr std::uint8_t canary = 0xC3, poison = 0xA5;
 constexpr std::size_t fence_bytes = 4096;
@@ -197,7 +205,7 @@ TEST_F(OnGpu, Schedules) {
     return all[random() % sizeof...(values)];
   };
   int compared = 0;
-  for (int turn = 0; turn < 200 && !HasFailure(); ++turn) {
+  for (int turn = 0; turn < (long_runs() ? 200 : 30) && !HasFailure(); ++turn) {
     std::int64_t columns = one_of(1, 7, 32, 64, 255, 256, 257, 512, 768, 1000, 1024, 2048, 2049, 4104, 8192, 16384);
     std::string line = fmt::format("p {}x{} x={}{}", columns <= 1024 ? one_of(1, 3, 65, 400) : one_of(1, 3, 20),
                                    columns, one_of("f32", "bf16", "f16", "f64", "f8e4m3"), one_of("", " backward"));
@@ -420,6 +428,7 @@ TEST_F(OnGpu, OneCallAndZeroRows) {
 
 // Every row is the same one, by a stride of 0: rows near the ends and near 2^31 and 2^32 elements must be, too.
 TEST_F(OnGpu, fault_03_BeyondTwoToTheThirtySecondElements) {
+  if (!long_runs()) GTEST_SKIP() << "20 GB of a GPU's memory: with LONG=1";
   constexpr std::int64_t columns = 4096;
   std::vector<float> gamma = sampled(columns, "gamma"), row = sampled(columns, "x");
   Normalised wanted = on_reference(row, gamma, 1);
@@ -451,6 +460,7 @@ TEST_F(OnGpu, fault_03_BeyondTwoToTheThirtySecondElements) {
 TEST_F(OnGpu, fault_05_MoreRowsThanAGridsShortDimensions) {
   for (std::int64_t rows :
        {std::int64_t{65535}, std::int64_t{65536}, std::int64_t{3000001}, (std::int64_t{1} << 31) + 5}) {
+    if (rows > 1 << 24 && !long_runs()) GTEST_SKIP() << "9 GB of a GPU's memory: with LONG=1";
     if (device->facts().memory_bytes < static_cast<std::size_t>(rows) * 4 + (std::size_t{2} << 30))
       GTEST_SKIP() << "not enough memory for " << rows << " rows";
     Plan plan = Plan::create(Device::cuda().value(), {.program = RowProgram::named("rms_norm").value(),
