@@ -230,7 +230,9 @@ TEST_F(OnGpu, Schedules) {
                         if (config.groups > 16 || one_of(0, 0, 0, 1)) {
                           config.stripes = config.ring = 0, config.cluster = 1, config.groups = one_of(1, 4, 8, 32);
                         }
-                        config.teams = config.stripes && config.groups * config.cluster == 1 ? one_of(1, 2, 4) : 1;
+                        config.teams = 1;
+                        if (config.stripes && config.groups * config.cluster == 1)  // whole warps
+                          config.teams = 32 / config.lanes * one_of(1, 2, 4);
                         if (config.teams == 1 && config.groups == 1) config.lanes = 32;
                         if (config.groups * config.cluster > 1) config.lanes = 32;
                         Result<std::unique_ptr<cuda::CudaExecutable>> made =
