@@ -140,3 +140,20 @@ def test_errors():
         tt.CrossEntropyLoss(label_smoothing=0.1)
     with pytest.raises(RuntimeError, match="none or tanh"):
         tt.geglu(torch.randn(3, 5), torch.randn(3, 5), "sigmoid")
+
+
+def test_export():
+    class Small(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = tt.RMSNorm(33, eps=1e-6)
+
+        def forward(self, x):
+            return tt.swiglu(self.norm(x), x)
+
+    model, x = Small(), torch.randn(4, 33)
+    rows = torch.export.Dim("rows", min=2, max=1000)
+    exported = torch.export.export(model, (x,), dynamic_shapes=({0: rows},))
+    longer = torch.randn(9, 33)
+    assert torch.equal(exported.module()(longer), model(longer))
+    assert any("trireme.rms_norm" in str(node.target) for node in exported.graph.nodes)

@@ -56,13 +56,13 @@ class Operator(_core.Operator):
             return _gradient_of, (self._forward,)
         return op, (self._source or self.text,)
 
-    def gradient(self):
+    def gradient(self) -> "Operator":
         """The derived backward, an operator itself: takes gradients of results, gives those of operands."""
         if self._gradient is None:
             self._gradient = type(self)(backward_of=self)
         return self._gradient
 
-    def show(self):
+    def show(self) -> str:
         """The program as text."""
         return Text(self.text)
 
@@ -86,7 +86,7 @@ class Plan(_core.Plan):
         """Runs on arrays by name, results included. Nothing is allocated on a CPU but a workspace that is kept."""
         self._run({**(arrays or {}), **named}, stream)
 
-    def describe(self):
+    def describe(self) -> str:
         """What runs, in words."""
         return Text(self.description)
 
@@ -94,7 +94,7 @@ class Plan(_core.Plan):
         return f"<trireme plan {self.line}>"
 
 
-def op(text):
+def op(text: str) -> Operator:
     """Makes an operator of a program's text. `text` may also be the name of one that comes with Trireme."""
     if re.fullmatch(r"\s*\w+\s*", text):
         from ._operators import operator

@@ -5,12 +5,12 @@ from . import _core
 MOST_INTERPRETED = 1 << 21
 
 
-def devices():
+def devices() -> dict[str, str]:
     """Name -> why it cannot be used here, or ''."""
     return _core.devices()
 
 
-def verify(line, *, text=None, devices=None, threads=0):
+def verify(line: str, *, text: str | None = None, devices=None, threads: int = 0) -> dict[str, str]:
     """Runs a problem line, such as "rms_norm 33x4097 x=bf16 backward", on every device there is, and gives the digest
     of the results' bits by device. `text`: the program, where it is none of Trireme's operators. Digests that differ
     from the reference's raise TriremeError.

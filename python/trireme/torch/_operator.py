@@ -293,7 +293,7 @@ def _is_plain(operands):
 OPERATORS = {name: TorchOperator(trireme.operator(name)) for name in trireme.operators()}
 
 
-def named(name):
+def named(name: str) -> TorchOperator:
     """The torch operator of one that comes with Trireme."""
     return OPERATORS[name]
 
@@ -301,7 +301,7 @@ def named(name):
 _made = {}
 
 
-def op(program):
+def op(program: "str | trireme.Operator") -> TorchOperator:
     """A torch operator of a program's text (or of a trireme.Operator, or the name of one that comes with Trireme)."""
     operator = program if isinstance(program, trireme.Operator) else trireme.op(program)
     if operator.name in trireme.operators() and operator is trireme.operator(operator.name):

@@ -1,7 +1,9 @@
 """Functions with torch.nn.functional's names and parameters, and those of fusions that torch does not have."""
 import math
+from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from ._operator import named
 
@@ -14,18 +16,21 @@ def _axes(input, normalized_shape):
     return len(shape)
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
+def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
+             eps: float | None = None) -> Tensor:
     """torch.nn.functional.rms_norm. The result has the input's type, whatever the weight's."""
     eps = torch.finfo(input.dtype).eps if eps is None else eps
     return named("rms_norm").call([input, weight], [eps, 0.0], _axes(input, normalized_shape), count=1)[0]
 
 
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """torch.nn.functional.layer_norm."""
     return named("layer_norm").call([input, weight, bias], [eps], _axes(input, normalized_shape), count=1)[0]
 
 
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:
     """torch.nn.functional.group_norm."""
     samples, channels, *spatial = input.shape
     if channels % num_groups:
@@ -45,17 +50,17 @@ def _last(function, input, dim, dtype):
     return named(function).call([input.movedim(dim, -1)], [], 1, types, count=1)[0].movedim(-1, dim)
 
 
-def softmax(input, dim=-1, dtype=None):
+def softmax(input: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> Tensor:
     """torch.nn.functional.softmax. `dtype` is the result's; the input is read as it is."""
     return _last("softmax", input, dim, dtype)
 
 
-def log_softmax(input, dim=-1, dtype=None):
+def log_softmax(input: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> Tensor:
     """torch.nn.functional.log_softmax."""
     return _last("log_softmax", input, dim, dtype)
 
 
-def cross_entropy(input, target, ignore_index=-100, reduction="mean"):
+def cross_entropy(input: Tensor, target: Tensor, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
     """torch.nn.functional.cross_entropy for targets that are classes. Losses are f32 (f64 for f64), also of 16-bit
     logits."""
     logits = input if input.dim() == 1 else input.movedim(1, -1)
@@ -69,28 +74,30 @@ def cross_entropy(input, target, ignore_index=-100, reduction="mean"):
     return loss.sum() / (target != ignore_index).sum()
 
 
-def l2_norm(input, eps=1e-6):
+def l2_norm(input: Tensor, eps: float = 1e-6) -> Tensor:
     """Each row to length 1: x * rsqrt(sum(x * x) + eps)."""
     return named("l2_norm").call([input], [eps], count=1)[0]
 
 
-def swiglu(x, gate, beta=1.0):
+def swiglu(x: Tensor, gate: Tensor, beta: float = 1.0) -> Tensor:
     """gate * sigmoid(beta * gate) * x; F.silu(gate) * x where beta is 1."""
     return named("swiglu").call([x, gate], [float(beta)], count=1)[0]
 
 
-def geglu(x, gate, approximate="none"):
+def geglu(x: Tensor, gate: Tensor, approximate: str = "none") -> Tensor:
     """F.gelu(gate, approximate=approximate) * x."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
     return named("geglu" if approximate == "tanh" else "geglu_erf").call([x, gate], [], count=1)[0]
 
 
-def add_rms_norm(x, residual, weight=None, eps=1e-6, offset=0.0):
+def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None = None, eps: float = 1e-6,
+                 offset: float = 0.0) -> tuple[Tensor, Tensor]:
     """h = x + residual and y = rms_norm(h) in one pass over memory. Gives (y, h)."""
     return named("add_rms_norm").call([x, residual, weight], [eps, float(offset)], count=2)[:2]
 
 
-def add_layer_norm(x, residual, weight=None, bias=None, eps=1e-5):
+def add_layer_norm(x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
+                   eps: float = 1e-5) -> tuple[Tensor, Tensor]:
     """h = x + residual and y = layer_norm(h) in one pass over memory. Gives (y, h)."""
     return named("add_layer_norm").call([x, residual, weight, bias], [eps], count=2)[:2]

@@ -151,7 +151,7 @@ def _restore(base, forward):
     return torch.nn.Module.__new__(_patched_class(base, forward))
 
 
-def patch(model, norms=True, gated=True):
+def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True) -> dict[str, str]:
     """Patches the norms and gated units of a model in place, and gives a dict: module's name -> kernel's name.
 
     Weights and state_dict stay, and so does what isinstance says; eps is read from the module at every call. `unpatch`
@@ -179,7 +179,7 @@ def patch(model, norms=True, gated=True):
     return patched
 
 
-def unpatch(model):
+def unpatch(model: torch.nn.Module) -> None:
     """Gives a patched model its own forwards back."""
     for module in model.modules():
         base = getattr(type(module), "_trireme_base", None)
