@@ -120,6 +120,7 @@ TRIREME_CACHE=$folder/link check 0 '^off: .*/link is a symbolic link' cache list
 # Kernels of one's own; what needs NVRTC runs where it is, in the system or where setup put it.
 printf '__global__ void k(float* x, int n) { x[n] = y; }\n' >"$folder/wrong.cu"
 printf '#ifndef WIDTH\n#error no WIDTH\n#endif\ntemplate <int N> __global__ void k(float* x) { x[N] = WIDTH; }\n' >"$folder/k.cu"
+check 0 '^nvrtc +(ready +NVRTC [0-9.]+, /|missing +NVRTC, which compiles)' doctor
 check 2 '^trireme: nowhere.cu: No such file' jit nowhere.cu --name k --arch sm_90
 check 2 'name' jit wrong.cu --arch sm_90
 TRIREME_NVRTC=/no/such/libnvrtc.so check 2 'NVRTC, as TRIREME_NVRTC names it, cannot be used' jit k.cu --name k --arch sm_90

@@ -6,6 +6,7 @@
 
 #include "device_choice.hpp"
 #include "devices/cache/kernel_cache.hpp"
+#include "devices/cuda/nvrtc.hpp"
 #include "ir/contract.hpp"
 #include "plan/ops.hpp"
 #include "self_test.hpp"
@@ -82,6 +83,9 @@ Result<int> doctor() {
     code = check_failed;
     row("FAILED", difference ? "self-test " + *difference : difference.error().message);
   }
+  Result<const cuda::Nvrtc*> nvrtc = cuda::Nvrtc::open("");
+  fmt::print("{:<12} {:<8} {}\n", "nvrtc", nvrtc ? "ready" : "missing",
+             nvrtc ? (*nvrtc)->name() + ", " + (*nvrtc)->path() : nvrtc.error().message);
   KernelCache cache(KernelCache::from_environment());
   bool writable = cache.disk() && cache.disk()->folder().writable();
   fmt::print("{:<12} {:<8} {}\n", "cache",

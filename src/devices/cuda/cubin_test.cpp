@@ -9,8 +9,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "trireme/ptx.hpp"
-
 namespace trireme::cuda {
 namespace {
 

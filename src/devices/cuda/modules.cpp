@@ -69,7 +69,7 @@ Result<Module> Modules::shared(const CacheKey& key, Load&& load) {
 
 Result<Module> Modules::load(const std::string& ptx) {
   CacheKey key = with_device(CacheKey("cubin", title_of(ptx, device_.facts().capability)).with("ptx", ptx));
-  if (!linked_is_as_good()) return shared(key, [&] { return load_image(ptx); });
+  if (!linked_is_as_good()) return shared(key, [&] { return load_as_it_is(key, ptx); });
   return shared(key, [&]() -> Result<Module> {
     TRIREME_TRY(loaded, fetch(
                             key, [&] { return link(ptx); }, [](const std::string& cubin) { return cubin; }));
@@ -107,10 +107,26 @@ Result<Modules::Loaded> Modules::fetch(const CacheKey& key, const KernelCache::M
   return attempt(again);
 }
 
+// The driver keeps what it compiles on disk, but lets every process that asks meanwhile compile as well. An entry of
+// ours that says only that it is done makes them wait for the first.
+Result<Module> Modules::load_as_it_is(const CacheKey& cubin, const std::string& ptx) {
+  if (!cache_.disk()) return load_image(ptx);
+  CacheKey key("compiled", "by the driver: " + cubin.title());
+  Module module;
+  auto compile = [&]() -> Result<std::string> {
+    TRIREME_TRY(loaded, load_image(ptx));
+    module = loaded;
+    return std::string("in the driver's own cache");
+  };
+  TRIREME_CHECK(cache_.get_or_make(key.with("cubin", hex(cubin.hash())), compile));
+  if (module.get()) return module;
+  return load_image(ptx);
+}
+
 // The only way to get at the driver's compiled code is its linker, which by NVIDIA's documentation compiles "similar"
-// to relocatable code: ptxas then gives rms_norm at 4096 columns 128 registers instead of 56, and half as many rows run
-// at once. So a probe is compiled both ways, once for each driver and architecture. Where its linked form needs more,
-// PTX goes to the driver as it is, and the driver's own cache (~/.nv/ComputeCache) stands in for ours.
+// to relocatable code. rms_norm at 4096 columns then has 82 registers instead of 56 (nvJitLink 13, ptxas 13), and fewer
+// rows run at once. So a probe is compiled both ways, once for each driver and architecture. Where its linked form
+// needs more, PTX goes to the driver as it is, and the driver's own cache (~/.nv/ComputeCache) stands in for ours.
 bool Modules::linked_is_as_good() {
   std::lock_guard lock(mutex_);
   if (linked_is_as_good_) return *linked_is_as_good_;

@@ -40,6 +40,7 @@ class Modules {
   template <typename Load>
   Result<Module> shared(const CacheKey& key, Load&& load);
   Result<Loaded> fetch(const CacheKey& key, const KernelCache::Make& make, const ImageOf& image_of);
+  Result<Module> load_as_it_is(const CacheKey& cubin, const std::string& ptx);
   CacheKey with_device(CacheKey key) const;
   Error with_log(Error error, std::string log, const std::string& image) const;
 

@@ -2,7 +2,6 @@
 #include "devices/cuda/modules.hpp"
 
 #include <atomic>
-#include <fstream>
 #include <thread>
 
 #include "devices/cuda/cuda_device.hpp"
@@ -77,7 +76,27 @@ TEST_F(CudaModules, WhereLinkedCodeIsWorsePtxIsLoadedAsItIs) {
     Function function = each.device->function(module, "rows").value();
     EXPECT_EQ(each.device->function_facts(function).value().registers, 104);
     EXPECT_EQ(each.device->load("text").value().get(), module.get());
+    EXPECT_EQ(counts.of("fake_loads"), 3 + round);  // the probe's two, then one a process
+    std::string titles;
+    for (const auto& entry : each.cache->disk()->list()) titles += entry.title + "\n";
+    EXPECT_NE(titles.find("compiled by the driver: cubin module, sm_90"), std::string::npos) << titles;
   }
+}
+
+// Whoever asks while the driver compiles waits for it. A process that has used CUDA may not fork, so these are threads,
+// each with caches and a driver of its own; they meet on disk alone.
+TEST_F(CudaModules, fault_17_the_driver_compiles_once_for_many) {
+  std::string library = fake("-DLINKED_MORE=5 -DSLOW='\"" + (folder / "compiled").string() + "\"'");
+  if (library.empty()) GTEST_SKIP() << "no C compiler to build the fake driver";
+  ASSERT_FALSE(process(library).device->modules().linked_is_as_good());
+  std::vector<Process> processes;
+  for (int k = 0; k < 16; ++k) processes.push_back(process(library));
+  std::vector<std::thread> threads;
+  std::atomic<int> loaded = 0;
+  for (Process& each : processes) threads.emplace_back([&] { loaded += each.device->load("text").has_value(); });
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(loaded, 16);
+  EXPECT_EQ(std::filesystem::file_size(folder / "compiled"), 1u);
 }
 
 TEST_F(CudaModules, WithoutADiskNothingIsLinked) {
