@@ -329,6 +329,25 @@ test("fault_01 no rows: dweight becomes +0.0", () => {
   assert.deepEqual([...new Uint8Array(host.exports.memory.buffer, ...dweight)], Array(20).fill(0));
 });
 
+test("fault_28 arrays beyond 2 GiB", () => {
+  const small = new Host("rms_norm"), large = new Host("rms_norm", { base: 2 ** 31 + 2 ** 28 });
+  large.exports.memory.grow(Math.ceil(large.top / page));
+  const [one, other] = [small, large].map((host) => {
+    host.alloc = (bytes) => { const at = host.top; host.top += Math.ceil(bytes / 64) * 64; return at; };
+    const rows = 3, columns = 300, y = host.room(rows * columns), rms = host.room(rows);
+    const x = host.put(samples("x", "f32", rows * columns)), weight = host.put(samples("gamma", "f32", columns));
+    const params = rms_params(host, { eps, rows, columns });
+    assert.equal(host.exports.kernel_forward(host.descriptor(x, weight, y, rms, params)), 0);
+    const dy = x, dx = host.room(rows * columns), dweight = host.room(columns);
+    const workspace = host.room(workspace_bytes(rows, columns) / 4);
+    const full = rms_params(host, { eps, rows, columns, weight, rms, dweight, v1: false });
+    assert.equal(host.exports.kernel_backward(host.descriptor(dy, x, dx, workspace, full)), 0);
+    return [y, rms, dx, dweight].map((place) => host.floats(place));
+  });
+  assert.ok(large.top > 2 ** 31);
+  assert.deepEqual(other, one);
+});
+
 test("memory filled to the last byte", () => {
   const host = new Host("rms_norm"), { memory, kernel_forward } = host.exports;
   const columns = memory.buffer.byteLength / 8 - 64;

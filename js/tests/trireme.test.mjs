@@ -220,6 +220,24 @@ test("fault_28 and fault_29: refusals say what is wrong", async () => {
   assert.equal(served.manifest.program, "rms_norm");
 });
 
+// Engines that this one is not, played by what they would answer.
+test("fault_28: no SIMD, memory that cannot grow", async () => {
+  const bytes = emit("rms_norm"), { validate } = WebAssembly, { grow } = WebAssembly.Memory.prototype;
+  try {
+    WebAssembly.validate = () => false;
+    await assert.rejects(load(bytes), /this engine has no WebAssembly SIMD/);
+    WebAssembly.validate = validate;
+    const kernel = await load(bytes), gamma = new Float32Array(100000);
+    WebAssembly.Memory.prototype.grow = () => { throw new RangeError("no"); };
+    assert.throws(() => kernel.run({ x: gamma, gamma }), /the engine refuses \d+ bytes of memory; a smaller memoryLimit/);
+    WebAssembly.Memory.prototype.grow = grow;
+    assert.equal(kernel.run({ x: gamma, gamma }).y.length, 100000);
+  } finally {
+    WebAssembly.validate = validate;
+    WebAssembly.Memory.prototype.grow = grow;
+  }
+});
+
 test("relaxed modules load only where relaxed_madd is fused", async (t) => {
   const bytes = emit("softmax", "--arch", "relaxed", "--cols", "541");
   if (!probe().fused) {
