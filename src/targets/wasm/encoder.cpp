@@ -96,9 +96,8 @@ std::uint32_t Function::declare(Type type, std::string_view name, bool is_parame
     if (body_.signature.parameters.size() != index) misuse_ = "parameter declared behind a local: " + std::string(name);
     body_.signature.parameters.push_back(type);
   }
-  const auto taken = [&](const Body::Variable& other) { return other.name == name; };
   std::string unique(name);
-  if (name.empty() || std::ranges::any_of(body_.locals, taken)) unique += "." + std::to_string(index);
+  if (name.empty() || !names_.insert(unique).second) unique += "." + std::to_string(index);
   body_.locals.push_back({type, std::move(unique)});
   return index;
 }

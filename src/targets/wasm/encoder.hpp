@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -164,6 +165,7 @@ class Function {
   }
 
   Body body_;
+  std::unordered_set<std::string> names_;  // of locals
   std::uint32_t labels_ = 0;
   std::string misuse_;  // the first call that no instruction can stand for
 };
