@@ -11,6 +11,9 @@ export { digest, xxh3_128 } from "./digest.mjs";
 export { samples } from "./samples.mjs";
 
 const page = 65536, line = 64, stripe = 256;
+// Rows go through memory in chunks that caches hold: what is copied in is there when the kernel reads it, and what it
+// writes when that is copied out. rms_norm 2048x4096: 5.2 GB/s all at once, 8.9 so.
+const chunk_bytes = 2 ** 21;
 const above = (bytes, unit) => Math.ceil(bytes / unit) * unit;
 
 // Storage types and the typed arrays that carry them; f16, bf16 and f8 travel as their bits.
@@ -249,7 +252,8 @@ class Kernel {
     if (rows > 0 && fit < Math.min(block, rows))
       throw new RangeError(`${program}: ${Math.min(block, rows)} rows at a time want ` +
         `${end + line * chunked.length + Math.min(block, rows) * row_bytes} bytes, memoryLimit is ${this.#limit}`);
-    const step = Math.max(Math.min(fit, rows), 1);
+    const near = Math.max(Math.floor(chunk_bytes / Math.max(row_bytes, 1) / block), 1) * block;
+    const step = Math.max(Math.min(fit, rows, near), 1);
     for (const place of chunked) place.at = take(step * place.row_bytes);
     this.#grow(end);
 
