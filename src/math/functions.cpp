@@ -34,18 +34,21 @@ Formula call(std::string_view name, std::initializer_list<Formula> args) {
                                 static_cast<std::int64_t>(*function_named(name)))};
 }
 
+int instruction_cost(const Program& program, NodeId id) {
+  const Node& node = program[id];
+  if (node.arity == 0) return 0;
+  if (node.op == Op::Div) return as_number(program, node.args[0]) == 1.0 ? 7 : 9;
+  return node.op == Op::Sqrt ? 8 : 1;
+}
+
 int instruction_count(const Program& program, NodeId root) {
   std::vector<bool> reached(program.size());
   reached[root] = true;
   int count = 0;
   for (NodeId id = root + 1; id-- > 0;) {
     if (!reached[id]) continue;
-    const Node& node = program[id];
-    for (NodeId arg : node) reached[arg] = true;
-    if (node.arity == 0) continue;
-    if (node.op == Op::Div) count += as_number(program, node.args[0]) == 1.0 ? 7 : 9;
-    else if (node.op == Op::Sqrt) count += 8;
-    else count += 1;
+    for (NodeId arg : program[id]) reached[arg] = true;
+    count += instruction_cost(program, id);
   }
   return count;
 }

@@ -57,8 +57,10 @@ std::optional<std::size_t> function_named(std::string_view name);
 // A call of a function in a graph: `call("rsqrt", {x})`.
 Formula call(std::string_view name, std::initializer_list<Formula> args);
 
-// Instructions of PTX that the nodes below `root` take: one a primitive, 9 for a division, 7 for 1/x, 8 for a root
-// (their correctly rounded forms); a selection is its comparison and itself.
+// Instructions of PTX that a node takes: one a primitive, 9 for a division, 7 for 1/x, 8 for a root (their correctly
+// rounded forms); a selection is its comparison and itself.
+int instruction_cost(const Program& program, NodeId id);
+// Of all nodes below `root`, itself included.
 int instruction_count(const Program& program, NodeId root);
 
 // Name, formula, domain, bounds, largest errors and counts of every function, as a table of docs/language.md.

@@ -97,8 +97,30 @@ fi
 check 0 '^// args\[0\]: ' emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o -
 check 0 '^\.target sm_90' emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o -
 
-check 0 '^  .* of the copy' bench "rms_norm 64x256" --seconds 0.01 --device lanes --threads 1
+# A header that C compilers accept without a word; x86 code in one runs.
+for target in ptx x86 wasm; do
+  check 0 'rms_norm.h: ' emit rms_norm --target $target --cols 1024 --c-header -o rms_norm.h
+  printf '#include "rms_norm.h"\nint main(void) { return RMS_NORM_COLUMNS + sizeof rms_norm_%s == 0; }\n' $target >"$folder/use.c"
+  ${CC:-cc} -std=c99 -pedantic -Wall -Wextra -Werror -o "$folder/use" "$folder/use.c" && "$folder/use" ||
+    fail "the C header for $target"
+done
+check 0 'rms_norm_backward.h: ' emit rms_norm --backward --target x86 --cols 96 --rows 40 --c-header -o rms_norm_backward.h
+if grep -qw avx2 /proc/cpuinfo; then
+  ${CC:-cc} -std=gnu11 -Wall -Wextra -Werror -I"$folder" x86_header_test.c -o "$folder/use" -lm && [[ $("$folder/use") == right ]] ||
+    fail "code from a C header: $("$folder/use")"
+fi
+check 2 'does not go with --abi kernel' emit rms_norm --target wasm --abi kernel --c-header -o b.h
+
+check 0 '^  .* of the copy; largest error .* of its bound' bench "rms_norm 64x256" --seconds 0.01 --device lanes --threads 1
 check 0 '"share_of_copy": [0-9.]+' bench "rms_norm 64x256" --seconds 0.01 --device lanes --json
+check 0 '"command": "trireme bench ' bench "rms_norm 64x256" --seconds 0.01 --device lanes --json
+check 0 '^rms_norm 8x64,lanes,1,.*,"trireme bench ""rms_norm 8x64"" --device lanes --threads 1' \
+  bench "rms_norm 8x64" --seconds 0.01 --device lanes --threads 1 --csv
+check 0 '^picture.svg: 1 points' bench "rms_norm 8x64" --seconds 0.01 --device cpu --svg picture.svg
+python3 -c 'import sys, xml.dom.minidom as xml; xml.parse(sys.argv[1])' "$folder/picture.svg" || fail "picture.svg is no XML"
+check 2 'bench: give a problem line' bench
+check 2 'excludes' bench "rms_norm 8x64" --csv --json
+check 2 'no/such/x.svg' bench "rms_norm 8x64" --seconds 0.01 --device lanes --svg no/such/x.svg
 check 0 '^lanes +ready +self-test passed' doctor
 
 # The cache, in a folder of its own; then where there cannot be one.

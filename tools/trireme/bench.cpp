@@ -2,10 +2,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 
+#include "bench_report.hpp"
 #include "device_choice.hpp"
 #include "measure.hpp"
+#include "roofline.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
@@ -15,21 +19,25 @@ struct Options {
   std::vector<std::string> lines, devices;
   int threads = 1;
   double seconds = 1;
-  bool json = false;
+  bool suite = false, json = false, csv = false;
+  std::string svg;
+  bool table() const { return !json && !csv; }
 };
+
+// Rows of language models, of heads, and longer than a cache; both directions, both common types.
+std::vector<std::string> suite() {
+  std::vector<std::string> lines;
+  for (const char* program : {"rms_norm", "layer_norm", "add_rms_norm", "softmax", "swiglu", "geglu"})
+    for (const char* shape : {"4096x4096", "65536x128", "256x65536"})
+      for (const char* type : {"", " x=bf16"})
+        for (const char* direction : {"", " backward"})
+          lines.push_back(fmt::format("{} {}{}{}", program, shape, type, direction));
+  return lines;
+}
 
 // The others are there for their bits: interpreters, and wasm by a process of node's, whose start would be timed.
 bool worth_timing(std::string_view device) {
   return device != "reference" && device != "lanes" && !device.starts_with("wasm");
-}
-
-double gigabytes_per_second(const Measurement& measured, double seconds) {
-  return static_cast<double>(measured.bytes) / seconds * 1e-9;
-}
-
-// Of the fastest copy's speed: 1.00 is all the memory gives.
-double share(const Measurement& measured) {
-  return best(fastest_copy(measured.timing).seconds) / best(measured.timing.runs);
 }
 
 // One line on a terminal that rewrites itself; nothing elsewhere.
@@ -54,85 +62,83 @@ class Progress {
   int last_ = -1;
 };
 
-void print_table(const Measurement& measured) {
-  auto row = [&](const std::string& device, const std::string& what, const std::vector<double>& seconds,
-                 const std::string& remark) {
-    fmt::print("  {:<12} {:<15} {:>10.4f} {:>10.4f} {:>8.1f}   {}\n", device, what, best(seconds) * 1e3,
-               median(seconds) * 1e3, gigabytes_per_second(measured, best(seconds)), remark);
-  };
-  row(measured.device, "run", measured.timing.runs, fmt::format("{:.2f} of the copy", share(measured)));
-  for (const Timing::Copy& copy : measured.timing.copies) row("", copy.name, copy.seconds, "");
-  if (!measured.timing.host.empty())
-    fmt::print("  {:<12} {:<15} {:>10.4f} {:>10.4f}            of the host's time, apart\n", "", "launch",
-               best(measured.timing.host) * 1e3, median(measured.timing.host) * 1e3);
-  fmt::print("  {:<12} {}; compiled in {:.1f} ms; best of {}; first {} rows have the reference's bits\n", "",
-             measured.how, measured.compile_seconds * 1e3, measured.timing.runs.size(), measured.checked_rows);
-}
+class Bench {
+ public:
+  explicit Bench(const Options& options) : options_(options), lines_(options.lines) {
+    if (options.suite)
+      for (const std::string& line : suite()) lines_.push_back(line);
+  }
 
-nlohmann::ordered_json as_json(const Problem& problem, const Options& options, const Measurement& measured) {
-  auto times = [&](const std::vector<double>& seconds) {
-    return nlohmann::ordered_json{{"best_seconds", best(seconds)},
-                                  {"median_seconds", median(seconds)},
-                                  {"count", seconds.size()},
-                                  {"gigabytes_per_second", gigabytes_per_second(measured, best(seconds))}};
-  };
-  nlohmann::ordered_json json = {{"problem", print(problem)},
-                                 {"device", measured.device},
-                                 {"how", measured.how},
-                                 {"threads", options.threads},
-                                 {"bytes", measured.bytes},
-                                 {"checked_rows", measured.checked_rows},
-                                 {"compile_seconds", measured.compile_seconds},
-                                 {"run", times(measured.timing.runs)},
-                                 {"share_of_copy", share(measured)}};
-  for (const Timing::Copy& copy : measured.timing.copies) json["copies"][copy.name] = times(copy.seconds);
-  if (!measured.timing.host.empty())
-    json["host"] = {{"best_seconds", best(measured.timing.host)}, {"median_seconds", median(measured.timing.host)}};
-  return json;
-}
+  Result<int> run() {
+    TRIREME_TRY(chosen, choose_devices(options_.devices));
+    for (const DeviceEntry* device : chosen)
+      if (!options_.devices.empty() || worth_timing(device->name)) devices_.push_back(device);
+    for (std::size_t k = 0; k < lines_.size(); ++k) TRIREME_CHECK(time_line(k));
+    if (options_.json) fmt::print("{}", as_json(measured_));
+    if (options_.csv) fmt::print("{}", as_csv(measured_));
+    if (!options_.svg.empty()) TRIREME_CHECK(draw());
+    return measured_.empty() ? check_failed : code_;
+  }
 
-Result<int> bench(const Options& options) {
-  TRIREME_TRY(chosen, choose_devices(options.devices));
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  int code = fine, timed = 0;
-  for (const std::string& line : options.lines) {
-    TRIREME_TRY(problem, parse_problem(line));
-    if (!options.json)
+ private:
+  Status time_line(std::size_t index) {
+    TRIREME_TRY(problem, parse_problem(lines_[index]));
+    if (options_.table())
       fmt::print("{}\n{:30} {:>10} {:>10} {:>8}\n", print(problem), "", "best ms", "median ms", "GB/s");
-    for (const DeviceEntry* device : chosen) {
-      if (options.devices.empty() && !worth_timing(device->name)) continue;
-      std::string reason = device->missing();
-      Result<Measurement> measured = Error{Code::NoDevice, reason};
-      if (reason.empty()) {
-        Progress progress(print(problem) + " on " + device->name);
-        measured = measure(problem, *device,
-                           {.threads = options.threads, .seconds = options.seconds, .progress = [&](double part) {
-                              progress.at(part);
-                            }});
-      }
-      if (!measured) {
-        Code what = measured.error().code;
-        if (what != Code::NoDevice && what != Code::Unsupported) return measured.error();
-        if (!options.json) fmt::print("  {:<12} {}\n", device->name, measured.error().message);
-        continue;
-      }
-      ++timed;
-      if (measured->difference) {
-        code = check_failed;
-        fmt::print(stderr, "FAIL {} device={} {} got {} want {}   rerun: trireme verify \"{}\" --device {}\n",
-                   print(problem), device->name, measured->difference->element, measured->difference->got,
-                   measured->difference->want, print(problem), device->name);
-      } else if (options.json) {
-        all.push_back(as_json(problem, options, *measured));
-      } else {
-        print_table(*measured);
-      }
+    for (const DeviceEntry* device : devices_) {
+      Result<Measurement> measured = time_on(problem, *device, index);
+      if (measured) TRIREME_CHECK(take(problem, *std::move(measured)));
+      else if (measured.error().code != Code::NoDevice && measured.error().code != Code::Unsupported)
+        return measured.error();
+      else if (options_.table()) fmt::print("  {:<12} {}\n", device->name, measured.error().message);
       std::fflush(stdout);
     }
+    return Done{};
   }
-  if (options.json) fmt::print("{}\n", all.dump(2));
-  return timed ? code : check_failed;
-}
+
+  Result<Measurement> time_on(const Problem& problem, const DeviceEntry& device, std::size_t index) const {
+    if (std::string reason = device.missing(); !reason.empty()) return Error{Code::NoDevice, reason};
+    std::string where = lines_.size() > 1 ? fmt::format("[{}/{}] ", index + 1, lines_.size()) : "";
+    Progress progress(where + print(problem) + " on " + device.name);
+    return measure(problem, device,
+                   {.threads = options_.threads, .seconds = options_.seconds, .progress = [&](double part) {
+                      progress.at(part);
+                    }});
+  }
+
+  Status take(const Problem& problem, Measurement measured) {
+    if (measured.difference) {
+      code_ = check_failed;
+      fmt::print(stderr, "FAIL {} device={} {} got {} want {}   rerun: trireme verify \"{}\" --device {}\n",
+                 print(problem), measured.device, measured.difference->element, measured.difference->got,
+                 measured.difference->want, print(problem), measured.device);
+      return Done{};
+    }
+    if (options_.table()) fmt::print("{}", table_rows(measured));
+    measured_.push_back(std::move(measured));
+    return Done{};
+  }
+
+  Status draw() const {
+    ArithmeticRoofs roofs;
+    for (const DeviceEntry* device : devices_) {
+      if (!device->missing().empty()) continue;
+      Result<double> roof = arithmetic_roof(*device, options_.threads);
+      if (roof) roofs[device->name] = *roof;
+    }
+    std::ofstream file(options_.svg);
+    file << roofline_svg(measured_, roofs);
+    if (!file.flush()) return Error{Code::InvalidArgument, options_.svg + ": " + std::strerror(errno)};
+    if (options_.table()) fmt::print("{}: {} points\n", options_.svg, measured_.size());
+    return Done{};
+  }
+
+  const Options& options_;
+  std::vector<std::string> lines_;
+  std::vector<const DeviceEntry*> devices_;
+  std::vector<Measurement> measured_;
+  int code_ = fine;
+};
 
 }  // namespace
 
@@ -140,7 +146,10 @@ Verb add_bench(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("bench", "Times problems on each device, beside copies of the same bytes");
   auto options = std::make_shared<Options>();
   options->threads = all_threads();
-  verb->add_option("lines", options->lines, "Problem lines, each one argument")->type_name("LINE")->required();
+  CLI::Option* lines = verb->add_option("lines", options->lines, "Problem lines, each one argument")->type_name("LINE");
+  verb->add_flag(
+      "--suite", options->suite,
+      fmt::format("The {} lines of norms, softmax and gated units that docs/performance.md is about", suite().size()));
   verb->add_option("--device", options->devices,
                    "Only this device (reference, lanes and wasm too, if named); repeatable")
       ->type_name("NAME")
@@ -153,13 +162,23 @@ Verb add_bench(CLI::App& app) {
       ->type_name("S")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 3600.0).description(""));
-  verb->add_flag("--json", options->json, "A JSON list instead of the table");
+  CLI::Option* json = verb->add_flag("--json", options->json, "A JSON list instead of the table");
+  verb->add_flag("--csv", options->csv, "Comma-separated values instead of the table")->excludes(json);
+  verb->add_option("--svg", options->svg, "Also draws a picture: speeds under the roofs of memory and arithmetic")
+      ->type_name("FILE");
   verb->footer(
       "GB/s: bytes of all arrays, each read or written once, by the best time. A copy moves the same number of bytes.\n"
-      "On a GPU both are device time, of graphs of several runs; what a launch takes of the host's time stands apart.\n"
-      "Results are checked against the reference first; exits with 1 if a bit differs.\n"
-      "  trireme bench \"rms_norm 4096x4096 x=bf16\" \"rms_norm 4096x4096 x=bf16 backward\" --threads 2");
-  return {verb, [options] { return bench(*options); }};
+      "Results are checked against the reference first; exits with 1 if a bit differs. Each row of JSON and CSV has "
+      "the\n"
+      "command that measures it again.\n"
+      "  trireme bench \"rms_norm 4096x4096 x=bf16\" \"rms_norm 4096x4096 x=bf16 backward\" --threads 2\n"
+      "  trireme bench --suite --seconds 0.2 --svg roofline.svg");
+  return {
+      verb, [options, lines]() -> Result<int> {
+        if (lines->empty() && !options->suite)
+          return Error{Code::InvalidArgument, "bench: give a problem line, such as \"rms_norm 4096x4096\", or --suite"};
+        return Bench(*options).run();
+      }};
 }
 
 }  // namespace trireme::cli

@@ -1,17 +1,21 @@
 #include "measure.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
 #include "device_choice.hpp"
 #include "devices/arguments.hpp"
+#include "math/functions.hpp"
+#include "reference/oracle.hpp"
 #include "sources.hpp"
 
 namespace trireme::cli {
 namespace {
 
-// Less than a second of the reference, for rms_norm.
-constexpr std::int64_t most_checked_elements = 1 << 20;
+// Less than a second of the reference, for rms_norm; the oracle takes twenty times as long an element.
+constexpr std::int64_t most_checked_elements = 1 << 20, most_judged_elements = 1 << 15;
 
 std::int64_t bytes_moved(const Prepared& prepared) {
   std::vector<bool> used = reachable(prepared.program);
@@ -28,8 +32,21 @@ std::int64_t bytes_moved(const Prepared& prepared) {
   return total;
 }
 
-Problem first_rows(Problem problem) {
-  std::int64_t rows = std::max<std::int64_t>(1, most_checked_elements / problem.columns());
+// What is done for every element, counted as the functions' costs are.
+double instructions_per_element(const Program& program) {
+  std::vector<bool> used = reachable(program);
+  double count = 0;
+  for (NodeId id = 0; id < program.size(); ++id) {
+    const Node& node = program[id];
+    bool element =
+        node.by_column || std::any_of(node.begin(), node.end(), [&](NodeId arg) { return program[arg].by_column; });
+    if (used[id] && element) count += instruction_cost(program, id);
+  }
+  return count;
+}
+
+Problem first_rows(Problem problem, std::int64_t elements) {
+  std::int64_t rows = std::max<std::int64_t>(1, elements / problem.columns());
   if (problem.rows() <= rows) return problem;
   problem.shape.erase(problem.shape.begin(), problem.shape.end() - problem.axes);
   problem.shape.insert(problem.shape.begin(), rows);
@@ -37,7 +54,7 @@ Problem first_rows(Problem problem) {
 }
 
 Status check(const Problem& problem, const DeviceEntry& device, int threads, Measurement& measurement) {
-  TRIREME_TRY(prepared, load_problem(first_rows(problem)));
+  TRIREME_TRY(prepared, load_problem(first_rows(problem, most_checked_elements)));
   TRIREME_CHECK(run_once(reference_device(), prepared, {}));
   KeptResults wanted = keep_results(prepared);
   TRIREME_CHECK(run_once(device, prepared, {.threads = threads}));
@@ -46,14 +63,58 @@ Status check(const Problem& problem, const DeviceEntry& device, int threads, Mea
   return Done{};
 }
 
+// By the bits' sameness the reference's errors are the device's.
+Status judge(const Problem& problem, Measurement& measurement) {
+  TRIREME_TRY(prepared, load_problem(first_rows(problem, most_judged_elements)));
+  TRIREME_CHECK(run_once(reference_device(), prepared, {}));
+  Result<std::vector<OracleResult>> oracle = run_oracle(prepared.bound, prepared.view());
+  if (!oracle && oracle.error().code == Code::Unsupported) return Done{};
+  if (!oracle) return oracle.error();
+  ErrorSeen seen;
+  for (const LargestError& each : largest_errors(prepared.bound, *oracle, prepared.results))
+    if (each.worst >= seen.of_bound) seen = {each.error, each.worst};
+  measurement.error = seen;
+  return Done{};
+}
+
+// Four chains, so that one's next step need not wait for its last.
+std::string program_of_arithmetic() {
+  std::string text = "arithmetic(x[i,j]) -> (y[i,j])\n";
+  for (int chain = 0; chain < 4; ++chain)
+    for (int step = 0; step < 32; ++step)
+      text += fmt::format("  a{0}_{2} = fma({3}, x, {1})\n", chain, chain * 100 + step + 1.5, step,
+                          step ? fmt::format("a{}_{}", chain, step - 1) : "x");
+  return text + "  y = a0_31 + a1_31 + (a2_31 + a3_31)\n";
+}
+
 }  // namespace
 
+Result<double> arithmetic_roof(const DeviceEntry& device, int threads) {
+  TRIREME_TRY(problem, parse_problem("arithmetic 2048x4096"));
+  TRIREME_TRY(prepared, prepare_problem(problem, program_of_arithmetic()));
+  TRIREME_TRY(executable, device.compile(prepared.program, facts_of(prepared.program, prepared.view())));
+  TRIREME_TRY(timing,
+              executable->time(prepared.view(), {.threads = threads, .seconds = 0.2, .bytes = bytes_moved(prepared)}));
+  double elements = static_cast<double>(problem.rows() * problem.columns());
+  return elements * instructions_per_element(prepared.program) / best(timing.runs) * 1e-9;
+}
+
 Result<Measurement> measure(const Problem& problem, const DeviceEntry& device, const MeasureOptions& options) {
-  Measurement measurement{.device = device.name};
+  Measurement measurement{.line = print(problem), .program = problem.program, .backward = problem.backward};
+  measurement.device = device.name;
+  measurement.threads = options.threads;
+  measurement.command = fmt::format("trireme bench \"{}\" --device {} --threads {} --seconds {}", measurement.line,
+                                    device.name, options.threads, options.seconds);
   TRIREME_CHECK(check(problem, device, options.threads, measurement));
   if (measurement.difference) return measurement;
+  TRIREME_CHECK(judge(problem, measurement));
   TRIREME_TRY(prepared, load_problem(problem));
   measurement.bytes = bytes_moved(prepared);
+  double elements = static_cast<double>(problem.rows() * problem.columns());
+  if (measurement.bytes > 0)
+    measurement.instructions_per_byte =
+        instructions_per_element(prepared.program) * elements / static_cast<double>(measurement.bytes);
+  if (!prepared.operands.empty()) measurement.element_bytes = bytes(prepared.operands[0].type);
   auto start = std::chrono::steady_clock::now();
   TRIREME_TRY(executable, device.compile(prepared.program, facts_of(prepared.program, prepared.view())));
   measurement.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

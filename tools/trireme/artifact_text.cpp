@@ -1,0 +1,183 @@
+#include "artifact_text.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <set>
+
+#include "devices/arguments.hpp"
+#include "ir/contract.hpp"
+#include "sources.hpp"
+
+namespace trireme::cli {
+namespace {
+
+// What a slot is called in a C header, and in words.
+struct SlotText {
+  std::string name, words;
+};
+
+SlotText describe_slot(const Slot& slot, const Program& program) {
+  const auto operand = [&] { return program.operands[slot.index].name; };
+  const auto result = [&] { return program.results[slot.index].name; };
+  switch (slot.kind) {
+    case Slot::Kind::Columns: return {"n", "the number of columns"};
+    case Slot::Kind::OperandPointer: return {operand(), fmt::format("address of {}", operand())};
+    case Slot::Kind::OperandStride:
+      return {operand() + "_stride", fmt::format("elements from row to row of {}", operand())};
+    case Slot::Kind::OperandColumnStride:
+      return {operand() + "_column_stride", fmt::format("elements from column to column of {}", operand())};
+    case Slot::Kind::OperandEvery:
+      return {operand() + "_every", fmt::format("rows between two jumps of {}", operand())};
+    case Slot::Kind::OperandJump: return {operand() + "_jump", fmt::format("elements more at a jump of {}", operand())};
+    case Slot::Kind::ResultEvery: return {result() + "_every", fmt::format("rows between two jumps of {}", result())};
+    case Slot::Kind::ResultJump: return {result() + "_jump", fmt::format("elements more at a jump of {}", result())};
+    case Slot::Kind::ResultPointer: return {result(), fmt::format("address of {}", result())};
+    case Slot::Kind::ResultStride:
+      return {result() + "_stride", fmt::format("elements from row to row of {}", result())};
+    case Slot::Kind::ResultColumnStride:
+      return {result() + "_column_stride", fmt::format("elements from column to column of {}", result())};
+    case Slot::Kind::Constant:
+      return {operand(), fmt::format("{}, as {} in the low bytes", operand(), name(*program.compute))};
+    case Slot::Kind::RowBlock: return {"row_block", "rows of a row block"};
+    case Slot::Kind::Blocks: return {"row_blocks", "row blocks in all"};
+    case Slot::Kind::Partials: return {"workspace", "address of the workspace"};
+    case Slot::Kind::PartialStride:
+      return {"workspace_stride", "workspace: values from one block's partial sums to the next's"};
+    case Slot::Kind::Number: return {"number", "a number of the sum's own"};
+    case Slot::Kind::Scratch: return {"scratch", "address of memory for this thread alone"};
+  }
+  return {};
+}
+
+std::string entries(const Lowered& lowered, const Artifact& artifact) {
+  const Kernels& kernels = lowered.kernels;
+  const std::string columns = kernels.columns.empty() ? "" : kernels.columns[0].name;
+  std::string text;
+  switch (lowered.target) {
+    case Target::Ptx:
+      text = fmt::format("entry {}(args, first, last, total): {} threads a block, grid ceil(row blocks / {}){}\n",
+                         kernels.rows.name, kernels.rows.launch.threads(), kernels.rows.launch.teams,
+                         kernels.rows.launch.cluster > 1
+                             ? fmt::format(" * {0}, in clusters of {0} blocks", kernels.rows.launch.cluster)
+                             : "");
+      if (!columns.empty())
+        text +=
+            fmt::format("entry {}(args, first, last, total), afterwards: {} threads a block, grid ceil(columns / {})\n",
+                        columns, kernels.columns[0].launch.threads(), kernels.columns[0].launch.columns_covered);
+      return text;
+    case Target::X86:
+      text = "entry at byte 0: void rows(const uint64_t* args, int64_t first, int64_t last, int64_t total), System V\n";
+      if (!columns.empty())
+        text +=
+            fmt::format("entry at byte {}: columns, the same way, once all rows are done\n", artifact.columns_entry);
+      return text;
+    case Target::Wasm:
+      text = "exports memory, rows(args: i32, first: i64, last: i64, total: i64)\n";
+      if (!columns.empty()) text += "exports columns(args: i32, first: i64, last: i64), once all rows are done\n";
+      return text;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const Emitted& emitted) {
+  const auto& [options, bound, lowered, artifact] = emitted;
+  const Program& program = bound.prepared.program;
+  const Kernels& kernels = lowered.kernels;
+  std::string text = signature_of(program) + "\n";
+  text += fmt::format("{} columns, contract version {}, {}: {}\n", options.columns, contract::version, lowered.arch,
+                      print(lowered.config));
+  text += entries(lowered, artifact);
+  for (std::size_t k = 0; k < kernels.rows.slots.size(); ++k)
+    text += fmt::format("args[{}]: {}\n", k, describe_slot(kernels.rows.slots[k], program).words);
+  if (std::int64_t scratch = scratch_bytes(kernels, options.columns))
+    text += fmt::format("scratch: {} bytes{}\n", scratch,
+                        lowered.target == Target::Ptx ? " of dynamic shared memory a block" : "");
+  Blocks blocks = cut_rows(kernels, options.rows, options.columns);
+  text += fmt::format("for {} rows: row blocks of {}, {} bytes of workspace\n", options.rows, blocks.row_block,
+                      blocks.workspace_bytes);
+  return text;
+}
+
+std::string as_comments(const std::string& text) {
+  std::string all;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = text.find('\n', at);
+    all += "// " + text.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  return all;
+}
+
+namespace {
+
+std::string upper(std::string text) {
+  for (char& c : text)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return text;
+}
+
+// Bytes as a C array; PTX ends with a 0, since drivers take it as a string.
+std::string c_array(const std::string& name, const Artifact& artifact, bool text) {
+  std::string out = fmt::format("static const unsigned char {}[] = {{", name);
+  for (std::size_t k = 0; k < artifact.bytes.size(); ++k)
+    out += fmt::format("{}{},", k % 24 ? "" : "\n", artifact.bytes[k]);
+  return out + (text ? "0" : "") + "\n};\n";
+}
+
+}  // namespace
+
+std::string c_header(const Emitted& emitted) {
+  const auto& [options, bound, lowered, artifact] = emitted;
+  const Kernels& kernels = lowered.kernels;
+  const std::string name = bound.prepared.program.name, prefix = upper(name) + "_", guard = "TRIREME_" + prefix + "H";
+  std::string out = "/* " + describe(emitted) + " */\n";
+  for (std::size_t at = 0; (at = out.find('\n', at + 1)) + 1 < out.size();) out.insert(at + 1, " * "), at += 3;
+  out += fmt::format("#ifndef {0}\n#define {0}\n#include <stdint.h>\n\n", guard);
+  auto constant = [&](const std::string& what, std::int64_t value) {
+    bool small = value <= std::numeric_limits<int>::max();
+    out += fmt::format("#define {}{} {}\n", prefix, what,
+                       small ? fmt::to_string(value) : fmt::format("INT64_C({})", value));
+  };
+  std::set<std::string> taken;
+  for (std::size_t k = 0; k < kernels.rows.slots.size(); ++k) {
+    std::string slot = describe_slot(kernels.rows.slots[k], bound.prepared.program).name;
+    while (!taken.insert(slot).second) slot += '_';  // an operand may be called workspace
+    constant("ARG_" + slot, static_cast<std::int64_t>(k));
+  }
+  constant("ARGS", static_cast<std::int64_t>(kernels.rows.slots.size()));
+  constant("CONTRACT", contract::version);
+  constant("COLUMNS", options.columns);
+  Blocks blocks = cut_rows(kernels, options.rows, options.columns);
+  out += "/* For so many rows: */\n";
+  constant("ROWS", options.rows);
+  constant("ROW_BLOCK", blocks.row_block);
+  constant("ROW_BLOCKS", blocks.count);
+  constant("WORKSPACE_BYTES", blocks.workspace_bytes);
+  constant("WORKSPACE_STRIDE", blocks.partial_stride);
+  out += "/* For any number: */\n";
+  constant("SCRATCH_BYTES", scratch_bytes(kernels, options.columns));
+  if (lowered.target == Target::Ptx) {
+    constant("THREADS", kernels.rows.launch.threads());
+    constant("ROW_BLOCKS_A_BLOCK", kernels.rows.launch.teams);
+    constant("CLUSTER", kernels.rows.launch.cluster);
+    if (!kernels.columns.empty()) {
+      constant("COLUMN_THREADS", kernels.columns[0].launch.threads());
+      constant("COLUMNS_A_BLOCK", kernels.columns[0].launch.columns_covered);
+    }
+  }
+  if (lowered.target == Target::X86 && artifact.columns_entry >= 0) constant("COLUMNS_ENTRY", artifact.columns_entry);
+  out += "\n";
+  if (lowered.target == Target::X86)
+    out +=
+        fmt::format("typedef void {}_entry(const uint64_t* args, int64_t first, int64_t last, int64_t total);\n", name);
+  out += c_array(name + (lowered.target == Target::Ptx   ? "_ptx"
+                         : lowered.target == Target::X86 ? "_x86"
+                                                         : "_wasm"),
+                 artifact, lowered.target == Target::Ptx);
+  return out + "#endif\n";
+}
+
+}  // namespace trireme::cli
