@@ -31,7 +31,9 @@ int main(void) {
   uint64_t args[RMS_NORM_BACKWARD_ARGS] = {0};
 #define SET(name, value) args[RMS_NORM_BACKWARD_ARG_##name] = (uint64_t)(value)
 #define SET_ADDRESS(name, value) SET(name, (uintptr_t)(value))
+#ifdef RMS_NORM_BACKWARD_ARG_n
   SET(n, COLUMNS);
+#endif
   SET_ADDRESS(dy, dy), SET(dy_stride, COLUMNS);
   SET_ADDRESS(x, x), SET(x_stride, COLUMNS);
   SET_ADDRESS(gamma, gamma);
@@ -46,6 +48,8 @@ int main(void) {
 #endif
 #ifdef RMS_NORM_BACKWARD_ARG_scratch
   SET_ADDRESS(scratch, scratch);
+#else
+  (void)scratch;
 #endif
   rms_norm_backward_entry *rows, *columns;
   unsigned char* second = code + RMS_NORM_BACKWARD_COLUMNS_ENTRY;

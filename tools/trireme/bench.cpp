@@ -122,7 +122,7 @@ class Bench {
   Status draw() const {
     ArithmeticRoofs roofs;
     for (const DeviceEntry* device : devices_) {
-      if (!device->missing().empty()) continue;
+      if (!device->missing().empty() || !worth_timing(device->name)) continue;
       Result<double> roof = arithmetic_roof(*device, options_.threads);
       if (roof) roofs[device->name] = *roof;
     }

@@ -126,8 +126,8 @@ class Panel {
         out_ += fmt::format("<polygon points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"#f6f1ea\"/>\n", meet,
                             start_y, low_x, low_y, low_x, start_y);
         line(meet, start_y, low_x, low_y, "#b36b00", 2.5);
-        text(low_x - 6, low_y - 8, "end", fmt::format("arithmetic: {:.0f} G instructions/s", arithmetic_),
-             "fill=\"#b36b00\"");
+        text(meet + 0.5 * (low_x - meet) + 10, 0.5 * (start_y + low_y) - 6, "start",
+             fmt::format("arithmetic: {:.0f} G instructions/s", arithmetic_), "fill=\"#b36b00\"");
       }
       end = std::min(end, std::max(meet, left + 40));
     }
