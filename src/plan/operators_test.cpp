@@ -76,10 +76,12 @@ const OperatorDefinition* definition_of(std::string_view name) {
   return nullptr;
 }
 
-TEST(Operators, all_have_definitions_and_problems) {
-  EXPECT_EQ(operator_texts().size(), operator_definitions().size());
+// A definition is welcome, and not demanded: adding an operator is adding one file. The oracle judges all.
+TEST(Operators, all_have_comments_and_problems) {
+  for (const OperatorDefinition& each : operator_definitions())
+    EXPECT_TRUE(find_program(each.name)) << each.name << " is defined, but there is no such operator";
+  EXPECT_GE(operator_definitions().size(), 22u);
   for (const OperatorText& each : operator_texts()) {
-    EXPECT_TRUE(definition_of(each.name)) << each.name << " has no definition in definitions_for_test.hpp";
     EXPECT_TRUE(each.text.starts_with("# ")) << each.name << ": the file begins with a comment that says what it is";
     std::size_t tries = parse_remarks(each.text).value().tries.size();
     EXPECT_TRUE(tries >= 2 && tries <= 4) << each.name;
