@@ -121,7 +121,11 @@ python3 -c 'import sys, xml.dom.minidom as xml; xml.parse(sys.argv[1])' "$folder
 check 2 'bench: give a problem line' bench
 check 2 'excludes' bench "rms_norm 8x64" --csv --json
 check 2 'no/such/x.svg' bench "rms_norm 8x64" --seconds 0.01 --device lanes --svg no/such/x.svg
-check 0 '^lanes +ready +self-test passed' doctor
+check 0 '^lanes +ready +interpreted; self-test passed' doctor
+check 0 '^platform:  Linux ' doctor
+check 0 "^plans for 'cpu' run on " doctor
+check 0 '^nvrtc +(ready|missing) ' doctor
+TRIREME_VERBOSE=0 check 0 '^environment +TRIREME_VERBOSE=0$' doctor
 
 # The cache, in a folder of its own; then where there cannot be one.
 export TRIREME_CACHE=$folder/cache

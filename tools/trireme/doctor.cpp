@@ -1,15 +1,20 @@
 // trireme doctor: what this machine offers, what is missing and how to get it, and whether each device keeps the
 // contract.
 #include <fmt/format.h>
+#include <gnu/libc-version.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include <fstream>
 
 #include "device_choice.hpp"
+#include "devices/arguments.hpp"
 #include "devices/cache/kernel_cache.hpp"
 #include "devices/cuda/nvrtc.hpp"
 #include "ir/contract.hpp"
 #include "plan/ops.hpp"
 #include "self_test.hpp"
+#include "trireme/device.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
@@ -56,16 +61,51 @@ std::string processor_features() {
   return text.empty() ? "no vector extensions that kernels use" : text;
 }
 
+std::string platform() {
+  utsname names;
+  if (uname(&names) != 0) return "unknown platform";
+  return fmt::format("{} {} on {}, glibc {}", names.sysname, names.release, names.machine, gnu_get_libc_version());
+}
+
+void print_row(std::string_view name, std::string_view state, std::string_view what) {
+  fmt::print("{:<12} {:<8} {}\n", name, state, what);
+}
+
+// What a device calls itself: "AVX-512", "NVIDIA H200".
+std::string own_name(const DeviceEntry& device) {
+  Result<Problem> problem = parse_problem("rms_norm 1x32");
+  Result<Prepared> prepared = prepare_problem(*problem);
+  if (!prepared) return {};
+  Result<std::unique_ptr<Executable>> made =
+      device.compile(prepared->program, facts_of(prepared->program, prepared->view()));
+  if (!made) return {};
+  std::string text = (*made)->describe();
+  return text.substr(0, text.find(',')) + "; ";
+}
+
+// Set in this environment; what each means stands in docs/plans.md and docs/cache.md.
+void print_variables() {
+  for (char** each = environ; *each; ++each)
+    if (std::string_view(*each).starts_with("TRIREME_")) print_row("environment", "", *each);
+}
+
+void print_nvrtc() {
+  Result<const cuda::Nvrtc*> nvrtc = cuda::Nvrtc::open("");
+  if (nvrtc) return print_row("nvrtc", "ready", (*nvrtc)->name() + " in " + (*nvrtc)->path());
+  print_row("nvrtc", "missing", nvrtc.error().message.substr(0, nvrtc.error().message.find('\n')));
+  fmt::print("{:21} only for CUDA C++ of your own (docs/jit.md): pip install nvidia-cuda-nvrtc, or a CUDA toolkit\n",
+             "");
+}
+
 Result<int> doctor() {
   fmt::print("trireme {}, contract version {}, {} operators\n", TRIREME_VERSION, contract::version,
              operator_texts().size());
+  fmt::print("platform:  {}\n", platform());
   fmt::print("processor: {}, {} threads\n           {}\n", processor_name(), all_threads(), processor_features());
   TRIREME_TRY(all, choose_devices({}));
   int code = fine;
   for (const DeviceEntry* device : all) {
-    auto row = [&](std::string_view state, std::string_view what) {
-      fmt::print("{:<12} {:<8} {}\n", device->name, state, what);
-    };
+    auto row = [&](std::string_view state, std::string_view what) { print_row(device->name, state, what); };
     if (std::string reason = device->missing(); !reason.empty()) {
       row("missing", reason);
       if (std::string_view advice = advice_for(device->name); !advice.empty()) fmt::print("{:21} {}\n", "", advice);
@@ -77,22 +117,23 @@ Result<int> doctor() {
     }
     Result<std::string> difference = self_test(*device);
     if (difference && difference->empty()) {
-      row("ready", "self-test passed: no contraction, zeros, subnormals, infinities and NaNs as the contract says");
+      row("ready", own_name(*device) +
+                       "self-test passed: no contraction, zeros, subnormals, infinities and NaNs as the contract says");
       continue;
     }
     code = check_failed;
     row("FAILED", difference ? "self-test " + *difference : difference.error().message);
   }
-  Result<const cuda::Nvrtc*> nvrtc = cuda::Nvrtc::open("");
-  fmt::print("{:<12} {:<8} {}\n", "nvrtc", nvrtc ? "ready" : "missing",
-             nvrtc ? (*nvrtc)->name() + ", " + (*nvrtc)->path() : nvrtc.error().message);
+  if (Result<Device> cpu = Device::cpu()) fmt::print("plans for 'cpu' run on {}\n", cpu->name());
+  print_nvrtc();
   KernelCache cache(KernelCache::from_environment());
   bool writable = cache.disk() && cache.disk()->folder().writable();
-  fmt::print("{:<12} {:<8} {}\n", "cache",
-             writable       ? "ready"
-             : cache.disk() ? "reads"
-                            : "off",
-             cache.disk() ? cache.disk()->folder().path() + (writable ? "" : " is read-only") : cache.off_reason());
+  print_row("cache",
+            writable       ? "ready"
+            : cache.disk() ? "reads"
+                           : "off",
+            cache.disk() ? cache.disk()->folder().path() + (writable ? "" : " is read-only") : cache.off_reason());
+  print_variables();
   return code;
 }
 
