@@ -153,6 +153,9 @@ typedef struct trireme_plan_options {
   /* The host's threads: calls body(context, k) for all k in 0 .. count-1. Null: threads of our own. */
   void (*parallel_for)(void* host, int count, void (*body)(void* context, int k), void* context);
   void* host;
+  /* Preferences: honoured, or the plan is refused. */
+  int64_t max_workspace_bytes; /* 0: no limit */
+  const char* config;          /* a schedule (docs/plans.md); null: chosen */
 } trireme_plan_options;
 
 /* `device`: "cpu", a name of the list, or a further GPU: "cuda:1". */

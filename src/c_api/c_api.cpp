@@ -29,6 +29,9 @@ Result<PlanOptions> options_of(const trireme_plan_options& from) {
   TRIREME_TRY(shape, dims_of(from.shape, from.rank, "shape"));
   to.shape = shape;
   to.parallel_for = {from.parallel_for, from.host};
+  if (from.max_workspace_bytes < 0) return invalid("max_workspace_bytes is negative; 0 is no limit");
+  if (from.max_workspace_bytes > 0) to.max_workspace_bytes = from.max_workspace_bytes;
+  if (from.config) to.config = from.config;
   TRIREME_CHECK(each_of(from.types, from.type_count, "types", [&](const trireme_named_type& each) -> Status {
     TRIREME_CHECK(given(each.name, "a name in types"));
     TRIREME_TRY(type, type_of(each.type));
@@ -211,7 +214,7 @@ trireme_status trireme_plan_create(const char* device, const trireme_program* pr
     TRIREME_CHECK(given(plan, "plan"));
     TRIREME_TRY(found, Device::named(device));
     TRIREME_TRY(object, Programs::get(program, "program"));
-    TRIREME_TRY(raw, versioned(options, "options", sizeof(trireme_plan_options)));
+    TRIREME_TRY(raw, versioned(options, "options", offsetof(trireme_plan_options, max_workspace_bytes)));
     TRIREME_TRY(converted, options_of(raw));
     converted.program = object->program;
     TRIREME_TRY(made, Plan::create(found, converted));

@@ -102,6 +102,26 @@ TEST(CApi, WhatBindingsAsk) {
   for (trireme_program* each : {program, backward}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
 }
 
+TEST(CApi, PreferencesAndOlderCallers) {
+  trireme_program *program = nullptr, *backward = nullptr;
+  ASSERT_EQ(trireme_program_named("rms_norm", &program), TRIREME_OK);
+  ASSERT_EQ(trireme_program_differentiate(program, &backward), TRIREME_OK);
+  const int64_t shape[] = {64, 300};
+  trireme_plan_options options = options_for(shape, 2);
+  options.max_workspace_bytes = 16;
+  trireme_plan* plan = nullptr;
+  expect_refused(trireme_plan_create("cpu", backward, &options, &plan), TRIREME_UNSUPPORTED, "16");
+  options.max_workspace_bytes = -1;
+  expect_refused(trireme_plan_create("cpu", backward, &options, &plan), TRIREME_INVALID_ARGUMENT, "0 is no limit");
+  options.max_workspace_bytes = 0, options.config = "unrolled";
+  EXPECT_NE(trireme_plan_create("cpu", program, &options, &plan), TRIREME_OK);
+  // An older caller's structure ends before the preferences: what lies behind it is not read.
+  options.struct_size = offsetof(trireme_plan_options, max_workspace_bytes);
+  ASSERT_EQ(trireme_plan_create("cpu", program, &options, &plan), TRIREME_OK) << trireme_last_error();
+  EXPECT_EQ(trireme_plan_destroy(plan), TRIREME_OK);
+  for (trireme_program* each : {program, backward}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
+}
+
 TEST(CApi, Digests) {
   char first[TRIREME_DIGEST_BYTES], second[TRIREME_DIGEST_BYTES];
   const char* line = "rms_norm 5x257 x=bf16 backward";
