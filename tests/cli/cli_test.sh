@@ -124,7 +124,6 @@ check 2 'no/such/x.svg' bench "rms_norm 8x64" --seconds 0.01 --device lanes --sv
 check 0 '^lanes +ready +interpreted; self-test passed' doctor
 check 0 '^platform:  Linux ' doctor
 check 0 "^plans for 'cpu' run on " doctor
-check 0 '^nvrtc +(ready|missing) ' doctor
 TRIREME_VERBOSE=0 check 0 '^environment +TRIREME_VERBOSE=0$' doctor
 
 # The cache, in a folder of its own; then where there cannot be one.
