@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -217,6 +218,25 @@ TEST(Plan, fault_03_MoreThan2To31Elements) {
   plan.run(args).value();
   float wanted = by_reference(x, 1, columns).rstd[0];
   for (float value : rstd) ASSERT_EQ(value, wanted);
+}
+
+TEST(Plan, fault_03_JustBelowAtAndAboveEachPower) {
+  if (!std::getenv("LONG")) GTEST_SKIP() << "19 billion elements; LONG=1 runs it";
+  for (std::int64_t rows : {1 << 15, 1 << 16})
+    for (std::int64_t columns : {(1 << 16) - 1, 1 << 16, (1 << 16) + 1}) {
+      Floats x = sampled(columns), rstd(rows);
+      Plan plan = Plan::create(cpu(), {.program = rms_norm(),
+                                       .shape = {rows, columns},
+                                       .absent = {"gamma"},
+                                       .results = {{"rstd"}},
+                                       .strides = {{"x", {0, 1}}}})
+                      .value();
+      Args args = plan.args();
+      args["x"] = view(x, {rows, columns}, {0, 1}), args["rstd"] = view(rstd);
+      plan.run(args).value();
+      float wanted = by_reference(x, 1, columns).rstd[0];
+      for (float value : rstd) ASSERT_EQ(value, wanted);
+    }
 }
 
 TEST(Plan, fault_03_ShapesBeyondReason) {
@@ -513,6 +533,32 @@ TEST(OneCall, fault_29_ManyShapesStayBounded) {
   for (std::int64_t columns = 1; columns <= 400; ++columns)
     run("rms_norm", {{"x", View{x.data(), Type::F32, {1, columns}}}, {"y", View{y.data(), Type::F32, {1, columns}}}})
         .value();
+  EXPECT_LE(cached_plans(), max_cached_plans);
+}
+
+// Pages of this process that are in memory.
+long resident_pages() {
+  long size = 0, resident = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%ld %ld", &size, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return resident;
+}
+
+TEST(OneCall, fault_29_TenThousandShapesInBoundedMemory) {
+  constexpr std::int64_t shapes = 10000, first = 600;  // beyond short rows, whose number of columns is compiled in
+  Floats x = sampled(first + shapes), y(x.size());
+  auto call = [&](std::int64_t columns) {
+    run("swiglu", {{"x", View{x.data(), Type::F32, {1, columns}}},
+                   {"gate", View{x.data(), Type::F32, {1, columns}}},
+                   {"y", View{y.data(), Type::F32, {1, columns}}}})
+        .value();
+  };
+  for (std::int64_t k = 0; k < 500; ++k) call(first + k);
+  long before = resident_pages();
+  for (std::int64_t k = 500; k < shapes; ++k) call(first + k);
+  EXPECT_LT(resident_pages() - before, 4096) << "pages";  // 16 MB; a plan is some 20 KB
   EXPECT_LE(cached_plans(), max_cached_plans);
 }
 

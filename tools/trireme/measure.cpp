@@ -45,11 +45,13 @@ double instructions_per_element(const Program& program) {
   return count;
 }
 
+// The outer axes cut short, outermost first: strides are theirs still.
 Problem first_rows(Problem problem, std::int64_t elements) {
-  std::int64_t rows = std::max<std::int64_t>(1, elements / problem.columns());
-  if (problem.rows() <= rows) return problem;
-  problem.shape.erase(problem.shape.begin(), problem.shape.end() - problem.axes);
-  problem.shape.insert(problem.shape.begin(), rows);
+  std::int64_t most = std::max<std::int64_t>(1, elements / problem.columns());
+  for (std::size_t k = 0; k + problem.axes < problem.shape.size() && problem.rows() > most; ++k) {
+    std::int64_t inside = problem.rows() / problem.shape[k];
+    problem.shape[k] = std::max<std::int64_t>(1, most / inside);
+  }
   return problem;
 }
 

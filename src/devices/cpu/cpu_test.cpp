@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,6 +68,20 @@ TEST(CodeMemory, RunsAndIsNeverWritable) {
   EXPECT_EQ(moved.entry<int()>()(), 42);
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) EXPECT_EQ(line.find(" rwxp"), std::string::npos) << line;
+}
+
+TEST(CodeMemory, NoMemoryIsAnErrorOfItsOwn) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_AS, &none) != 0) _exit(2);
+    Result<CodeMemory> made = CodeMemory::create(returns_42);
+    _exit(!made && made.error().code == Code::OutOfMemory ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 // In a child whose system calls refuse mprotect with PROT_EXEC, as SELinux and MemoryDenyWriteExecute do.
