@@ -259,7 +259,7 @@ Reg RowLowering::integer_of_row(NodeId id) {
       Reg pointer = by_row ? row_pointer(node.payload, false)
                            : b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(node.payload)});
       return b_.into(Bank::Index,
-                     {.code = Do::IndexLoad, .type = Type::I32, .a = pointer, .c = by_row ? row_exists_ : Reg{}});
+                     {.code = Do::IndexLoad, .type = Type::I32, .a = pointer, .c = by_row ? state_.exists : Reg{}});
     }
   }
 }

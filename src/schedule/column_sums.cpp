@@ -68,7 +68,7 @@ void RowLowering::add_to_columns(std::size_t result, const Leaf& leaf) {
     // A team without a row adds nothing; columns that do not exist are never written.
     for (std::size_t e = 0; e < values.size(); ++e) {
       Reg value = values[e];
-      if (limit_varies_) value = b_.primitive(Op::Select, {leaf.mask, value, b_.number(-0.0)});
+      if (state_.exists) value = b_.primitive(Op::Select, {leaf.mask, value, b_.number(-0.0)});
       b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = sums[e], .a = sums[e], .b = value});
     }
     return;
@@ -91,7 +91,7 @@ void RowLowering::finish_column_sums() {
   if (!config_.stripes) return;
   for (int stripe = 0; stripe < config_.stripes; ++stripe)
     for (int c = 0; c < chunks(); ++c) {
-      Leaf leaf = unrolled_leaf(stripe, c, limit_);
+      Leaf leaf = unrolled_leaf(stripe, c, state_);
       if (leaf.id < 0) continue;
       for (std::size_t q = 0; q < column_sums_.size(); ++q)
         b_.emit({.code = Do::Store,

@@ -30,7 +30,7 @@ void RowLowering::locate_threads() {
   zero_ = b_.index(0);
   one_index_ = b_.index(1);
   columns_ = config_.columns ? b_.index(config_.columns) : b_.slot({Slot::Kind::Columns});
-  limit_ = columns_;
+  state_ = {.limit = columns_};
   if (config_.simd) {
     thread_column_ = block_column_ = zero_;
     return;
@@ -57,13 +57,14 @@ bool RowLowering::always_inside(std::int64_t offset) const {
 }
 
 // Chunk `c` of a group's unrolled stripe; its id is -1 where no group has such columns.
-Leaf RowLowering::unrolled_leaf(int stripe, int c, Reg limit) {
+Leaf RowLowering::unrolled_leaf(int stripe, int c, const RowState& row) {
   Leaf leaf;
   leaf.offset = stripe * contract::stripe + static_cast<std::int64_t>(c) * config_.lanes * config_.vector;
   if (leaf.offset >= config_.columns) return leaf;
   leaf.id = stripe * chunks() + c;
   leaf.column = thread_column_;
-  if (limit_varies_ || !always_inside(leaf.offset)) leaf.mask = b_.below(thread_column_, leaf.offset, limit);
+  leaf.partial = !always_inside(leaf.offset);
+  leaf.mask = leaf.partial ? b_.below(thread_column_, leaf.offset, row.limit) : row.exists;
   return leaf;
 }
 

@@ -47,7 +47,7 @@ void RowLowering::join(Op op, OpenSums& open, std::optional<Values> sum) {
 // The reduction's argument over a chunk, with the identity where a column is absent.
 Values RowLowering::present(NodeId reduction, const Leaf& leaf) {
   Values values = chunk(program_[reduction].args[0], leaf);
-  if (!leaf.mask) return values;
+  if (leaf.id >= 0 ? !leaf.partial : !leaf.mask) return values;  // what a missing row sums up to is never stored
   Reg none = b_.number(identity(program_[reduction].op));
   for (Reg& value : values) value = b_.primitive(Op::Select, {leaf.mask, value, none});
   return values;

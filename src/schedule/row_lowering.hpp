@@ -20,6 +20,14 @@ struct Leaf {
   Reg column;               // Index; this thread's first column is column + offset
   std::int64_t offset = 0;  // elements
   Reg mask;                 // the lanes whose column and row exist; none: all do
+  bool partial = false;     // some of its columns may not exist
+};
+
+// Is there a row to work on? Teams that shuffle together keep step, so one may have none.
+struct RowState {
+  Reg exists;  // Mask; none: it does
+  Reg left;    // Index, where `exists` is: rows left
+  Reg limit;   // columns, or nothing where the row does not exist; only where some chunk is partial
 };
 
 // The registers of a value over a chunk: `vector` of them.
@@ -127,8 +135,10 @@ class RowLowering {
   void lay_out_scratch();
   void prefetch(Reg row, Reg end, Reg ring_offset);
   std::vector<std::size_t> used_operands() const;
-  Leaf unrolled_leaf(int stripe, int chunk, Reg limit);
+  Leaf unrolled_leaf(int stripe, int chunk, const RowState& row);
   bool always_inside(std::int64_t offset) const;
+  RowState row_state(Reg row, Reg end);
+  bool points_at_column(std::size_t index, bool result) const;
   Reg row_pointer(std::size_t index, bool result);
   struct RowJump {
     Reg every, elements, turn;  // turn: jumps made up to this row
@@ -154,7 +164,8 @@ class RowLowering {
     std::size_t sweep;  // that evaluates it
     Reg at;             // loops: where its row lies in scratch, in bytes
   };
-  std::vector<Kept> kept_;  // simd machines: costly values that a later sweep needs again
+  std::vector<Kept> kept_;        // simd machines: costly values that a later sweep needs again
+  bool looks_elsewhere_ = false;  // some value is read at other columns than a thread's own, or as an integer
   std::vector<bool> used_, varies_by_row_;
   std::unordered_map<NodeId, Reg> whole_, row_values_;
   std::unordered_map<NodeId, Values> loop_values_;                           // of the leaf at hand, in loops
@@ -166,9 +177,7 @@ class RowLowering {
   Reg block_column_;         // as thread_column_, counted from the block's first column
   Reg rank_;                 // this block's number in its cluster
   Reg thread_column_;        // the first column of this thread in leaf 0
-  Reg limit_;                // columns, or nothing where this team has no row
-  bool limit_varies_ = false;
-  Reg row_exists_;  // Mask; none: it does
+  RowState state_;           // of the row at hand
   static constexpr std::int64_t line_bytes = 64;
   std::vector<std::pair<std::size_t, Reg>> next_rows_;  // operands to prefetch: where their next row begins
   std::unordered_map<std::size_t, Reg> column_pointers_, operand_rows_, result_rows_;

@@ -57,7 +57,7 @@ void RowLowering::sweep_unrolled(std::size_t k) {
     int bits = std::countr_zero(static_cast<unsigned>(chunks()));
     for (int step = 0; step < chunks(); ++step) {
       int c = reductions ? reversed(step, bits) : step;
-      Leaf leaf = unrolled_leaf(stripe, c, limit_);
+      Leaf leaf = unrolled_leaf(stripe, c, state_);
       if (leaf.id >= 0) {
         if (config_.reload && k > 0)
           std::erase_if(row_leaves_[leaf.id], [&](const auto& known) {
@@ -261,7 +261,7 @@ void RowLowering::visit(std::size_t k, const Leaf& leaf) {
              .type = *result.type,
              .hint = streams(k, *result.type) ? Hint::Streaming : Hint::None,
              .a = row_pointer(r, true),
-             .b = leaf.column,
+             .b = leaf.id >= 0 && points_at_column(r, true) ? Reg{} : leaf.column,
              .c = leaf.mask,
              .imm = leaf.offset * static_cast<std::int64_t>(bytes(*result.type)),
              .values = chunk(result.value, leaf)});

@@ -1,5 +1,6 @@
 // Evaluates nodes: values of the whole kernel in its prologue, of a row before a sweep, of a chunk during it.
 #include <algorithm>
+#include <bit>
 
 #include "ir/integers.hpp"
 #include "schedule/row_lowering.hpp"
@@ -48,6 +49,7 @@ void RowLowering::plan_work() {
     bool varies = node.by_row || is_row_reduction(node.op);
     for (NodeId arg : node) varies |= varies_by_row_[arg];
     varies_by_row_[id] = varies;
+    looks_elsewhere_ |= used_[id] && (node.op == Op::Rotate || compares_integers(program_, node));
   }
   for (std::size_t k = 0; k <= stages_.sweeps.size(); ++k) {
     std::vector<NodeId> open;
@@ -124,7 +126,7 @@ Reg RowLowering::evaluate_one(NodeId id) {
       Instr load{.code = Do::LoadOne, .type = *operand.type};
       if (operand.spread.row.present) {
         load.a = row_pointer(node.payload, false);
-        load.c = row_exists_;
+        load.c = state_.exists;
       } else {
         load.a = b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(node.payload)});
       }
@@ -138,6 +140,10 @@ Reg RowLowering::evaluate_one(NodeId id) {
     default: {
       Reg args[3];
       for (int k = 0; k < node.arity; ++k) args[k] = one(node.args[k]);
+      // Dividing by a power of two is multiplying by another: the same number, rounded once.
+      if (node.op == Op::Div && program_[node.args[1]].op == Op::ColumnCount && config_.columns &&
+          std::has_single_bit(static_cast<std::uint64_t>(config_.columns)))
+        return b_.primitive(Op::Mul, {args[0], b_.number(1.0 / static_cast<double>(config_.columns))});
       return primitive(node, args[0], args[1], args[2]);
     }
     case Op::RowIndex: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = row_});
@@ -171,6 +177,7 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
     load.imm += ring_operands_.at(index);
   } else {
     load.a = operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index);
+    if (points_at_column(index, false)) load.b = {};
     if (operand.spread.row.present && config_.streaming) load.hint = Hint::Streaming;
   }
   Values values = load.values = fresh_values();
@@ -222,7 +229,7 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
 void RowLowering::hoist_columns() {
   for (int stripe = 0; stripe < config_.stripes; ++stripe)
     for (int c = 0; c < chunks(); ++c) {
-      Leaf leaf = unrolled_leaf(stripe, c, columns_);
+      Leaf leaf = unrolled_leaf(stripe, c, {.limit = columns_});
       if (leaf.id < 0) continue;
       for (const Work& work : work_)
         for (NodeId id : work.chunk)

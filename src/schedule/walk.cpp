@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "ir/contract.hpp"
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
@@ -26,6 +27,8 @@ void RowLowering::start_running_pointers() {
     if (!spread.row.present || !spread.row.plain()) return;
     Type type = result ? *program_.results[index].type : *program_.operands[index].type;
     Reg first = row_pointer(index, result);
+    if (points_at_column(index, result))
+      first = b_.pointer(first, thread_column_, static_cast<std::int64_t>(bytes(type)));
     Reg stride = b_.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, static_cast<int>(index)});
     auto size = static_cast<std::int64_t>(bytes(type));
     Running running{b_.fresh(Bank::Pointer), b_.mul(stride, size), {}};
@@ -54,6 +57,15 @@ void RowLowering::start_running_pointers() {
   for (std::size_t r = 0; r < program_.results.size(); ++r) start(r, true);
   operand_rows_.clear();
   result_rows_.clear();
+}
+
+// Threads stay at their columns: running pointers to arrays per element may contain them. Rotations and comparisons of
+// integers look at columns in their own way.
+bool RowLowering::points_at_column(std::size_t index, bool result) const {
+  if (config_.simd || !config_.stripes || looks_elsewhere_) return false;
+  const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
+  const std::vector<bool>& strided = result ? layout_.strided_results : layout_.strided_operands;
+  return spread.plain() && spread.row.present && spread.column.present && !(index < strided.size() && strided[index]);
 }
 
 Reg RowLowering::row_pointer(std::size_t index, bool result) {
@@ -135,9 +147,7 @@ void RowLowering::walk_blocks() {
   walk_rows(end);
   if (sums) {
     if (config_.teams > 1) {  // a team beyond the last block has nothing to write
-      Reg blocks = b_.slot({Slot::Kind::Blocks});
-      limit_ =
-          b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, b_.index(Do::IndexSub, blocks, block), columns_));
+      state_ = row_state(block, b_.slot({Slot::Kind::Blocks}));
     }
     finish_column_sums();
   }
@@ -187,21 +197,25 @@ void RowLowering::walk_rows(Reg end) {
   }
   // Teams of one warp shuffle together, so they keep step: a team without a row works on nothing.
   Reg turn = b_.copy(zero_), turns = b_.slot({Slot::Kind::RowBlock});
-  limit_varies_ = true;
   b_.repeat_while_less(turn, turns, [&] {
-    Reg left = b_.index(Do::IndexSub, end, row_);
-    limit_ = b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, left, columns_));
-    row_exists_ = b_.below(zero_, 0, limit_);
+    state_ = row_state(row_, end);
     body();
     b_.increase(turn, 1);
   });
 }
 
+RowState RowLowering::row_state(Reg row, Reg end) {
+  RowState state{.exists = b_.below(row, 0, end), .left = b_.index(Do::IndexSub, end, row)};
+  bool partial =
+      !always_inside((config_.stripes - 1) * contract::stripe + (chunks() - 1) * config_.lanes * config_.vector);
+  if (partial) state.limit = b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, state.left, columns_));
+  return state;
+}
+
 // Starts the copies of a row's elements into the ring; a thread copies just what it will read itself, so that no
 // barrier is needed.
 void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
-  Reg left = b_.index(Do::IndexSub, end, row);
-  Reg limit = b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, left, columns_));
+  RowState state = row_state(row, end);
   for (std::size_t k = 0; k < program_.operands.size(); ++k) {
     if (!in_ring(k)) continue;
     std::int64_t size = static_cast<std::int64_t>(bytes(*program_.operands[k].type));
@@ -210,14 +224,13 @@ void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
     Reg target = b_.add(ring_offset, b_.mul(block_column_, size));
     for (int stripe = 0; stripe < config_.stripes; ++stripe)
       for (int c = 0; c < chunks(); ++c) {
-        Leaf leaf = unrolled_leaf(stripe, c, limit);
+        Leaf leaf = unrolled_leaf(stripe, c, state);
         if (leaf.id < 0) continue;
-        Reg mask = leaf.mask ? leaf.mask : b_.below(thread_column_, leaf.offset, limit);
         b_.emit({.code = Do::CopyAsync,
                  .type = *program_.operands[k].type,
                  .a = pointer,
-                 .b = thread_column_,
-                 .c = mask,
+                 .b = points_at_column(k, false) ? Reg{} : thread_column_,
+                 .c = leaf.mask,
                  .d = target,
                  .imm = leaf.offset * size,
                  .imm2 = ring_operands_.at(k) + leaf.offset * size,
@@ -258,7 +271,8 @@ void RowLowering::store_rows() {
     const Output& result = program_.results[r];
     Instr store{.code = Do::StoreOne, .type = *result.type, .a = row_pointer(r, true), .values = {one(result.value)}};
     // The thread that has the row's first column.
-    if (!config_.simd) store.c = b_.below(row_owner_, 0, b_.index(Do::IndexMin, limit_, 1));
+    if (!config_.simd)
+      store.c = b_.below(row_owner_, 0, state_.exists ? b_.index(Do::IndexMin, state_.left, 1) : one_index_);
     b_.emit(std::move(store));
   }
 }
