@@ -39,7 +39,7 @@ struct Reg {
 enum class Space : std::uint8_t {
   Global,
   Scratch,
-  Cluster,  // the scratch of block number d of this block's cluster; only loaded from
+  Cluster,  // the scratch of block number d of this block's cluster; only sent to
 };
 
 // What a cache should make of an access.
@@ -87,11 +87,17 @@ enum class Do : std::uint8_t {
   MaskBelow,      // dst mask = a + imm (+ lane on simd machines) < b
   // Order
   Barrier,         // all threads of the team's block meet; scratch written before is seen after
-  ClusterBarrier,  // all threads of the cluster's blocks meet; scratch written before is seen after, by all blocks
-  CopyAsync,   // thread machines: `count` elements from global (a, b, imm as in Load of `type`) to scratch at d + imm2
-               // bytes, where the mask c lets it; the bytes are 4, 8 or 16 and both addresses multiples of that
-  CopyCommit,  // closes a batch of copies
-  CopyWait,    // until at most imm batches are under way: this thread's own copies are then visible to it
+  ClusterBarrier,  // all threads of the cluster's blocks meet
+  // Mailboxes: 8 bytes of scratch that count what blocks of a cluster send each other, so that nobody waits for more
+  // than the numbers themselves: a barrier of the cluster would also wait for all earlier stores to memory.
+  OpenMailbox,  // at imm2 in scratch; a ClusterBarrier stands before the first Send
+  Send,         // values[0] to the scratch of block d, at a and b and imm as in Store, where the mask c lets it, and
+                // into its mailbox at a + imm2
+  Receive,      // until the mailbox at a + imm2 got `count` values, for the b-th time (b: even 0, odd 1)
+  CopyAsync,    // thread machines: `count` elements from global (a, b, imm as in Load of `type`) to scratch at d + imm2
+                // bytes, where the mask c lets it; the bytes are 4, 8 or 16 and both addresses multiples of that
+  CopyCommit,   // closes a batch of copies
+  CopyWait,     // until at most imm batches are under way: this thread's own copies are then visible to it
   // Control; the condition is a < b on Index registers (b absent: imm) and the same for all threads of a block
   // wherever a Barrier stands inside.
   While,

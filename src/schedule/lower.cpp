@@ -84,7 +84,10 @@ void RowLowering::lay_out_scratch() {
     if (config_.groups * config_.cluster > 1) {
       for (const Stage& stage : stages_.sweeps) {
         sums_at_.push_back(at);
-        at += static_cast<std::int64_t>(stage.reductions.size()) * config_.groups * value_bytes();
+        at += static_cast<std::int64_t>(stage.reductions.size()) * config_.groups * config_.cluster * value_bytes();
+        if (config_.cluster == 1) continue;
+        mailboxes_at_.push_back(at = (at + 7) / 8 * 8);
+        at += 8;
       }
       // With one barrier a row a slow group may still read what a fast one writes for the next row: two buffers. With
       // two barriers a row nobody can be that late.
@@ -158,8 +161,8 @@ void RowLowering::run() {
     if (config_.hoist) hoist_columns();
   }
   if (parity_bytes_) parity_ = b_.copy(zero_);
+  if (config_.cluster > 1) open_mailboxes();
   walk_blocks();
-  if (config_.cluster > 1) b_.emit({.code = Do::ClusterBarrier});  // nobody leaves while others read its scratch
 }
 
 namespace {
@@ -180,6 +183,7 @@ Status lowerable(const Program& program, const Config& config) {
   if (!config.simd && !config.columns) return refuse("thread machines fix the number of columns");
   if (config.cluster > 1 && (!config.stripes || !std::has_single_bit(static_cast<unsigned>(config.groups))))
     return refuse("a cluster's blocks take whole subtrees: unrolled stripes, and a power of two of groups");
+  if (config.cluster > config.lanes) return refuse("a group sends its sums to a cluster's blocks lane by lane");
   if (config.stripes && !config.columns) return refuse("unrolled stripes fix the number of columns");
   return Done{};
 }

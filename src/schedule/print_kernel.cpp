@@ -172,6 +172,13 @@ std::string print(const Instr& instr, const Kernel& kernel) {
     case Do::Prefetch: return "prefetch " + access(instr);
     case Do::Barrier: return "barrier";
     case Do::ClusterBarrier: return "cluster_barrier";
+    case Do::OpenMailbox: return fmt::format("open_mailbox scratch [{}]", instr.imm2);
+    case Do::Send:
+      return fmt::format("send {} block {} {} = {}, mailbox [{}]{}", name(instr.type), text(instr.d), address(instr),
+                         text(instr.values[0]), sum(instr.a ? text(instr.a) : "", instr.imm2), condition(instr));
+    case Do::Receive:
+      return fmt::format("receive {} {}, mailbox [{}], turn {}", instr.count, name(instr.type),
+                         sum(instr.a ? text(instr.a) : "", instr.imm2), text(instr.b));
     case Do::CopyAsync:
       return fmt::format("copy_async {} {} scratch [{}] = global {}{}", instr.count, name(instr.type),
                          sum(instr.d ? text(instr.d) : "", instr.imm2), address(instr), condition(instr));

@@ -121,8 +121,22 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
 }
 
 // Unrolled rows of several groups: one number a group through scratch, one barrier, then every group finishes the tree
-// by itself.
+// by itself. In a cluster each group sends its number to every block, lane by lane.
 void RowLowering::publish(std::size_t k, std::size_t which, Reg partial) {
+  if (config_.cluster > 1) {
+    Reg place = b_.add(b_.mul(rank_, config_.groups), group_);
+    b_.emit({.code = Do::Send,
+             .type = *program_.compute,
+             .space = Space::Cluster,
+             .a = parity_,
+             .b = place,
+             .c = b_.below(lane_, 0, b_.index(config_.cluster)),
+             .d = lane_,
+             .imm = sums_of(k, which),
+             .imm2 = mailboxes_at_[k],
+             .values = {partial}});
+    return;
+  }
   b_.emit({.code = Do::StoreOne,
            .type = *program_.compute,
            .space = Space::Scratch,
@@ -134,8 +148,8 @@ void RowLowering::publish(std::size_t k, std::size_t which, Reg partial) {
 }
 
 Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
-  // Each lane takes as many neighbouring sums as it must; a cluster's are read where they lie.
-  int groups = config_.groups, count = groups * config_.cluster;
+  // Each lane takes as many neighbouring sums as it must.
+  int count = config_.groups * config_.cluster;
   int each = std::max(1, count / config_.lanes);
   Reg mask = count >= config_.lanes ? Reg{} : b_.below(lane_, 0, b_.index(count));
   std::vector<Reg> sums;
@@ -145,14 +159,7 @@ Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
         .code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .a = parity_, .b = lane_, .c = mask};
     load.imm = sums_of(k, which);
     load.values = {value};
-    if (config_.cluster > 1) {
-      Reg place = b_.add(b_.mul(lane_, each), n);
-      load.space = Space::Cluster;
-      load.b = b_.index(Do::IndexAnd, place, groups - 1);
-      load.d = b_.index(Do::IndexShiftRight, place, std::countr_zero(static_cast<unsigned>(groups)));
-      // Lanes without a sum of their own ask the first block, and are not listened to.
-      if (mask) load.d = b_.index(Do::IndexAnd, load.d, config_.cluster - 1);
-    }
+    if (each > 1) load.b = b_.add(b_.mul(lane_, each), n);
     b_.emit(std::move(load));
     if (mask) value = b_.primitive(Op::Select, {mask, value, b_.number(identity(op))});
     sums.push_back(value);

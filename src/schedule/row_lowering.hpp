@@ -108,7 +108,7 @@ class RowLowering {
   void publish(std::size_t sweep, std::size_t which, Reg partial);
   Reg across_groups(std::size_t sweep, std::size_t which, Op op);
   std::int64_t sums_of(std::size_t sweep, std::size_t which) const {
-    return sums_at_[sweep] + static_cast<std::int64_t>(which) * config_.groups * value_bytes();
+    return sums_at_[sweep] + static_cast<std::int64_t>(which) * config_.groups * config_.cluster * value_bytes();
   }
   Reg across_stripes(std::size_t which, Op op);
   Reg sum_of_spilled(Op op, std::int64_t at, int count);
@@ -146,7 +146,9 @@ class RowLowering {
   RowJump row_jump(std::size_t index, bool result, int jump);
   std::map<std::tuple<std::size_t, bool, int>, RowJump> row_jumps_;  // of the block's first row
   void start_running_pointers();
-  void meet();  // all groups of a row, in one block or several
+  void meet(std::size_t sweep);  // all groups of a row, in one block or several
+  void open_mailboxes();
+  bool one_row_a_team() const { return !config_.simd && config_.rows == 1 && stages_.column_results.empty(); }
 
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
@@ -200,8 +202,11 @@ class RowLowering {
   std::vector<std::vector<Values>> column_sums_;  // [column result][leaf]
 
   // Scratch, in bytes
-  std::vector<std::int64_t> sums_at_;  // by sweep: unrolled groups, [parity][reduction][group]
-  Reg parity_;                         // 0 or parity_bytes_
+  std::vector<std::int64_t> sums_at_;       // by sweep: unrolled groups, [parity][reduction][group]
+  std::vector<std::int64_t> mailboxes_at_;  // by sweep, in clusters
+  Reg parity_;                              // 0 or parity_bytes_
+  Reg rows_done_, turn_;                    // clusters: of this block; which turn of a mailbox it is
+  bool met_ = false;  // the cluster's blocks know of each other's mailboxes; where a team has one row, met late
   std::int64_t parity_bytes_ = 0;
   std::int64_t spill_at_ = 0;   // loops: vectors of a stripe, [reduction][chunk]
   std::int64_t totals_at_ = 0;  // loops: totals of the stripes, [reduction][stripe]

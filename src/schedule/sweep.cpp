@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "ir/contract.hpp"
 #include "schedule/row_lowering.hpp"
@@ -78,8 +79,9 @@ void RowLowering::sweep_unrolled(std::size_t k) {
   for (std::size_t r = 0; r < reductions; ++r)
     totals.push_back(across_lanes(program_[stage.reductions[r]].op, std::move(stripes[r])));
   if (config_.groups * config_.cluster > 1) {
+    if (config_.cluster > 1 && one_row_a_team() && !std::exchange(met_, true)) b_.emit({.code = Do::ClusterBarrier});
     for (std::size_t r = 0; r < reductions; ++r) publish(k, r, totals[r]);
-    meet();
+    meet(k);
     for (std::size_t r = 0; r < reductions; ++r) totals[r] = across_groups(k, r, program_[stage.reductions[r]].op);
   }
   for (std::size_t r = 0; r < reductions; ++r) row_values_[stage.reductions[r]] = totals[r];

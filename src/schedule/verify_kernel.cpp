@@ -15,7 +15,7 @@ struct Form {
   bool threads_only = false;
 };
 
-constexpr std::array<Form, 41> forms = {{
+constexpr std::array<Form, 44> forms = {{
     {Do::IndexConstant, "x", "", "", "", ""},
     {Do::IndexSlot, "x", "", "", "", ""},
     {Do::IndexArgument, "x", "", "", "", ""},
@@ -51,6 +51,9 @@ constexpr std::array<Form, 41> forms = {{
     {Do::MaskBelow, "m", "x", "x", "", ""},
     {Do::Barrier, "", "", "", "", "", true},
     {Do::ClusterBarrier, "", "", "", "", "", true},
+    {Do::OpenMailbox, "", "", "", "", "", true},
+    {Do::Send, "", "x?", "x?", "m?", "x", true},
+    {Do::Receive, "", "x?", "x", "", "", true},
     {Do::CopyAsync, "", "p", "x?", "m?", "x?", true},
     {Do::CopyCommit, "", "", "", "", "", true},
     {Do::CopyWait, "", "", "", "", "", true},
@@ -103,11 +106,8 @@ class Verifier {
     }
     if (instr.code == Do::IndexMove && instr.dst.bank == Bank::Pointer) form.dst = form.a = "p";
     if (is_memory(instr.code) && instr.space != Space::Global) form.a = "x?";
-    if (instr.space == Space::Cluster) {
-      if (instr.code != Do::Load || kernel_.launch.cluster == 1)
-        return "another block's scratch is only loaded, in a cluster";
-      form.d = "x";
-    }
+    if ((instr.space == Space::Cluster) != (instr.code == Do::Send)) return "another block's scratch is only sent to";
+    if (instr.code == Do::Send && kernel_.launch.cluster == 1) return "there is no other block to send to";
     if (instr.code == Do::Barrier && kernel_.launch.cluster > 1) return "the blocks of a cluster meet all together";
     for (auto [reg, wanted, part] : {std::tuple{instr.dst, form.dst, "dst"},
                                      {instr.a, form.a, "a"},
@@ -128,6 +128,8 @@ class Verifier {
 
   std::string values(const Instr& instr) const {
     std::size_t least = 1, most = 1;
+    if (instr.code == Do::Send)
+      return instr.values.size() == 1 && fits(instr.values[0], "f") ? "" : "one value is sent";
     if (!is_memory(instr.code) || instr.code == Do::LoadOne) least = most = 0;
     else if (instr.code != Do::StoreOne && !kernel_.simd) most = 64;
     if (instr.values.size() < least || instr.values.size() > most)

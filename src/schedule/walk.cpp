@@ -113,7 +113,25 @@ void RowLowering::move_on(const Running& running) {
   }
 }
 
-void RowLowering::meet() { b_.emit({.code = config_.cluster > 1 ? Do::ClusterBarrier : Do::Barrier}); }
+void RowLowering::open_mailboxes() {
+  for (std::size_t k = 0; k < stages_.sweeps.size(); ++k)
+    for (std::int64_t copy = 0; !stages_.sweeps[k].reductions.empty() && copy <= (parity_bytes_ ? 1 : 0); ++copy)
+      b_.emit({.code = Do::OpenMailbox, .imm2 = mailboxes_at_[k] + copy * parity_bytes_});
+  rows_done_ = b_.copy(zero_);
+  turn_ = b_.copy(zero_);
+  if (!one_row_a_team()) b_.emit({.code = Do::ClusterBarrier});
+}
+
+void RowLowering::meet(std::size_t sweep) {
+  if (config_.cluster == 1) return b_.emit({.code = Do::Barrier});
+  int count = static_cast<int>(stages_.sweeps[sweep].reductions.size()) * config_.groups * config_.cluster;
+  b_.emit({.code = Do::Receive,
+           .type = *program_.compute,
+           .a = parity_,
+           .b = turn_,
+           .imm2 = mailboxes_at_[sweep],
+           .count = count});
+}
 
 // A team takes the rows of a block one after the other. A simd machine's one team takes all blocks.
 void RowLowering::walk_blocks() {
@@ -184,6 +202,13 @@ void RowLowering::walk_rows(Reg end) {
     }
     one_row();
     if (config_.ring) advance(ring_offset_);
+    if (turn_) {
+      b_.increase(rows_done_, 1);
+      b_.emit({.code = Do::IndexAnd,
+               .dst = turn_,
+               .a = parity_ ? b_.index(Do::IndexShiftRight, rows_done_, 1) : rows_done_,
+               .imm = 1});
+    }
     if (parity_) b_.emit({.code = Do::IndexSub, .dst = parity_, .a = b_.index(parity_bytes_), .b = parity_});
     b_.increase(row_, 1);
     for (auto* pointers : {&running_operands_, &running_results_})
@@ -192,16 +217,17 @@ void RowLowering::walk_rows(Reg end) {
   };
   b_.note("a row");
   if (config_.simd || config_.teams == 1) {
-    b_.repeat_while_less(row_, end, body);
+    one_row_a_team() ? body() : b_.repeat_while_less(row_, end, body);
     return;
   }
   // Teams of one warp shuffle together, so they keep step: a team without a row works on nothing.
   Reg turn = b_.copy(zero_), turns = b_.slot({Slot::Kind::RowBlock});
-  b_.repeat_while_less(turn, turns, [&] {
+  auto turn_of_all = [&] {
     state_ = row_state(row_, end);
     body();
     b_.increase(turn, 1);
-  });
+  };
+  one_row_a_team() ? turn_of_all() : b_.repeat_while_less(turn, turns, turn_of_all);
 }
 
 RowState RowLowering::row_state(Reg row, Reg end) {

@@ -65,14 +65,18 @@ Config draw_config(Draw& draw, std::int64_t columns, Type compute, std::int64_t 
   config.lanes = draw.one_of({4, 8, 16, 32, 32});
   if (draw.one_of({true, true, true, false})) {
     config.stripes = draw.one_of({1, 2, 4});
-    config.groups = static_cast<int>((stripes + config.stripes - 1) / config.stripes);
+    config.cluster = draw.one_of({1, 1, 2, 4, 8});
+    std::int64_t each = config.stripes * config.cluster;
+    config.groups = static_cast<int>((stripes + each - 1) / each);
+    if (config.cluster > 1) config.groups = static_cast<int>(std::bit_ceil(static_cast<unsigned>(config.groups)));
     config.ring = draw.one_of({0, 2, 3, 4});
   }
   if (!config.stripes || config.groups > config.lanes) {
     config.stripes = config.ring = 0;
+    config.cluster = 1;
     config.groups = draw.one_of({1, 2, 3, 4, 8});
   }
-  if (config.groups == 1 && config.stripes) config.teams = draw.one_of({1, 2, 4, 8});
+  if (config.groups == 1 && config.cluster == 1 && config.stripes) config.teams = draw.one_of({1, 2, 4, 8});
   return config;
 }
 
@@ -105,7 +109,8 @@ TEST(Configs, give_the_bits_of_the_reference) {
     std::string line = fmt::format("p {}x{} x={}{}", rows, columns, type, backward ? " backward" : "");
     std::int64_t alignment = std::min<std::int64_t>(16, columns & -columns);
     Config config = draw_config(draw, columns, std::string_view(type) == "f64" ? Type::F64 : Type::F32, alignment);
-    check(text, line, config, draw.one_of({1, 3, 7}));
+    config.rows = draw.one_of({1, 3, 7});
+    check(text, line, config, config.rows);
     if (HasFailure()) FAIL() << "in turn " << turn;
   }
 }

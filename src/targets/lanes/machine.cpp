@@ -125,6 +125,9 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
 
     case Do::Barrier:
     case Do::ClusterBarrier: return scratch_.barrier(), true;  // may_part has seen to it that all threads are here
+    case Do::OpenMailbox: return each_block([&](std::int64_t at) { scratch_.open_mailbox(at + instr.imm2); }), true;
+    case Do::Send: return send(instr, active);
+    case Do::Receive: return receive(instr);
     case Do::CopyAsync: return copy(instr, active);
     case Do::CopyCommit: return each_index(active, [&](int t) { scratch_.commit(t); }), true;
     case Do::CopyWait:
@@ -175,7 +178,7 @@ template <typename T>
 bool Machine<T>::may_part(const Instr& instr, const Active& active, const Active& taken) {
   if (taken.all) return true;
   if (!active.all && active.threads.size() == taken.threads.size()) return true;
-  bool barrier = contains(instr, Do::Barrier) || contains(instr, Do::ClusterBarrier),
+  bool barrier = contains(instr, Do::Barrier) || contains(instr, Do::ClusterBarrier) || contains(instr, Do::Receive),
        shuffle = contains(instr, Do::ShuffleXor);
   if (!barrier && !shuffle) return true;
   auto part = [&](int thread) { return barrier ? 0 : thread / warp; };

@@ -56,6 +56,12 @@ class Machine {
   bool store_vector(const Instr& instr);
   bool copy(const Instr& instr, const Active& active);
   std::uint64_t address(const Instr& instr, int thread) const;
+  bool send(const Instr& instr, const Active& active);
+  bool receive(const Instr& instr);
+  template <typename Body>
+  void each_block(Body&& body) const {  // of the cluster: where its scratch begins
+    for (int block = 0; block < kernel_.launch.cluster; ++block) body(block * block_scratch_bytes_);
+  }
   std::int64_t scratch_of(int thread) const { return thread / kernel_.launch.threads() * block_scratch_bytes_; }
   const std::byte* read(const Instr& instr, int thread, std::uint64_t address, int bytes);
   bool write(const Instr& instr, int thread, std::uint64_t address, int bytes, const std::byte* data);

@@ -189,6 +189,35 @@ bool Machine<T>::store_vector(const Instr& instr) {
 }
 
 template <typename T>
+bool Machine<T>::send(const Instr& instr, const Active& active) {
+  const std::uint8_t* on = instr.c ? mask(instr.c) : nullptr;
+  std::byte value[8];
+  return while_each(active, [&](int t) {
+    if (on && !on[t]) return true;
+    std::int64_t box = indices(instr.d)[t] * block_scratch_bytes_ + instr.imm2 + (instr.a ? indices(instr.a)[t] : 0);
+    int size = static_cast<int>(bytes(instr.type));
+    narrow(instr.type, value, lanes(instr.values[0])[t]);
+    return write(instr, t, address(instr, t), size, value) &&
+           (scratch_.send(box, size) || refuse(instr, t, scratch_.fault()));
+  });
+}
+
+// All groups have sent before one is let through, so that this orders them as a barrier does.
+template <typename T>
+bool Machine<T>::receive(const Instr& instr) {
+  bool received = true;
+  each_block([&](std::int64_t at) {
+    int t = static_cast<int>(at / block_scratch_bytes_) * kernel_.launch.threads();
+    std::int64_t box = at + instr.imm2 + (instr.a ? indices(instr.a)[t] : 0);
+    received = received && (scratch_.receive(box, instr.count * static_cast<std::int64_t>(bytes(instr.type)),
+                                             indices(instr.b)[t]) ||
+                            refuse(instr, t, scratch_.fault()));
+  });
+  scratch_.barrier();
+  return received;
+}
+
+template <typename T>
 bool Machine<T>::copy(const Instr& instr, const Active& active) {
   const int size = static_cast<int>(bytes(instr.type)) * instr.count;
   const std::uint8_t* on = instr.c ? mask(instr.c) : nullptr;

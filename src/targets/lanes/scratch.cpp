@@ -21,6 +21,7 @@ void Scratch::begin_block() {
     copies.under_way.clear();
     copies.committed = 0;
   }
+  mailboxes_.clear();
   block_epoch_ = ++epoch_;
 }
 
@@ -126,6 +127,25 @@ bool Scratch::wait(int thread, std::int64_t batches) {
     }
     copies.under_way.pop_front();
   }
+  return true;
+}
+
+bool Scratch::send(std::int64_t offset, std::int64_t bytes) {
+  auto box = mailboxes_.find(offset);
+  if (box == mailboxes_.end()) return refuse(fmt::format("byte {} of scratch is no open mailbox", offset));
+  box->second.bytes += bytes;
+  return true;
+}
+
+bool Scratch::receive(std::int64_t offset, std::int64_t bytes, std::int64_t turn) {
+  auto box = mailboxes_.find(offset);
+  if (box == mailboxes_.end()) return refuse(fmt::format("byte {} of scratch is no open mailbox", offset));
+  if (box->second.bytes != bytes)
+    return refuse(
+        fmt::format("the mailbox at byte {} got {} bytes and waits for {}", offset, box->second.bytes, bytes));
+  if (box->second.turns++ % 2 != turn)
+    return refuse(fmt::format("the mailbox at byte {} is at another turn than {}", offset, turn));
+  box->second.bytes = 0;
   return true;
 }
 

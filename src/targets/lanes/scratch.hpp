@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,11 @@ class Scratch {
   bool copy(int thread, std::int64_t offset, int bytes, const std::byte* source);
   void commit(int thread);
   bool wait(int thread, std::int64_t batches);
+
+  // Mailboxes: what was sent since the last turn, and how many turns there were.
+  void open_mailbox(std::int64_t offset) { mailboxes_[offset] = {}; }
+  bool send(std::int64_t offset, std::int64_t bytes);
+  bool receive(std::int64_t offset, std::int64_t bytes, std::int64_t turn);
 
   const std::string& fault() const { return fault_; }
 
@@ -62,6 +68,10 @@ class Scratch {
   std::vector<Record> records_;
   std::vector<Copies> copies_;  // by thread
   std::uint32_t epoch_ = 0, block_epoch_ = 0, instruction_ = 0;
+  struct Mailbox {
+    std::int64_t bytes = 0, turns = 0;
+  };
+  std::map<std::int64_t, Mailbox> mailboxes_;
   std::string fault_;
 };
 

@@ -120,9 +120,33 @@ void Machine<R>::instruction(const Instr& instr) {
     case Do::Prefetch: break;  // of simd machines
     case Do::Barrier: k_.bar_sync(); break;
     case Do::ClusterBarrier:
-      k_.cluster_arrive();
+      k_.cluster_arrive(Order::Relaxed);  // mailboxes have a fence of their own; results need not be there yet
       k_.cluster_wait();
       break;
+    case Do::OpenMailbox:
+      k_.if_(k_.setp(IntCompare::Eq, k_.read(Special::TidX), 0), [&] {
+        k_.mbarrier_init(scratch({}, {}, 1, instr.imm2), 1);
+        k_.fence(Fence::MbarrierInit);
+      });
+      break;
+    case Do::Send: {
+      Shared to = scratch(instr.a, instr.b, static_cast<std::int64_t>(bytes(instr.type)), instr.imm);
+      Shared box = scratch(instr.a, {}, 1, instr.imm2);
+      U32 block = k_.cvt_u<U32>(index(instr.d));
+      auto remote = [&](Shared own) {
+        return k_.mapa(Shared{own.offset ? k_.add(own.base, own.offset) : own.base}, block);
+      };
+      Remote there = remote(to), box_there = remote(box);
+      guarded(instr.c, [&] { k_.store_async(there, lane(instr.values[0]), box_there); });
+      break;
+    }
+    case Do::Receive: {
+      Shared box = scratch(instr.a, {}, 1, instr.imm2);
+      U32 sent = k_.constant<U32>(instr.count * static_cast<std::int64_t>(bytes(instr.type)));
+      k_.when(k_.setp(IntCompare::Eq, k_.read(Special::TidX), 0), [&] { k_.mbarrier_arrive_expect_tx(box, sent); });
+      k_.mbarrier_wait(box, k_.cvt_u<U32>(index(instr.b)));
+      break;
+    }
     case Do::CopyAsync: {
       std::int64_t size = static_cast<std::int64_t>(bytes(instr.type));
       Global from = global(instr);

@@ -144,13 +144,8 @@ void Machine<R>::load(const Instr& instr) {
     load_at(instr, global(instr), std::span<const R>(to));
     return;
   }
-  Shared own = scratch(instr.a, instr.b, static_cast<std::int64_t>(bytes(instr.type)), instr.imm);
-  if (instr.space == Space::Scratch) {
-    load_at(instr, own, std::span<const R>(to));
-  } else {
-    U32 address = own.offset ? k_.add(own.base, own.offset) : own.base;
-    load_at(instr, k_.mapa(Shared{address}, k_.cvt_u<U32>(index(instr.d))), std::span<const R>(to));
-  }
+  load_at(instr, scratch(instr.a, instr.b, static_cast<std::int64_t>(bytes(instr.type)), instr.imm),
+          std::span<const R>(to));
 }
 
 template <typename R>

@@ -154,6 +154,9 @@ Status Machine::step(const Instr& instr) {
     case Do::BlockIndex:
     case Do::Barrier:
     case Do::ClusterBarrier:
+    case Do::OpenMailbox:
+    case Do::Send:
+    case Do::Receive:
     case Do::CopyAsync:
     case Do::CopyCommit:
     case Do::CopyWait: return refuse(instr, "belongs to thread machines");

@@ -258,6 +258,9 @@ class Walker {
       case Do::LaneBit:
       case Do::Barrier:
       case Do::ClusterBarrier:
+      case Do::OpenMailbox:
+      case Do::Send:
+      case Do::Receive:
       case Do::CopyAsync:
       case Do::CopyCommit:
       case Do::CopyWait: return complain(fmt::format("code {} belongs to thread machines", static_cast<int>(i.code)));
