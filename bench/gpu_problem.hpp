@@ -79,26 +79,53 @@ class GpuProblem {
   Problem2d problem_;
 };
 
-template <typename Work>
-double median_seconds(const cuda::Device& device, cuda::StreamHandle stream, Work&& work) {
-  std::vector<double> seconds;
-  cuda::Event start = must(device.event()), stop = must(device.event());
-  for (int k = 0; k < 13; ++k) {
-    must(device.record(start, stream));
-    work();
-    must(device.record(stop, stream));
-    must(device.synchronize(stop));
-    if (k >= 2) seconds.push_back(must(device.milliseconds(start, stop)) * 1e-3);
+// Work beside copies of as many bytes, in turn, so that both see the same clocks; medians. A GPU that has just waited
+// for a compiler is slow at first: the first rounds do not count.
+class Beside {
+ public:
+  Beside(const cuda::Device& device, cuda::StreamHandle stream, std::int64_t bytes)
+      : device_(device),
+        stream_(stream),
+        bytes_(bytes / 2),
+        from_(must(device.allocate(bytes_))),
+        to_(must(device.allocate(bytes_))) {
+    must(device.fill(from_.get(), 1, bytes_));
   }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
-}
 
-// Seconds of a device copy that moves `bytes` bytes, reads and writes counted.
-inline double copy_seconds(const cuda::Device& device, cuda::StreamHandle stream, std::int64_t bytes) {
-  cuda::Memory from = must(device.allocate(bytes / 2)), to = must(device.allocate(bytes / 2));
-  must(device.fill(from.get(), 1, bytes / 2));
-  return median_seconds(device, stream, [&] { must(device.copy_async(to.get(), from.get(), bytes / 2, stream)); });
-}
+  // The copy's time by the work's.
+  template <typename Work>
+  double share(Work&& work, int rounds = 11) {
+    constexpr int warm_up = 6;
+    std::vector<double> work_times, copy_times;
+    for (int k = 0; k < rounds + warm_up; ++k) {
+      double seconds = time(work);
+      double copy = time([&] { must(device_.copy_async(to_.get(), from_.get(), bytes_, stream_)); });
+      if (k < warm_up) continue;
+      work_times.push_back(seconds);
+      copy_times.push_back(copy);
+    }
+    return median(copy_times) / median(work_times);
+  }
+
+ private:
+  template <typename Work>
+  double time(Work&& work) {
+    must(device_.record(start_, stream_));
+    work();
+    must(device_.record(stop_, stream_));
+    must(device_.synchronize(stop_));
+    return must(device_.milliseconds(start_, stop_)) * 1e-3;
+  }
+  static double median(std::vector<double>& values) {
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    return values[values.size() / 2];
+  }
+
+  const cuda::Device& device_;
+  cuda::StreamHandle stream_;
+  std::int64_t bytes_;
+  cuda::Memory from_, to_;
+  cuda::Event start_ = must(device_.event()), stop_ = must(device_.event());
+};
 
 }  // namespace trireme::bench

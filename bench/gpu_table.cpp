@@ -38,12 +38,11 @@ int main(int argc, char** argv) {
           }
           Blocks blocks = cut_rows((*made)->loaded().kernels(), rows, columns);
           cuda::Memory workspace = must(device.allocate(std::max<std::int64_t>(blocks.workspace_bytes, 16)));
-          double copy = copy_seconds(device, stream.get(), gpu.element_bytes());
-          double seconds = median_seconds(device, stream.get(), [&] {
+          double share = Beside(device, stream.get(), gpu.element_bytes()).share([&] {
             must((*made)->loaded().launch_rows(program, gpu.problem(), blocks, workspace.get(), stream.get(), 0, rows));
             must((*made)->loaded().launch_columns(program, gpu.problem(), blocks, workspace.get(), stream.get()));
           });
-          fmt::print("  {}: {:.2f}", columns, copy / seconds);
+          fmt::print("  {}: {:.2f}", columns, share);
           std::fflush(stdout);
         }
         fmt::print("\n");

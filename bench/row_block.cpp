@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
       std::int64_t rows = tensor / 2 / columns;
       Program program = bound(must(differentiate(must(parse(text)))), Type::BF16);
       GpuProblem gpu(device, program, rows, columns);
-      double copy = copy_seconds(device, stream.get(), gpu.element_bytes());
+      Beside beside(device, stream.get(), gpu.element_bytes());
       std::vector<std::pair<double, std::string>> table;
       for (const Config& config : candidates(choose_config(program, cuda::machine_of(device), {rows, columns, 16}))) {
         auto made = cuda::CudaExecutable::create(device, program, config);
@@ -59,13 +59,13 @@ int main(int argc, char** argv) {
           Blocks blocks = cut_rows((*made)->loaded().kernels(), rows, columns, block);
           if (blocks.workspace_bytes > (std::int64_t{1} << 30) || wanted * 4 > rows) continue;
           cuda::Memory workspace = must(device.allocate(blocks.workspace_bytes));
-          double seconds = median_seconds(device, stream.get(), [&] {
+          double share = beside.share([&] {
             must((*made)->loaded().launch_rows(program, gpu.problem(), blocks, workspace.get(), stream.get(), 0, rows));
             must((*made)->loaded().launch_columns(program, gpu.problem(), blocks, workspace.get(), stream.get()));
           });
-          table.emplace_back(copy / seconds,
-                             fmt::format("{:<11} {:>7} {:>8} {:>6} {:>6}  {:>6.3f}  {}", program.name.substr(0, 10),
-                                         columns, rows, block, blocks.count, copy / seconds, (*made)->describe()));
+          table.emplace_back(
+              share, fmt::format("{:<11} {:>7} {:>8} {:>6} {:>6}  {:>6.3f}  {}", program.name.substr(0, 10), columns,
+                                 rows, block, blocks.count, share, (*made)->describe()));
         }
       }
       std::sort(table.begin(), table.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

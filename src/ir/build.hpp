@@ -26,6 +26,7 @@ inline Formula operator+(double a, Formula b) { return b.number(a) + b; }
 inline Formula operator-(double a, Formula b) { return b.number(a) - b; }
 inline Formula operator*(double a, Formula b) { return b.number(a) * b; }
 inline Formula operator/(double a, Formula b) { return b.number(a) / b; }
+inline Formula reciprocal_from_one(Formula a) { return a.with(Op::Div, {a.number(1).id, a.id}, 1); }  // see Op::Div
 inline Formula operator-(Formula a) { return a.with(Op::Neg, {a.id}); }
 inline Formula operator<(Formula a, Formula b) { return a.with(Op::Less, {a.id, b.id}); }
 inline Formula operator<=(Formula a, Formula b) { return a.with(Op::LessEqual, {a.id, b.id}); }

@@ -22,7 +22,7 @@ enum class Op : std::uint8_t {
   Add,
   Sub,
   Mul,
-  Div,
+  Div,  // payload: 1 where the dividend is 1 and the divisor in [1, 2^126), infinite or NaN, which some targets use
   Neg,
   Abs,
   Sqrt,

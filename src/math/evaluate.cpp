@@ -170,6 +170,7 @@ std::array<Formula, 3> arguments(Program& program, int arity) {
 
 Expanded expanded(const Function& function, Type compute) {
   Expanded out;
+  out.program.compute = compute;
   add_operands(out.program, function.arity);
   std::array<Formula, 3> args = arguments(out.program, function.arity);
   out.root = function.expand(compute, std::span<const Formula>(args.data(), function.arity)).id;

@@ -37,6 +37,7 @@ Formula call(std::string_view name, std::initializer_list<Formula> args) {
 int instruction_cost(const Program& program, NodeId id) {
   const Node& node = program[id];
   if (node.arity == 0) return 0;
+  if (node.op == Op::Div && node.payload && program.compute == Type::F32) return 4;
   if (node.op == Op::Div) return as_number(program, node.args[0]) == 1.0 ? 7 : 9;
   return node.op == Op::Sqrt ? 8 : 1;
 }

@@ -189,6 +189,30 @@ TEST(Functions, instruction_counts_are_as_stated) {
     }
 }
 
+// Divisors that are said to be at least 1 and no larger than 2^126, or infinite, are.
+TEST(Functions, reciprocals_from_one_are) {
+  std::size_t seen = 0;
+  for (const Function& f : functions()) {
+    if (f.arity != 1) continue;
+    Expanded graph = expanded(f, Type::F32);
+    for (NodeId id = 0; id < graph.program.size(); ++id) {
+      const Node& node = graph.program[id];
+      if (node.op != Op::Div || !node.payload) continue;
+      ++seen;
+      Evaluator<float> divisor(graph.program, node.args[1]);
+      std::vector<float> x(Evaluator<float>::block), d(x.size());
+      for (std::uint32_t high = 0; high < 1u << 12; ++high) {  // every sign, exponent and 3 bits, and what is between
+        for (std::uint32_t k = 0; k < x.size(); ++k) x[k] = std::bit_cast<float>(high << 20 | k * 1025);
+        const float* args[] = {x.data()};
+        divisor.run(args, d);
+        for (std::size_t k = 0; k < x.size(); ++k)
+          ASSERT_TRUE((d[k] >= 1 && (d[k] < 0x1p126f || d[k] == inf)) || std::isnan(d[k])) << f.name << " " << x[k];
+      }
+    }
+  }
+  EXPECT_GE(seen, 4u);
+}
+
 // Targets know the primitives only, and every constant is a number of the compute type: nothing is left to rounding.
 TEST(Functions, expansions_are_primitives) {
   for (const Function& f : functions())

@@ -65,59 +65,129 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   return config;
 }
 
-// Columns a block keeps in registers (and its ring in shared memory); longer rows take a cluster of blocks, where a
-// block has many rows to take. bench/schedules on an H200: one column sum fits 16384 columns a block, two spill there.
-// Without column sums a block has one row, and the cluster's barrier is not hidden: 0.47 of a copy at 32768 columns
-// against 0.82 in one block, 0.41 at 65536 against 0.67 in loops.
-std::int64_t columns_of_a_block(const Shape& shape, const Machine& machine) {
-  bool fits = 2 * 16384 * shape.row_bytes + 4096 <= machine.shared_bytes;
-  return shape.column_sums == 1 && fits ? 16384 : 8192;
+std::int64_t power(std::int64_t value) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
-Config for_threads(const Program& program, const Machine& machine, const Facts& facts) {
-  Config config{.simd = false, .lanes = 32, .columns = facts.columns, .streaming = true};
-  Shape shape = shape_of(program);
-  config.vector = static_cast<int>(std::clamp<std::int64_t>(facts.alignment, 1, 16 / shape.widest));
-  std::int64_t stripes = contract::stripes(facts.columns);
-  auto power = [](std::int64_t value) {
-    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
-  };
+// Figures are shares of a copy, bf16, 256 MiB, found by bench/schedules on an H200 unless said otherwise.
+class ForThreads {
+ public:
+  ForThreads(const Program& program, const Machine& machine, const Facts& facts)
+      : machine_(machine),
+        facts_(facts),
+        shape_(shape_of(program)),
+        reduces_(has_row_sums(program)),
+        stripes_(contract::stripes(facts.columns)) {}
 
-  std::int64_t each = 1;  // stripes a warp
-  if (stripes == 1) {
-    // Several short rows a warp: as many lanes as the row has vectors.
-    std::int64_t vectors = (facts.columns + config.vector - 1) / config.vector;
-    config.lanes = static_cast<int>(std::clamp<std::int64_t>(power(vectors), 4, 32));
-  } else if (shape.column_sums == 0) {
-    each = std::min<std::int64_t>(4, power(stripes));  // the part across warps is paid by few
-  } else {
-    each = stripes <= (shape.column_sums == 1 ? 4 : 2) ? power(stripes) : 2;
+  Config choose() {
+    config_ = {.simd = false, .lanes = 32, .columns = facts_.columns, .streaming = true};
+    config_.vector = static_cast<int>(std::clamp<std::int64_t>(facts_.alignment, 1, 16 / shape_.widest));
+    // A row's sum costs shuffles for every element of a vector: 8-byte loads of 16-bit types reach 0.98 where 16-byte
+    // loads reach 0.95 (rms_norm, 512 columns), and leave registers for column sums (0.93 against 0.77 at 2880).
+    if (reduces_ && stripes_ > 1) config_.vector = std::min(config_.vector, 4);
+    if (stripes_ == 1) short_rows();
+    else if (shape_.column_sums) rows_with_column_sums();
+    else long_rows();
+    return config_;
   }
-  std::int64_t block_stripes = columns_of_a_block(shape, machine) / contract::stripe;
-  std::int64_t cluster = 1;
-  if (shape.column_sums > 0 && stripes > block_stripes) {
-    each = std::max<std::int64_t>(each, block_stripes / 16);
-    cluster = std::min<std::int64_t>(8, power((stripes + block_stripes - 1) / block_stripes));
+
+ private:
+  bool many_rows(std::int64_t a_team) const {  // enough that teams of so many rows still fill the machine
+    return facts_.rows >= a_team * 16 * machine_.processors;
   }
-  std::int64_t groups = (stripes + each * cluster - 1) / (each * cluster);
-  if (cluster > 1) groups = power(groups);
-  if (groups > 32 || (cluster > 1 && !machine.clusters)) {
-    config.groups = 32;  // in loops, the row read once a sweep
-    return config;
+
+  // Up to 256 columns: several rows a warp.
+  void short_rows() {
+    config_.stripes = 1;
+    config_.hoist = true;
+    std::int64_t vectors = (facts_.columns + config_.vector - 1) / config_.vector;
+    // With sums, 16 elements a lane: fewer lanes share a row, and fewer shuffles are needed (0.96 against 0.93 at 256).
+    bool shared = reduces_ && !(shape_.column_sums && facts_.columns <= 128);
+    config_.lanes = static_cast<int>(std::clamp<std::int64_t>(power(shared ? (vectors + 1) / 2 : vectors), 4, 32));
+    config_.teams = 128 / config_.lanes;
+    if (!reduces_) return;
+    if (shape_.column_sums) {
+      if (facts_.columns > 128) ring(2), config_.reload = config_.ring > 0;
+    } else if (facts_.columns <= 128 && many_rows(4 * config_.teams)) {
+      config_.rows = 4;  // the prologue is paid once: 0.93 against 0.82 at 128
+      ring(4);
+    }
   }
-  config.stripes = static_cast<int>(each);
-  config.groups = static_cast<int>(groups);
-  config.cluster = static_cast<int>(cluster);
-  config.teams = groups * cluster == 1 ? 128 / config.lanes : 1;
-  config.hoist = shape.column_sums > 0 || each <= 2;
-  if (shape.column_sums > 0 && stripes > 1) {
-    std::int64_t row = groups * each * contract::stripe * shape.row_bytes * config.teams;
-    config.ring = static_cast<int>(std::min<std::int64_t>(2, (machine.shared_bytes - 4096) / row));
-    if (config.ring < 2) config.ring = 0;
-    config.reload = config.ring > 0 && each >= 4;  // fewer stripes fit in registers until the second sweep
+
+  // A block has a block of rows, and the sums in registers.
+  void rows_with_column_sums() {
+    std::int64_t block = columns_of_a_block() / contract::stripe, cluster = 1;
+    std::int64_t each = stripes_ == 1 ? 1 : 2;
+    if (stripes_ > block) {
+      each = 4;
+      cluster = std::min<std::int64_t>(8, power((stripes_ + block - 1) / block));
+    } else if (stripes_ > 32) {
+      each = 4;
+    }
+    if (!split(each, cluster)) return in_loops();
+    config_.hoist = true;
+    ring(2);
+    config_.reload = config_.ring > 0 && each >= 4;  // fewer stripes fit in registers until the second sweep
   }
-  return config;
-}
+
+  // One column sum fits 16384 columns a block; two spill there.
+  std::int64_t columns_of_a_block() const {
+    bool fits = 2 * 16384 * shape_.row_bytes + 4096 <= machine_.shared_bytes;
+    return shape_.column_sums == 1 && fits ? 16384 : 8192;
+  }
+
+  void long_rows() {
+    std::int64_t each = stripes_ <= 4 ? 2 : 4;
+    if (!reduces_) each = std::min<std::int64_t>(4, power(stripes_));
+    if (stripes_ <= 128 && split(each, 1)) {
+      config_.hoist = each <= 2;
+      config_.reload = stripes_ > 64;  // two blocks of 1024 threads a multiprocessor: 0.92 against 0.84 at 32768
+      return;
+    }
+    // Longer ones: a cluster for a few rows, the next one on its way while this one is summed (0.90 at 65536, where
+    // reading the row once a sweep reaches 0.63).
+    if (reduces_ && split(8, 8)) {
+      config_.hoist = config_.reload = true;
+      if (many_rows(4)) {
+        config_.rows = 4;
+        ring(2);
+      }
+      return;
+    }
+    in_loops();
+  }
+
+  bool split(std::int64_t each, std::int64_t cluster) {
+    std::int64_t groups = (stripes_ + each * cluster - 1) / (each * cluster);
+    if (cluster > 1) groups = power(groups);
+    if (groups > 32 || (cluster > 1 && !machine_.clusters)) return false;
+    config_.stripes = static_cast<int>(each);
+    config_.groups = static_cast<int>(groups);
+    config_.cluster = static_cast<int>(cluster);
+    config_.teams = groups * cluster == 1 ? 128 / config_.lanes : 1;
+    return true;
+  }
+
+  void in_loops() {  // the row is read once a sweep
+    config_.stripes = 0;
+    config_.groups = 32;
+    config_.cluster = config_.teams = 1;
+  }
+
+  void ring(std::int64_t wanted) {
+    std::int64_t columns = config_.groups * config_.stripes * std::min(contract::stripe, power(facts_.columns));
+    std::int64_t slots = (machine_.shared_bytes - 4096) / (columns * shape_.row_bytes * config_.teams);
+    config_.ring = static_cast<int>(std::min(wanted, slots));
+    if (config_.ring < 2) config_.ring = 0;
+  }
+
+  const Machine& machine_;
+  const Facts& facts_;
+  const Shape shape_;
+  const bool reduces_;
+  const std::int64_t stripes_;
+  Config config_;
+};
 
 }  // namespace
 
@@ -132,7 +202,7 @@ bool goes_lane_by_lane(const Program& program, const Layout& layout) {
 }
 
 Config choose_config(const Program& program, const Machine& machine, const Facts& facts) {
-  Config config = machine.simd ? for_simd(program, machine, facts) : for_threads(program, machine, facts);
+  Config config = machine.simd ? for_simd(program, machine, facts) : ForThreads(program, machine, facts).choose();
   config.layout = facts.layout;
   return config;
 }

@@ -36,7 +36,7 @@ Result<Machine> machine_of(Target target, std::string_view arch) {
   switch (target) {
     case Target::Ptx: {
       TRIREME_TRY(shared, shared_bytes(arch));
-      return Machine{.simd = false, .shared_bytes = shared};
+      return Machine{.simd = false, .shared_bytes = shared, .clusters = arch >= "sm_90"};
     }
     case Target::X86: {
       TRIREME_TRY(isa, isa_named(arch));

@@ -205,6 +205,20 @@ void Machine<R>::index(const Instr& instr) {
   }
 }
 
+// What rcp.rn does for divisors whose reciprocals are normal, without its test and its call for the others, which cut
+// the code into pieces that loads cannot leave. An infinite divisor gives 0: the limit keeps 0 * infinity away.
+template <typename R>
+void Machine<R>::reciprocal_from_one(R divisor, R d) {
+  if constexpr (std::same_as<R, F32>) {
+    F32 guess = k_.template other<F32>("rcp.approx.ftz.f32", {}, divisor);
+    F32 finite = k_.min(divisor, 0x1p127f);
+    F32 error = k_.fma(k_.neg(finite), guess, 1.0f);
+    k_.fma(guess, error, guess, into(d));
+  } else {
+    k_.rcp(divisor, into(d));
+  }
+}
+
 template <typename R>
 void Machine<R>::primitive(const Instr& instr) {
   using Bits = BitsOf<R>;
@@ -229,7 +243,8 @@ void Machine<R>::primitive(const Instr& instr) {
     case Op::Sub: k_.sub(a(), b(), into(d)); break;
     case Op::Mul: k_.mul(a(), b(), into(d)); break;
     case Op::Div:
-      if (is_one(instr.a)) k_.rcp(b(), into(d));
+      if (instr.imm == 1) reciprocal_from_one(b(), d);
+      else if (is_one(instr.a)) k_.rcp(b(), into(d));
       else k_.div(a(), b(), into(d));
       break;
     case Op::Neg: k_.neg(a(), into(d)); break;

@@ -1,0 +1,48 @@
+// 1 / d by three instructions (targets/ptx/machine.cpp) for every f32 from 1 to 2^126, and for what lies beyond.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "devices/cuda/cuda_device.hpp"
+#include "ir/build.hpp"
+#include "language/parse.hpp"
+#include "passes/passes.hpp"
+
+namespace trireme::cuda {
+namespace {
+
+TEST(RealDevice, ReciprocalsFromOneAreRounded) {
+  Binding binding{.types = {{"x", Type::F32}, {"y", Type::F32}}};
+  Program program = prepare(parse("p(x[i,j]) -> (y[i,j])\n  y = x\n").value(), binding).value();
+  Output& result = program.results[0];
+  result.value = reciprocal_from_one(Formula{&program, result.value}).id;
+
+  if (std::string reason = missing(0); !reason.empty()) GTEST_SKIP() << reason;
+
+  constexpr std::int64_t rows = 1 << 13, columns = 1 << 13, count = rows * columns;  // 8 exponents at a time
+  auto executable = compile(program, {.rows = rows, .columns = columns, .alignment = 4}, 0).value();
+  std::vector<float> x(count), y(count);
+  auto run = [&] {
+    Array operand{x.data(), Type::F32, columns, 1}, to{y.data(), Type::F32, columns, 1};
+    double constant = 0;
+    ASSERT_TRUE(executable->run({rows, columns, {&constant, 1}, {&operand, 1}, {&to, 1}}, {}));
+  };
+  for (std::uint32_t first = 127; first < 253; first += 8) {
+    std::uint32_t bits = first << 23;
+    for (float& value : x) value = std::bit_cast<float>(std::min(bits++, (253u << 23) - 1));
+    run();
+    std::int64_t wrong = 0;
+    for (std::int64_t k = 0; k < count; ++k) wrong += y[k] != 1 / x[k];
+    ASSERT_EQ(wrong, 0) << "exponents from " << first - 127 << " on";
+  }
+  std::fill(x.begin(), x.end(), std::numeric_limits<float>::infinity());
+  x[1] = std::numeric_limits<float>::quiet_NaN();
+  run();
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(y[0]), 0u);
+  EXPECT_NE(y[1], y[1]);
+}
+
+}  // namespace
+}  // namespace trireme::cuda

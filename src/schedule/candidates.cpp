@@ -1,0 +1,118 @@
+#include "schedule/candidates.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "ir/contract.hpp"
+
+namespace trireme {
+namespace {
+
+std::int64_t power(std::int64_t value) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
+}
+
+std::vector<Config> for_simd(const Config& chosen) {
+  std::vector<Config> configs;
+  for (int unroll : {2, 4, 8, 16})
+    for (bool streaming : {false, true})
+      for (bool prefetch : {false, true}) {
+        if (chosen.stripes && (unroll != 16 || prefetch)) continue;  // without loops there is nothing to unroll
+        Config other = chosen;
+        other.unroll = unroll;
+        other.streaming = streaming;
+        other.prefetch = prefetch;
+        configs.push_back(other);
+      }
+  return configs;
+}
+
+class Threads {
+ public:
+  Threads(const Config& chosen, const Machine& machine, int widest, bool sums)
+      : chosen_(chosen), machine_(machine), widest_(widest), sums_(sums), stripes_(contract::stripes(chosen.columns)) {}
+
+  std::vector<Config> all() {
+    for (int vector = widest_; vector >= 1 && vector >= widest_ / 2; vector /= 2)
+      stripes_ == 1 ? short_rows(vector) : long_rows(vector);
+    return std::move(configs_);
+  }
+
+ private:
+  // Rows of one stripe: a few lanes each, several chunks a lane or one.
+  void short_rows(int vector) {
+    for (int lanes : {4, 8, 16, 32}) {
+      std::int64_t chunks = (chosen_.columns + lanes * vector - 1) / (lanes * vector);
+      if (chunks > 8 || (lanes > 4 && lanes / 2 * vector >= chosen_.columns)) continue;
+      Config config = chosen_;
+      config.vector = vector;
+      config.lanes = lanes;
+      config.stripes = config.groups = config.cluster = 1;
+      walks(config);
+    }
+  }
+
+  void long_rows(int vector) {
+    for (int cluster : {1, 2, 4, 8})
+      for (int each : {1, 2, 4, 8}) {
+        std::int64_t groups = (stripes_ + each * cluster - 1) / (each * cluster);
+        if (cluster > 1) groups = power(groups);
+        if (groups > 32 || each > power(stripes_) || groups * each * cluster >= 2 * power(stripes_)) continue;
+        if (cluster > 1 && (!machine_.clusters || chosen_.columns < 8192)) continue;
+        Config config = chosen_;
+        config.vector = vector;
+        config.lanes = 32;
+        config.stripes = each;
+        config.groups = static_cast<int>(groups);
+        config.cluster = cluster;
+        walks(config);
+      }
+  }
+
+  // How many rows a team takes, and what runs ahead.
+  void walks(Config config) {
+    bool alone = config.groups * config.cluster == 1;
+    config.teams = alone ? 128 / config.lanes : 1;
+    for (int rows : {1, 4, 16}) {
+      if (sums_ && rows > 1) continue;
+      for (int ring : {0, 2, 3})
+        for (bool reload : {false, true}) {
+          if (ring && !sums_ && rows == 1) continue;
+          if (reload && !ring && config.stripes < 4) continue;
+          config.rows = rows;
+          config.ring = ring;
+          config.reload = reload;
+          config.hoist = sums_ || rows > 1 || config.stripes <= 2;
+          configs_.push_back(config);
+        }
+    }
+  }
+
+  const Config& chosen_;
+  const Machine& machine_;
+  const int widest_;  // vector
+  const bool sums_;
+  const std::int64_t stripes_;
+  std::vector<Config> configs_;
+};
+
+}  // namespace
+
+std::vector<Config> candidate_configs(const Program& program, const Machine& machine, const Facts& facts) {
+  Config chosen = choose_config(program, machine, facts);
+  bool sums = false;
+  std::size_t element = 1;
+  for (const Operand& operand : program.operands)
+    if (!operand.constant && operand.spread.row.present && operand.spread.column.present)
+      element = std::max(element, bytes(*operand.type));
+  for (const Output& result : program.results) {
+    sums |= program[result.value].op == Op::ColumnSum;
+    if (result.spread.row.present && result.spread.column.present) element = std::max(element, bytes(*result.type));
+  }
+  int widest = static_cast<int>(std::clamp<std::int64_t>(facts.alignment, 1, 16 / static_cast<std::int64_t>(element)));
+  std::vector<Config> configs = chosen.simd ? for_simd(chosen) : Threads(chosen, machine, widest, sums).all();
+  configs.insert(configs.begin(), chosen);
+  return configs;
+}
+
+}  // namespace trireme
