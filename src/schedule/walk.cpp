@@ -64,8 +64,8 @@ void RowLowering::start_running_pointers() {
 bool RowLowering::points_at_column(std::size_t index, bool result) const {
   if (config_.simd || !config_.stripes || looks_elsewhere_) return false;
   const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
-  const std::vector<bool>& strided = result ? layout_.strided_results : layout_.strided_operands;
-  return spread.plain() && spread.row.present && spread.column.present && !(index < strided.size() && strided[index]);
+  bool strided = (result ? layout_.result(index) : layout_.operand(index)).strided;
+  return spread.plain() && spread.row.present && spread.column.present && !strided;
 }
 
 Reg RowLowering::row_pointer(std::size_t index, bool result) {
