@@ -11,7 +11,7 @@ echo "== $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader)"
 echo "== bits: every digest is the reference's"
 "$programs/test_plan" --gtest_filter='Conformance*' >"$out/conformance.txt" 2>&1 || status=1
 tail -n 3 "$out/conformance.txt"
-"$programs/test_devices" --gtest_filter='RealDriver.*:JitOnAGpu.*' >"$out/driver.txt" 2>&1 || status=1
+"$programs/test_devices" --gtest_filter='Real*:JitOnAGpu.*' >"$out/driver.txt" 2>&1 || status=1
 tail -n 3 "$out/driver.txt"
 # Operators, types, shapes, layouts and schedules on a stream of their own, canaries around every buffer; graphs,
 # threads, forks, beyond 2^32 elements; the example's kernel.

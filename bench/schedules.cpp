@@ -1,7 +1,7 @@
 // Tries every schedule worth a look for operators on a GPU and prints the best beside the one that is chosen by itself:
 // where the thresholds of schedule/config.cpp come from.
 //
-//   schedules MEGABYTES SECONDS OPERATOR[:backward][:COLUMNS,COLUMNS...] ...
+//   schedules MEGABYTES SECONDS OPERATOR[:backward][:f32][:COLUMNS,COLUMNS...] ...
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -15,7 +15,8 @@ using namespace trireme;
 using namespace trireme::bench;
 
 int main(int argc, char** argv) {
-  if (argc < 4) return fmt::print("schedules MEGABYTES SECONDS OPERATOR[:backward][:COLUMNS,COLUMNS...] ...\n"), 2;
+  if (argc < 4)
+    return fmt::print("schedules MEGABYTES SECONDS OPERATOR[:backward][:f32][:COLUMNS,COLUMNS...] ...\n"), 2;
   std::int64_t tensor = std::int64_t{std::atoi(argv[1])} << 20;
   auto clock = [] { return std::chrono::steady_clock::now(); };
   auto end = clock() + std::chrono::seconds(std::atoi(argv[2]));
@@ -36,10 +37,11 @@ int main(int argc, char** argv) {
       if (each.name != op) continue;
       for (std::int64_t columns : widths) {
         if (clock() > end) return 0;
-        std::int64_t rows = tensor / 2 / columns;
+        Type type = wanted.find(":f32") != std::string::npos ? Type::F32 : Type::BF16;
+        std::int64_t rows = tensor / static_cast<std::int64_t>(bytes(type)) / columns;
         Program source = must(parse(each.text));
         if (backward) source = must(differentiate(source));
-        Program program = bound(source, Type::BF16);
+        Program program = bound(source, type);
         GpuProblem gpu(device, program, rows, columns);
         std::vector<Config> configs =
             candidate_configs(program, cuda::machine_of(device), facts_of(program, gpu.problem()));

@@ -29,8 +29,13 @@ std::vector<Config> for_simd(const Config& chosen) {
 
 class Threads {
  public:
-  Threads(const Config& chosen, const Machine& machine, int widest, bool sums)
-      : chosen_(chosen), machine_(machine), widest_(widest), sums_(sums), stripes_(contract::stripes(chosen.columns)) {}
+  Threads(const Config& chosen, const Machine& machine, int widest, bool sums, bool reduces)
+      : chosen_(chosen),
+        machine_(machine),
+        widest_(widest),
+        sums_(sums),
+        reduces_(reduces),
+        stripes_(contract::stripes(chosen.columns)) {}
 
   std::vector<Config> all() {
     for (int vector = widest_; vector >= 1 && vector >= widest_ / 2; vector /= 2)
@@ -53,12 +58,13 @@ class Threads {
   }
 
   void long_rows(int vector) {
-    for (int cluster : {1, 2, 4, 8})
+    for (int cluster : {1, 2, 4, 8, 16})
       for (int each : {1, 2, 4, 8}) {
         std::int64_t groups = (stripes_ + each * cluster - 1) / (each * cluster);
         if (cluster > 1) groups = power(groups);
         if (groups > 32 || each > power(stripes_) || groups * each * cluster >= 2 * power(stripes_)) continue;
-        if (cluster > 1 && (!machine_.clusters || chosen_.columns < 8192)) continue;
+        if (cluster > 1 && (!machine_.clusters || chosen_.columns < (reduces_ ? 8192 : 2048))) continue;
+        if (cluster == 16 && chosen_.columns < 131072) continue;
         Config config = chosen_;
         config.vector = vector;
         config.lanes = 32;
@@ -73,12 +79,12 @@ class Threads {
   void walks(Config config) {
     bool alone = config.groups * config.cluster == 1;
     config.teams = alone ? 128 / config.lanes : 1;
-    for (int rows : {1, 4, 16}) {
-      if (sums_ && rows > 1) continue;
+    for (int rows : {1, 4}) {
+      if ((sums_ || !reduces_) && rows > 1) continue;
       for (int ring : {0, 2, 3})
         for (bool reload : {false, true}) {
           if (ring && !sums_ && rows == 1) continue;
-          if (reload && !ring && config.stripes < 4) continue;
+          if (reload && (!reduces_ || (!ring && config.stripes < 4))) continue;
           config.rows = rows;
           config.ring = ring;
           config.reload = reload;
@@ -86,12 +92,17 @@ class Threads {
           configs_.push_back(config);
         }
     }
+    config.streaming = !config.streaming;
+    config.rows = 1;
+    config.ring = 0;
+    config.reload = false;
+    configs_.push_back(config);
   }
 
   const Config& chosen_;
   const Machine& machine_;
   const int widest_;  // vector
-  const bool sums_;
+  const bool sums_, reduces_;
   const std::int64_t stripes_;
   std::vector<Config> configs_;
 };
@@ -109,8 +120,11 @@ std::vector<Config> candidate_configs(const Program& program, const Machine& mac
     sums |= program[result.value].op == Op::ColumnSum;
     if (result.spread.row.present && result.spread.column.present) element = std::max(element, bytes(*result.type));
   }
+  bool reduces = false;
+  std::vector<bool> used = reachable(program);
+  for (NodeId id = 0; id < program.size(); ++id) reduces |= used[id] && is_row_reduction(program[id].op);
   int widest = static_cast<int>(std::clamp<std::int64_t>(facts.alignment, 1, 16 / static_cast<std::int64_t>(element)));
-  std::vector<Config> configs = chosen.simd ? for_simd(chosen) : Threads(chosen, machine, widest, sums).all();
+  std::vector<Config> configs = chosen.simd ? for_simd(chosen) : Threads(chosen, machine, widest, sums, reduces).all();
   configs.insert(configs.begin(), chosen);
   return configs;
 }

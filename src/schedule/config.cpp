@@ -5,6 +5,7 @@
 
 #include "ir/contract.hpp"
 #include "ir/integers.hpp"
+#include "schedule/stages.hpp"
 
 namespace trireme {
 namespace {
@@ -65,6 +66,12 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   return config;
 }
 
+int sweeps_with_reductions(const Program& program, const Layout& layout) {
+  int count = 0;
+  for (const Stage& stage : split_into_stages(program, layout.over_operands).sweeps) count += !stage.reductions.empty();
+  return count;
+}
+
 std::int64_t power(std::int64_t value) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
@@ -76,7 +83,7 @@ class ForThreads {
       : machine_(machine),
         facts_(facts),
         shape_(shape_of(program)),
-        reduces_(has_row_sums(program)),
+        reductions_(sweeps_with_reductions(program, facts.layout)),
         stripes_(contract::stripes(facts.columns)) {}
 
   Config choose() {
@@ -84,7 +91,7 @@ class ForThreads {
     config_.vector = static_cast<int>(std::clamp<std::int64_t>(facts_.alignment, 1, 16 / shape_.widest));
     // A row's sum costs shuffles for every element of a vector: 8-byte loads of 16-bit types reach 0.98 where 16-byte
     // loads reach 0.95 (rms_norm, 512 columns), and leave registers for column sums (0.93 against 0.77 at 2880).
-    if (reduces_ && stripes_ > 1) config_.vector = std::min(config_.vector, 4);
+    if (reductions_ && stripes_ > 1) config_.vector = std::min(config_.vector, 4);
     if (stripes_ == 1) short_rows();
     else if (shape_.column_sums) rows_with_column_sums();
     else long_rows();
@@ -92,8 +99,9 @@ class ForThreads {
   }
 
  private:
-  bool many_rows(std::int64_t a_team) const {  // enough that teams of so many rows still fill the machine
-    return facts_.rows >= a_team * 16 * machine_.processors;
+  // Enough that teams of so many rows still fill the machine?
+  bool many_rows(std::int64_t a_team) const {
+    return facts_.rows * config_.cluster >= a_team * config_.teams * 4 * machine_.processors;
   }
 
   // Up to 256 columns: several rows a warp.
@@ -102,59 +110,60 @@ class ForThreads {
     config_.hoist = true;
     std::int64_t vectors = (facts_.columns + config_.vector - 1) / config_.vector;
     // With sums, 16 elements a lane: fewer lanes share a row, and fewer shuffles are needed (0.96 against 0.93 at 256).
-    bool shared = reduces_ && !(shape_.column_sums && facts_.columns <= 128);
+    bool shared = reductions_ && !(shape_.column_sums && facts_.columns <= 128);
     config_.lanes = static_cast<int>(std::clamp<std::int64_t>(power(shared ? (vectors + 1) / 2 : vectors), 4, 32));
     config_.teams = 128 / config_.lanes;
-    if (!reduces_) return;
+    if (!reductions_) return;
     if (shape_.column_sums) {
       if (facts_.columns > 128) ring(2), config_.reload = config_.ring > 0;
-    } else if (facts_.columns <= 128 && many_rows(4 * config_.teams)) {
+    } else if (facts_.columns <= 128 && many_rows(4)) {
       config_.rows = 4;  // the prologue is paid once: 0.93 against 0.82 at 128
       ring(4);
     }
   }
 
-  // A block has a block of rows, and the sums in registers.
+  // A block has a block of rows, and the sums in registers. One sum fits 16384 columns a block, two 12288; clusters of
+  // smaller blocks hide their barriers behind each other.
   void rows_with_column_sums() {
-    std::int64_t block = columns_of_a_block() / contract::stripe, cluster = 1;
-    std::int64_t each = stripes_ == 1 ? 1 : 2;
-    if (stripes_ > block) {
-      each = 4;
-      cluster = std::min<std::int64_t>(8, power((stripes_ + block - 1) / block));
-    } else if (stripes_ > 32) {
-      each = 4;
-    }
+    bool one = shape_.column_sums == 1 && 2 * 16384 * shape_.row_bytes + 4096 <= machine_.shared_bytes;
+    std::int64_t alone = one ? 64 : 48, each = stripes_ <= 32 ? 2 : 4, cluster = 1;
+    if (stripes_ > alone) cluster = std::min<std::int64_t>(one ? 8 : 16, power((stripes_ + 31) / 32));
     if (!split(each, cluster)) return in_loops();
     config_.hoist = true;
-    ring(2);
-    config_.reload = config_.ring > 0 && each >= 4;  // fewer stripes fit in registers until the second sweep
-  }
-
-  // One column sum fits 16384 columns a block; two spill there.
-  std::int64_t columns_of_a_block() const {
-    bool fits = 2 * 16384 * shape_.row_bytes + 4096 <= machine_.shared_bytes;
-    return shape_.column_sums == 1 && fits ? 16384 : 8192;
+    // Two sums in a cluster have 256 threads a block, and registers for what the ring would be read for twice.
+    bool keeps = !one && cluster > 1;
+    ring(keeps || !std::has_single_bit(static_cast<std::uint64_t>(facts_.columns)) ? 3 : 2);
+    config_.reload = config_.ring > 0 && each >= 4 && !keeps;
   }
 
   void long_rows() {
-    std::int64_t each = stripes_ <= 4 ? 2 : 4;
-    if (!reduces_) each = std::min<std::int64_t>(4, power(stripes_));
-    if (stripes_ <= 128 && split(each, 1)) {
-      config_.hoist = each <= 2;
-      config_.reload = stripes_ > 64;  // two blocks of 1024 threads a multiprocessor: 0.92 against 0.84 at 32768
+    if (!reductions_) {
+      // Two stripes a warp, and nothing that ties a row's blocks together: 1.00 at 4096, 0.99 at 65536.
+      config_.hoist = true;
+      for (std::int64_t each : {2, 4, 8})
+        if (split(each, std::min<std::int64_t>(8, power((stripes_ + 63) / 64))) || split(each, 1)) return;
+      config_.hoist = false;
+      return in_loops();
+    }
+    bool once = reductions_ == 1;
+    std::int64_t each = stripes_ <= (once ? 4 : 2) ? 2 : 4;
+    // Blocks of a cluster take a power of two of stripes each: other rows would leave some of them idle.
+    bool even = std::has_single_bit(static_cast<std::uint64_t>(stripes_));
+    if (stripes_ <= (!even ? 128 : once ? 64 : 32) && split(each, 1)) {
+      config_.hoist = stripes_ <= 16;  // 0.98 against 0.95 at 4096; longer rows want the registers
       return;
     }
-    // Longer ones: a cluster for a few rows, the next one on its way while this one is summed (0.90 at 65536, where
-    // reading the row once a sweep reaches 0.63).
-    if (reduces_ && split(8, 8)) {
-      config_.hoist = config_.reload = true;
-      if (many_rows(4)) {
-        config_.rows = 4;
-        ring(2);
-      }
-      return;
+    // Clusters of blocks of 256 threads: what one waits for, others fill (softmax at 16384: 0.91 against 0.78).
+    std::int64_t cluster = std::min<std::int64_t>(8, power((stripes_ + 31) / 32));
+    if (!split(stripes_ > 128 ? 8 : 4, cluster)) return void(split(4, 1) || (in_loops(), true));
+    // A few rows each, the next one on its way while this one is summed: 0.90 at 65536, where reading the row once a
+    // sweep reaches 0.63.
+    if (stripes_ > 64 && many_rows(4)) {
+      config_.rows = 4;
+      config_.hoist = true;
+      ring(2);
+      config_.reload = once && config_.ring > 0;
     }
-    in_loops();
   }
 
   bool split(std::int64_t each, std::int64_t cluster) {
@@ -184,7 +193,7 @@ class ForThreads {
   const Machine& machine_;
   const Facts& facts_;
   const Shape shape_;
-  const bool reduces_;
+  const int reductions_;  // sweeps that end with one
   const std::int64_t stripes_;
   Config config_;
 };

@@ -178,7 +178,6 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
   } else {
     load.a = operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index);
     if (points_at_column(index, false)) load.b = {};
-    if (operand.spread.row.present && config_.streaming) load.hint = Hint::Streaming;
   }
   Values values = load.values = fresh_values();
   b_.emit(std::move(load));

@@ -47,6 +47,7 @@ Result<LoadedKernels> LoadedKernels::create(const Device& device, const Program&
   auto entry = [&](const Kernel& kernel) -> Result<Function> {
     TRIREME_TRY(function, device.function(made.module_, kernel.name.c_str()));
     TRIREME_CHECK(device.allow_shared(function, static_cast<std::uint32_t>(kernel.scratch_bytes)));
+    if (kernel.launch.cluster > 8) TRIREME_CHECK(device.allow_large_clusters(function));
     return function;
   };
   TRIREME_TRY(rows, entry(made.kernels_.rows));
@@ -104,6 +105,7 @@ Status LoadedKernels::launch_columns(const Program& program, const Problem2d& pr
                                   {.grid = {blocks_for(last, kernel.launch.columns_covered)},
                                    .block = {static_cast<std::uint32_t>(kernel.launch.threads())},
                                    .shared_bytes = static_cast<std::uint32_t>(kernel.scratch_bytes),
+                                   .overlap_previous = device_->facts().capability >= 90,
                                    .stream = stream},
                                   params));
   }

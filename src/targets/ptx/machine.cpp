@@ -50,6 +50,10 @@ Status Machine<R>::run() {
   U32 tid = k_.read(Special::TidX);
   lane_in_group_ = k_.and_(tid, form_.launch.lanes - 1);
   group_number_ = k_.shr_u(tid, std::countr_zero(static_cast<unsigned>(form_.launch.lanes)));
+  // The column sums' kernel is launched while the last rows are under way, and waits for them here.
+  if (arch_ >= 90 && form_.launch.columns_covered) k_.griddepcontrol_wait();
+  if (arch_ >= 90 && form_.slot({Slot::Kind::Partials}) >= 0 && !form_.launch.columns_covered)
+    k_.griddepcontrol_launch_dependents();
   block(form_.body);
   k_.ret();
   if (!refused_.empty()) return Error{Code::Internal, fmt::format("{}: {}", form_.name, refused_)};
