@@ -38,14 +38,14 @@ if command -v compute-sanitizer >/dev/null; then
 fi
 
 echo "== speed: share of a device copy of the same bytes in the same run"
-timeout 150 "$programs/gpu_table" 256 rms_norm layer_norm add_rms_norm softmax swiglu geglu | tee "$out/table.txt"
+timeout 200 "$programs/gpu_table" 512 rms_norm layer_norm add_rms_norm softmax swiglu geglu | tee "$out/table.txt"
 echo "== bench: device time by graphs and events, the host's apart"
 for line in "rms_norm 16384x4096 x=bf16" "rms_norm 16384x4096 x=bf16 backward" "softmax 8192x8192 x=bf16" \
             "rms_norm_heads 65536x128 x=bf16 heads=32 backward" "rms_norm 8x4096 x=bf16"; do
   timeout 60 "$programs/trireme" bench "$line" --device cuda --seconds 0.5
 done 2>&1 | tee "$out/bench.txt"
-echo "== what row_block costs"
-timeout 150 "$programs/row_block" 256 1 | tee "$out/row_block.txt"
+echo "== small batches"
+timeout 60 "$programs/small_batches" | tee "$out/small_batches.txt" || status=1
 
 echo "== the textbook's norms (examples/jit): held to the oracle, and the baseline of the table"
 timeout 200 "$programs/textbook" "$(dirname "$0")/../examples/jit/normalization.cu" 256 >"$out/textbook.txt" 2>&1 || status=1
