@@ -53,7 +53,7 @@ class GpuProblem {
       std::int64_t size = r * c * static_cast<std::int64_t>(bytes(type));
       memory_.push_back(must(device.allocate(size)));
       for (std::int64_t at = 0; at < size; at += static_cast<std::int64_t>(noise.size()))
-        must(device.copy(static_cast<char*>(memory_.back().get()) + at, noise.data(),
+        must(device.copy(static_cast<char*>(memory_.back().get()) + at, at ? memory_.back().get() : noise.data(),
                          std::min<std::int64_t>(noise.size(), size - at)));
       if (is_element(spread) && moved) element_bytes_ += size;
       return Array{memory_.back().get(), type, spread.row.present ? c : 0, spread.column.present ? 1 : 0};

@@ -122,12 +122,19 @@ class ForThreads {
     }
   }
 
-  // A block has a block of rows, and the sums in registers. One sum fits 16384 columns a block, two 12288; clusters of
-  // smaller blocks hide their barriers behind each other.
+  // A block has a block of rows, and the sums in registers. One sum fits 16384 columns a block, two 12288. Longer rows
+  // take clusters of blocks so small that two of them, each with two rows under way, fit a multiprocessor: one fills
+  // what the other waits for.
   void rows_with_column_sums() {
-    bool one = shape_.column_sums == 1 && 2 * 16384 * shape_.row_bytes + 4096 <= machine_.shared_bytes;
-    std::int64_t alone = one ? 64 : 48, each = stripes_ <= 32 ? 2 : 4, cluster = 1;
-    if (stripes_ > alone) cluster = std::min<std::int64_t>(one ? 8 : 16, power((stripes_ + 31) / 32));
+    std::int64_t half = machine_.shared_bytes / 2 / (2 * contract::stripe * shape_.row_bytes);  // stripes
+    std::int64_t block =
+        std::min<std::int64_t>(32, std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(half, 1))));
+    bool one = shape_.column_sums == 1;
+    std::int64_t alone = block < 32 ? block : one ? 64 : 48;
+    std::int64_t each = stripes_ <= 32 ? 2 : 4, cluster = 1;
+    if (stripes_ > alone) cluster = std::min<std::int64_t>(16, power((stripes_ + block - 1) / block));
+    if (one && cluster > 8 && block == 32) cluster = 8;  // clusters of 16 are fewer than multiprocessors / 16
+    if (stripes_ > alone && !even() && stripes_ <= 96) each = 8, cluster = 1;
     if (!split(each, cluster)) return in_loops();
     config_.hoist = true;
     // Two sums in a cluster have 256 threads a block, and registers for what the ring would be read for twice.
@@ -136,26 +143,33 @@ class ForThreads {
     config_.reload = config_.ring > 0 && each >= 4 && !keeps;
   }
 
+  // Blocks of a cluster take a power of two of stripes each: other rows would leave some of them idle.
+  bool even() const { return std::has_single_bit(static_cast<std::uint64_t>(stripes_)); }
+
   void long_rows() {
     if (!reductions_) {
-      // Two stripes a warp, and nothing that ties a row's blocks together: 1.00 at 4096, 0.99 at 65536.
+      // Two stripes a warp, at most 512 threads, and nothing that ties a row's blocks together: 1.00 at 4096.
       config_.hoist = true;
-      for (std::int64_t each : {2, 4, 8})
-        if (split(each, std::min<std::int64_t>(8, power((stripes_ + 63) / 64))) || split(each, 1)) return;
+      for (std::int64_t each : {2, 4, 8}) {
+        std::int64_t cluster = even() ? std::min<std::int64_t>(8, power(stripes_ / 32)) : 1;
+        bool small = stripes_ <= 16 * each * cluster || each == 8;
+        if (small && (split(each, cluster) || split(each, 1))) return;
+      }
       config_.hoist = false;
       return in_loops();
     }
     bool once = reductions_ == 1;
     std::int64_t each = stripes_ <= (once ? 4 : 2) ? 2 : 4;
-    // Blocks of a cluster take a power of two of stripes each: other rows would leave some of them idle.
-    bool even = std::has_single_bit(static_cast<std::uint64_t>(stripes_));
-    if (stripes_ <= (!even ? 128 : once ? 64 : 32) && split(each, 1)) {
-      config_.hoist = stripes_ <= 16;  // 0.98 against 0.95 at 4096; longer rows want the registers
+    if (stripes_ <= (!even() ? 128 : once ? 64 : 32) && split(each, 1)) {
+      config_.hoist = each <= 2;
       return;
     }
     // Clusters of blocks of 256 threads: what one waits for, others fill (softmax at 16384: 0.91 against 0.78).
     std::int64_t cluster = std::min<std::int64_t>(8, power((stripes_ + 31) / 32));
-    if (!split(stripes_ > 128 ? 8 : 4, cluster)) return void(split(4, 1) || (in_loops(), true));
+    if (!split(stripes_ > 128 ? 8 : 4, cluster)) {
+      if (!split(4, 1)) in_loops();
+      return;
+    }
     // A few rows each, the next one on its way while this one is summed: 0.90 at 65536, where reading the row once a
     // sweep reaches 0.63.
     if (stripes_ > 64 && many_rows(4)) {
