@@ -122,19 +122,18 @@ class ForThreads {
     }
   }
 
-  // A block has a block of rows, and the sums in registers. One sum fits 16384 columns a block, two 12288. Longer rows
-  // take clusters of blocks so small that two of them, each with two rows under way, fit a multiprocessor: one fills
-  // what the other waits for.
+  // A block has a block of rows, and the sums in registers. One sum fits 16384 columns a block, two 12288; longer rows
+  // take clusters of smaller blocks. Where not even two rows of 8192 columns fit the shared memory, blocks are so small
+  // that two of them fit a multiprocessor, and one fills what the other waits for (add_rms_norm f32 at 65536: 0.89
+  // against 0.56).
   void rows_with_column_sums() {
-    std::int64_t half = machine_.shared_bytes / 2 / (2 * contract::stripe * shape_.row_bytes);  // stripes
-    std::int64_t block =
-        std::min<std::int64_t>(32, std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(half, 1))));
-    bool one = shape_.column_sums == 1;
-    std::int64_t alone = block < 32 ? block : one ? 64 : 48;
-    std::int64_t each = stripes_ <= 32 ? 2 : 4, cluster = 1;
-    if (stripes_ > alone) cluster = std::min<std::int64_t>(16, power((stripes_ + block - 1) / block));
-    if (one && cluster > 8 && block == 32) cluster = 8;  // clusters of 16 are fewer than multiprocessors / 16
-    if (stripes_ > alone && !even() && stripes_ <= 96) each = 8, cluster = 1;
+    std::int64_t two_rows = 2 * contract::stripe * shape_.row_bytes;  // bytes a stripe
+    std::int64_t fit = (machine_.shared_bytes - 4096) / two_rows;
+    bool one = shape_.column_sums == 1 && fit >= 64;
+    std::int64_t alone = one ? 64 : 48, block = 32, each = stripes_ <= 32 ? 2 : 4, cluster = 1;
+    if (fit < 32 && even())
+      block = alone = std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(fit / 2, 1)));
+    if (stripes_ > alone) cluster = std::min<std::int64_t>(one ? 8 : 16, power((stripes_ + block - 1) / block));
     if (!split(each, cluster)) return in_loops();
     config_.hoist = true;
     // Two sums in a cluster have 256 threads a block, and registers for what the ring would be read for twice.
