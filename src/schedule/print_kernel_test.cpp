@@ -62,6 +62,18 @@ TEST(print_kernel, memory) {
          .count = 8},
         "copy_async 8 bf16 scratch [x4 + 64] = global [p1 + x3*2 + 16] if m0");
   check({.code = Do::CopyCommit}, "copy_commit");
+  check({.code = Do::OpenMailbox, .imm2 = 64}, "open_mailbox scratch [64]");
+  check({.code = Do::Send,
+         .space = Space::Cluster,
+         .a = x(1),
+         .b = x(2),
+         .c = m(0),
+         .d = x(3),
+         .imm = 8,
+         .imm2 = 64,
+         .values = {f(4)}},
+        "send f32 block x3 [x1 + x2*4 + 8] = f4, mailbox [x1 + 64] if m0");
+  check({.code = Do::Receive, .b = x(2), .imm2 = 64, .count = 16}, "receive 16 f32, mailbox [64], turn x2");
   check({.code = Do::CopyWait, .imm = 1}, "copy_wait 1");
   check({.code = Do::Barrier}, "barrier");
 }

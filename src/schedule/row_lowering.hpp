@@ -1,5 +1,6 @@
 // The state of lowering one program's `rows` kernel. values.cpp evaluates nodes, reduce.cpp sums along a row,
-// walk.cpp walks the rows, sweep.cpp each row's columns, column_sums.cpp keeps sums over rows.
+// walk.cpp walks the rows, pointers.cpp says where they lie, sweep.cpp goes along their columns, column_sums.cpp keeps
+// sums over rows.
 #pragma once
 #include <map>
 #include <optional>
