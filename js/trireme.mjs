@@ -12,7 +12,7 @@ export { samples } from "./samples.mjs";
 
 const page = 65536, line = 64, stripe = 256;
 // Rows go through memory in chunks that caches hold: what is copied in is there when the kernel reads it, and what it
-// writes when that is copied out. rms_norm 2048x4096: 5.2 GB/s all at once, 8.9 so.
+// writes when that is copied out. Figures: docs/performance.md.
 const chunk_bytes = 2 ** 21;
 const above = (bytes, unit) => Math.ceil(bytes / unit) * unit;
 
