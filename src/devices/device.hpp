@@ -95,6 +95,7 @@ struct DeviceEntry {
   std::string name;
   std::function<std::string()> missing;  // empty, or why the device cannot be used here
   Compile compile;
+  std::function<Result<Machine>()> machine = {};  // what its configs are chosen by; none: there are none
 };
 
 }  // namespace trireme

@@ -28,6 +28,11 @@ Result<std::unique_ptr<Executable>> compile_for_cpu(const Program& program, cons
   return cpu::compile(program, facts, isa);
 }
 
+template <x86::Isa isa>
+Result<Machine> cpu_machine() {
+  return x86::machine_of(isa);
+}
+
 // What the kernels cannot sum themselves is summed beside them.
 Compile composed(Compile compile) {
   return [compile = std::move(compile)](const Program& program, const Facts& facts) {
@@ -37,7 +42,12 @@ Compile composed(Compile compile) {
 
 DeviceEntry cuda_entry(const std::string& name, int ordinal) {
   return {name, [ordinal] { return cuda::missing(ordinal); },
-          [ordinal](const Program& program, const Facts& facts) { return cuda::compile(program, facts, ordinal); }};
+          [ordinal](const Program& program, const Facts& facts) { return cuda::compile(program, facts, ordinal); },
+          [ordinal]() -> Result<Machine> {
+            TRIREME_TRY(driver, cuda::Driver::instance());
+            TRIREME_TRY(device, driver->device(ordinal));
+            return cuda::machine_of(*device);
+          }};
 }
 
 }  // namespace
@@ -47,8 +57,8 @@ const std::vector<DeviceEntry>& devices() {
   using enum wasm::Choice;
   static const std::vector<DeviceEntry> table = {
       {"reference", always_there, compile_for_reference},
-      {"cpu:avx512", isa_missing<Avx512>, composed(compile_for_cpu<Avx512>)},
-      {"cpu:avx2", isa_missing<Avx2>, composed(compile_for_cpu<Avx2>)},
+      {"cpu:avx512", isa_missing<Avx512>, composed(compile_for_cpu<Avx512>), cpu_machine<Avx512>},
+      {"cpu:avx2", isa_missing<Avx2>, composed(compile_for_cpu<Avx2>), cpu_machine<Avx2>},
       cuda_entry("cuda", 0),
       {"wasm", wasm::missing<Any, false>, composed(wasm::compile<Any, false>)},
       {"wasm:relaxed", wasm::missing<Any, true>, composed(wasm::compile<Any, true>)},

@@ -8,6 +8,7 @@
 #include "plan/plan_state.hpp"
 #include "plan/resolve.hpp"
 #include "plan/threads.hpp"
+#include "plan/tune.hpp"
 
 namespace trireme {
 namespace {
@@ -242,8 +243,15 @@ class Creator {
     if (!options_.config.empty()) {
       TRIREME_TRY(config, parse_config(options_.config));
       facts.config = config;
+    } else {
+      facts.config = remembered_config(plan_.device.entry(), plan_.program, facts);
     }
-    TRIREME_TRY(executable, plan_.device.entry().compile(plan_.program, facts));
+    Result<std::unique_ptr<Executable>> made = plan_.device.entry().compile(plan_.program, facts);
+    if (!made && facts.config && options_.config.empty()) {  // tuned for something that no longer holds
+      facts.config.reset();
+      made = plan_.device.entry().compile(plan_.program, facts);
+    }
+    TRIREME_TRY(executable, std::move(made));
     plan_.direct = executable->direct();
     if (!plan_.direct)
       return Error{Code::Unsupported, "plans do not run this program on " + plan_.device.name() +

@@ -38,7 +38,7 @@ check() {
 check 0 '^rms_norm\(x\[i,j\], .*\) -> \(y\[i,j\], rstd\[i\]\)$' list
 check 0 '^    Root-mean-square' list
 check 0 '^  verify  ' --help
-for verb in list show emit run verify bench jit cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
+for verb in list show emit run verify bench tune jit cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
 check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
 check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
 check 2 "^trireme: no architecture 'sm_70'; ptx: sm_80" show rms_norm --target ptx --arch sm_70
@@ -141,6 +141,16 @@ TRIREME_CACHE=off check 1 '^off: TRIREME_CACHE=off$' cache verify
 TRIREME_CACHE=off check 0 '^cache +off +TRIREME_CACHE=off$' doctor
 ln -s cache "$folder/link"
 TRIREME_CACHE=$folder/link check 0 '^off: .*/link is a symbolic link' cache list
+
+# Schedules: searched, remembered, listed; where nothing can be remembered the search says why.
+if "$trireme" doctor | grep -qE '^cpu:avx2 +ready'; then
+  TRIREME_CACHE=$folder/tuned check 0 '^remembered, for plans of this problem on this device: simd ' \
+    tune "rms_norm 8x600" --seconds 0.001
+  TRIREME_CACHE=$folder/tuned check 0 ' config rms_norm 600 columns, cpu:' cache list
+  TRIREME_CACHE=off check 2 'there is no cache to remember it in' tune "rms_norm 8x600" --seconds 0.001
+fi
+check 2 'the reference device has no configs to choose from' tune "rms_norm 8x600" --device reference
+check 2 'unknown|no device|known' tune "rms_norm 8x600" --device nowhere
 
 # Kernels of one's own; what needs NVRTC runs where it is, in the system or where setup put it.
 printf '__global__ void k(float* x, int n) { x[n] = y; }\n' >"$folder/wrong.cu"

@@ -9,6 +9,7 @@
 #include "bench_report.hpp"
 #include "device_choice.hpp"
 #include "measure.hpp"
+#include "progress.hpp"
 #include "roofline.hpp"
 #include "verbs.hpp"
 
@@ -39,28 +40,6 @@ std::vector<std::string> suite() {
 bool worth_timing(std::string_view device) {
   return device != "reference" && device != "lanes" && !device.starts_with("wasm");
 }
-
-// One line on a terminal that rewrites itself; nothing elsewhere.
-class Progress {
- public:
-  explicit Progress(std::string what) : what_(std::move(what)), shown_(isatty(STDERR_FILENO)) { show("checking"); }
-  ~Progress() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-  Progress(const Progress&) = delete;
-  void at(double part) {
-    if (int percent = static_cast<int>(part * 100); percent != last_)
-      last_ = percent, show(fmt::format("timing {} %", percent));
-  }
-
- private:
-  void show(const std::string& state) const {
-    if (shown_) fmt::print(stderr, "\r\033[K{}: {}", what_, state);
-  }
-  std::string what_;
-  bool shown_;
-  int last_ = -1;
-};
 
 class Bench {
  public:

@@ -28,8 +28,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", TRIREME_VERSION);
   app.require_subcommand(1);
   app.failure_message(usage_message);
-  const Verb verbs[] = {add_list(app),  add_show(app), add_emit(app),  add_run(app),   add_verify(app),
-                        add_bench(app), add_jit(app),  add_cache(app), add_doctor(app)};
+  const Verb verbs[] = {add_list(app),  add_show(app), add_emit(app), add_run(app),   add_verify(app),
+                        add_bench(app), add_tune(app), add_jit(app),  add_cache(app), add_doctor(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& stop) {  // --help and --version too

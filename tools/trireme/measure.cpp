@@ -17,21 +17,6 @@ namespace {
 // Less than a second of the reference, for rms_norm; the oracle takes twenty times as long an element.
 constexpr std::int64_t most_checked_elements = 1 << 20, most_judged_elements = 1 << 15;
 
-std::int64_t bytes_moved(const Prepared& prepared) {
-  std::vector<bool> used = reachable(prepared.program);
-  std::vector<bool> read(prepared.program.operands.size());
-  for (NodeId id = 0; id < prepared.program.size(); ++id)
-    if (used[id] && prepared.program[id].op == Op::Operand) read[prepared.program[id].payload] = true;
-  std::int64_t total = 0;
-  auto add = [&](const Buffer& buffer) {
-    total += buffer.entries() * static_cast<std::int64_t>(bytes(buffer.array.type));
-  };
-  for (std::size_t k = 0; k < read.size(); ++k)
-    if (read[k]) add(prepared.buffers.operands[k]);
-  for (const Buffer& buffer : prepared.buffers.results) add(buffer);
-  return total;
-}
-
 // What is done for every element, counted as the functions' costs are.
 double instructions_per_element(const Program& program) {
   std::vector<bool> used = reachable(program);
@@ -91,6 +76,21 @@ std::string program_of_arithmetic() {
 }
 
 }  // namespace
+
+std::int64_t bytes_moved(const Prepared& prepared) {
+  std::vector<bool> used = reachable(prepared.program);
+  std::vector<bool> read(prepared.program.operands.size());
+  for (NodeId id = 0; id < prepared.program.size(); ++id)
+    if (used[id] && prepared.program[id].op == Op::Operand) read[prepared.program[id].payload] = true;
+  std::int64_t total = 0;
+  auto add = [&](const Buffer& buffer) {
+    total += buffer.entries() * static_cast<std::int64_t>(bytes(buffer.array.type));
+  };
+  for (std::size_t k = 0; k < read.size(); ++k)
+    if (read[k]) add(prepared.buffers.operands[k]);
+  for (const Buffer& buffer : prepared.buffers.results) add(buffer);
+  return total;
+}
 
 Result<double> arithmetic_roof(const DeviceEntry& device, int threads) {
   TRIREME_TRY(problem, parse_problem("arithmetic 2048x4096"));

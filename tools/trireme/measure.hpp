@@ -45,6 +45,7 @@ Result<Measurement> measure(const Problem& problem, const DeviceEntry& device, c
 // Billions of instructions a second that a program of nothing else reaches on a device.
 Result<double> arithmetic_roof(const DeviceEntry& device, int threads);
 
+std::int64_t bytes_moved(const Prepared& prepared);  // by a run: every array that is used, once
 double best(const std::vector<double>& seconds);
 double median(std::vector<double> seconds);
 const Timing::Copy& fastest_copy(const Timing& timing);

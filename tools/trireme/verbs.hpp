@@ -34,6 +34,7 @@ Verb add_emit(CLI::App& app);
 Verb add_run(CLI::App& app);
 Verb add_verify(CLI::App& app);
 Verb add_bench(CLI::App& app);
+Verb add_tune(CLI::App& app);
 Verb add_jit(CLI::App& app);
 Verb add_cache(CLI::App& app);
 Verb add_doctor(CLI::App& app);

@@ -1,0 +1,85 @@
+#include "plan/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "devices/arguments.hpp"
+#include "devices/cache/kernel_cache.hpp"
+#include "language/print.hpp"
+#include "schedule/candidates.hpp"
+
+namespace trireme {
+namespace {
+
+// Everything that a winner depends on; rows to a power of two, so that a batch a little larger is served too.
+Result<CacheKey> key_of(const DeviceEntry& device, const Program& program, const Facts& facts) {
+  if (!device.machine) return Error{Code::Unsupported, "the " + device.name + " device has no configs to choose from"};
+  TRIREME_TRY(machine, device.machine());
+  CacheKey key("config", fmt::format("{} {} columns, {}", program.name, facts.columns, device.name));
+  key.with("device", device.name)
+      .with("program", print(program))
+      .with("columns", facts.columns)
+      .with("rows", static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(facts.rows))))
+      .with("alignment", facts.alignment)
+      .with("in place", facts.in_place);
+  for (std::int64_t fact : {static_cast<std::int64_t>(machine.register_bytes), machine.cache_bytes,
+                            machine.shared_bytes, static_cast<std::int64_t>(machine.processors)})
+    key.with("machine", fact);
+  for (const auto* arrays : {&facts.layout.operands, &facts.layout.results})
+    for (const ArrayLayout& each : *arrays)
+      key.with("array", each.strided + 2 * (each.row_jumps + 16 * std::int64_t{each.column_jumps}));
+  return key;
+}
+
+}  // namespace
+
+Result<std::vector<Tried>> try_configs(const DeviceEntry& device, const Program& program, const Problem2d& problem,
+                                       const TuneOptions& options) {
+  if (!device.machine) return Error{Code::Unsupported, "the " + device.name + " device has no configs to choose from"};
+  TRIREME_TRY(machine, device.machine());
+  Facts facts = facts_of(program, problem);
+  std::vector<Tried> tried;
+  std::vector<Config> configs = candidate_configs(program, machine, facts);
+  for (std::size_t k = 0; k < configs.size(); ++k) {
+    tried.push_back({configs[k], std::numeric_limits<double>::infinity()});
+    facts.config = configs[k];
+    Result<std::unique_ptr<Executable>> executable = device.compile(program, facts);
+    if (!executable && k == 0) return executable.error();
+    if (executable) {
+      TRIREME_TRY(timing,
+                  executable.value()->time(
+                      problem, {.threads = options.threads, .seconds = options.seconds, .bytes = options.bytes}));
+      tried.back().seconds = *std::min_element(timing.runs.begin(), timing.runs.end());
+    }
+    if (options.progress) options.progress(static_cast<double>(k + 1) / static_cast<double>(configs.size()));
+  }
+  std::stable_sort(tried.begin() + 1, tried.end(),
+                   [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
+  return tried;
+}
+
+Status remember_config(const DeviceEntry& device, const Program& program, const Facts& facts, const Config& config) {
+  TRIREME_TRY(key, key_of(device, program, facts));
+  KernelCache& cache = KernelCache::process();
+  if (!cache.disk()) return Error{Code::Unsupported, "there is no cache to remember it in: " + cache.off_reason()};
+  cache.forget(key);
+  TRIREME_CHECK(cache.get_or_make(key, [&]() -> Result<std::string> { return print(config); }));
+  return Done{};
+}
+
+std::optional<Config> remembered_config(const DeviceEntry& device, const Program& program, const Facts& facts) {
+  if (!device.machine || !KernelCache::process().disk()) return std::nullopt;
+  Result<CacheKey> key = key_of(device, program, facts);
+  if (!key) return std::nullopt;
+  Result<Cached> text = KernelCache::process().get_or_make(*key, []() -> Result<std::string> {
+    return Error{Code::Unsupported, "never tuned"};
+  });
+  if (!text) return std::nullopt;
+  Result<Config> config = parse_config(*text->bytes);
+  return config ? std::optional(*config) : std::nullopt;
+}
+
+}  // namespace trireme

@@ -1,0 +1,32 @@
+// Searches the config of one problem on one device, and remembers the winner: plans for the same program, types,
+// columns and about as many rows then take it. The bits are the same for every config.
+#pragma once
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "devices/device.hpp"
+
+namespace trireme {
+
+struct TuneOptions {
+  int threads = 1;
+  double seconds = 0.05;                 // to time each config
+  std::int64_t bytes = 0;                // a run moves
+  std::function<void(double)> progress;  // told which part is done, 0 to 1
+};
+
+struct Tried {
+  Config config;
+  double seconds = 0;  // of the best run; infinite where the device refuses the config
+};
+
+// The config that is chosen without a search first, then the others in order of time.
+Result<std::vector<Tried>> try_configs(const DeviceEntry& device, const Program& program, const Problem2d& problem,
+                                       const TuneOptions& options);
+
+// In the kernel cache. An error says why nothing can be remembered.
+Status remember_config(const DeviceEntry& device, const Program& program, const Facts& facts, const Config& config);
+std::optional<Config> remembered_config(const DeviceEntry& device, const Program& program, const Facts& facts);
+
+}  // namespace trireme

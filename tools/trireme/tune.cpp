@@ -1,0 +1,66 @@
+// trireme tune LINE: tries the schedules worth trying for one problem, and remembers the fastest for this device.
+#include "plan/tune.hpp"
+
+#include <fmt/format.h>
+
+#include "devices/arguments.hpp"
+#include "measure.hpp"
+#include "plan/check.hpp"
+#include "progress.hpp"
+#include "sources.hpp"
+#include "trireme/device.hpp"
+#include "verbs.hpp"
+
+namespace trireme::cli {
+namespace {
+
+struct Options {
+  std::string line, device = "cpu";
+  int threads = 1;
+  double seconds = 0.05;
+};
+
+// A winner must be worth remembering: runs differ by some percent by themselves.
+constexpr double worth = 1.02;
+
+Result<int> tune(const Options& options) {
+  TRIREME_TRY(named, Device::named(options.device));
+  const DeviceEntry& device = named.entry();
+  if (std::string reason = device.missing(); !reason.empty()) return Error{Code::NoDevice, reason};
+  TRIREME_TRY(problem, parse_problem(options.line));
+  TRIREME_TRY(prepared, load_problem(problem));
+  Progress progress("tuning " + print(problem) + " on " + device.name);
+  TRIREME_TRY(tried, try_configs(device, prepared.program, prepared.view(),
+                                 {.threads = options.threads,
+                                  .seconds = options.seconds,
+                                  .bytes = bytes_moved(prepared),
+                                  .progress = [&](double part) { progress.at(part); }}));
+  fmt::print("{} on {}: {} schedules\n", print(problem), device.name, tried.size());
+  auto show = [](const Tried& each, std::string_view remark) {
+    fmt::print("  {:>10.4f} ms  {}{}\n", each.seconds * 1e3, print(each.config), remark);
+  };
+  show(tried[0], "   (chosen without a search)");
+  for (std::size_t k = 1; k < std::min<std::size_t>(tried.size(), 4); ++k) show(tried[k], "");
+  const Tried& winner = tried.size() > 1 && tried[0].seconds > tried[1].seconds * worth ? tried[1] : tried[0];
+  TRIREME_CHECK(remember_config(device, prepared.program, facts_of(prepared.program, prepared.view()), winner.config));
+  fmt::print("remembered, for plans of this problem on this device: {}\n", print(winner.config));
+  return fine;
+}
+
+}  // namespace
+
+Verb add_tune(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("tune", "Search the fastest schedule of a problem, and remember it");
+  verb->add_option("line", options->line, "The problem: \"rms_norm 4096x4096 x=bf16 backward\"")->required();
+  verb->add_option("--device", options->device, "Where: cpu, or a name of `trireme doctor`")->capture_default_str();
+  verb->add_option("--threads", options->threads, "Threads of a CPU")->check(at_least(1))->capture_default_str();
+  verb->add_option("--seconds", options->seconds, "To time each schedule")->capture_default_str();
+  verb->footer(
+      "Schedules change speed, never bits. The winner lies in the kernel cache (`trireme cache`), and plans take it "
+      "by\n"
+      "themselves; `trireme cache clear` forgets it.");
+  return {verb, [options] { return tune(*options); }};
+}
+
+}  // namespace trireme::cli
