@@ -1,5 +1,6 @@
 #include "plan/check.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "language/diagnostic.hpp"
@@ -48,7 +49,8 @@ Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_t
 }
 
 void poison_results(Prepared& prepared) {
-  for (Buffer& buffer : prepared.buffers.results) std::memset(buffer.memory.data(), 0xA5, buffer.memory.size());
+  for (Buffer& buffer : prepared.buffers.results)
+    std::fill(buffer.memory.begin(), buffer.memory.end(), decltype(buffer.memory)::value_type{0xA5});
 }
 
 std::string digest_of(const Prepared& prepared) { return digest(prepared.buffers.results); }

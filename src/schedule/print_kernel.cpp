@@ -31,7 +31,8 @@ std::string b_or_imm(const Instr& instr) { return instr.b ? text(instr.b) : fmt:
 
 std::string sum(std::string list, std::int64_t constant) {
   if (list.empty()) return fmt::format("{}", constant);
-  if (constant != 0) list += fmt::format(" {} {}", constant < 0 ? '-' : '+', constant < 0 ? 0 - constant : constant);
+  auto size = static_cast<std::uint64_t>(constant);  // the smallest number has no negative of its own
+  if (constant != 0) list += fmt::format(" {} {}", constant < 0 ? '-' : '+', constant < 0 ? 0 - size : size);
   return list;
 }
 

@@ -1,4 +1,5 @@
 // Storage types: every pattern of the small ones, rounding at every midpoint, tails at guard pages.
+#include <algorithm>
 #include <random>
 
 #include "targets/x86/emit_test.hpp"
@@ -31,10 +32,10 @@ std::vector<std::uint8_t> encode(const std::vector<double>& values, Type type) {
 void run_guarded(const Kernel& kernel, Isa isa, const std::vector<std::uint8_t>& in, std::int64_t n,
                  std::vector<std::uint8_t>& out, Guarded::Edge edge = Guarded::Edge::End) {
   Guarded from(in.size(), edge), to(out.size(), edge);
-  std::memcpy(from.data(), in.data(), in.size());
+  std::copy(in.begin(), in.end(), reinterpret_cast<std::uint8_t*>(from.data()));
   run(kernel, isa, {static_cast<std::uint64_t>(n), slot_of(from.data()), slot_of(to.data())});
   EXPECT_TRUE(from.intact() && to.intact());
-  std::memcpy(out.data(), to.data(), out.size());
+  std::copy_n(reinterpret_cast<const std::uint8_t*>(to.data()), out.size(), out.begin());
 }
 
 std::vector<std::uint8_t> patterns(Type type) {
