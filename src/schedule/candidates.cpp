@@ -1,16 +1,10 @@
 #include "schedule/candidates.hpp"
 
-#include <algorithm>
-#include <bit>
-
 #include "ir/contract.hpp"
+#include "schedule/shape.hpp"
 
 namespace trireme {
 namespace {
-
-std::int64_t power(std::int64_t value) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
-}
 
 std::vector<Config> for_simd(const Config& chosen) {
   std::vector<Config> configs;
@@ -29,12 +23,12 @@ std::vector<Config> for_simd(const Config& chosen) {
 
 class Threads {
  public:
-  Threads(const Config& chosen, const Machine& machine, int widest, bool sums, bool reduces)
+  Threads(const Config& chosen, const Machine& machine, const Facts& facts, const Shape& shape)
       : chosen_(chosen),
         machine_(machine),
-        widest_(widest),
-        sums_(sums),
-        reduces_(reduces),
+        widest_(shape.widest_vector(facts)),
+        sums_(shape.column_sums > 0),
+        reduces_(shape.reductions > 0),
         stripes_(contract::stripes(chosen.columns)) {}
 
   std::vector<Config> all() {
@@ -61,8 +55,8 @@ class Threads {
     for (int cluster : {1, 2, 4, 8, 16})
       for (int each : {1, 2, 4, 8}) {
         std::int64_t groups = (stripes_ + each * cluster - 1) / (each * cluster);
-        if (cluster > 1) groups = power(groups);
-        if (groups > 32 || each > power(stripes_) || groups * each * cluster >= 2 * power(stripes_)) continue;
+        if (cluster > 1) groups = next_power(groups);
+        if (groups > 32 || each > next_power(stripes_) || groups * each * cluster >= 2 * next_power(stripes_)) continue;
         if (cluster > 1 && (!machine_.clusters || chosen_.columns < (reduces_ ? 8192 : 2048))) continue;
         if (cluster == 16 && chosen_.columns < 131072) continue;
         Config config = chosen_;
@@ -111,20 +105,8 @@ class Threads {
 
 std::vector<Config> candidate_configs(const Program& program, const Machine& machine, const Facts& facts) {
   Config chosen = choose_config(program, machine, facts);
-  bool sums = false;
-  std::size_t element = 1;
-  for (const Operand& operand : program.operands)
-    if (!operand.constant && operand.spread.row.present && operand.spread.column.present)
-      element = std::max(element, bytes(*operand.type));
-  for (const Output& result : program.results) {
-    sums |= program[result.value].op == Op::ColumnSum;
-    if (result.spread.row.present && result.spread.column.present) element = std::max(element, bytes(*result.type));
-  }
-  bool reduces = false;
-  std::vector<bool> used = reachable(program);
-  for (NodeId id = 0; id < program.size(); ++id) reduces |= used[id] && is_row_reduction(program[id].op);
-  int widest = static_cast<int>(std::clamp<std::int64_t>(facts.alignment, 1, 16 / static_cast<std::int64_t>(element)));
-  std::vector<Config> configs = chosen.simd ? for_simd(chosen) : Threads(chosen, machine, widest, sums, reduces).all();
+  std::vector<Config> configs =
+      chosen.simd ? for_simd(chosen) : Threads(chosen, machine, facts, shape_of(program, facts.layout)).all();
   configs.insert(configs.begin(), chosen);
   return configs;
 }

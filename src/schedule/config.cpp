@@ -5,42 +5,10 @@
 
 #include "ir/contract.hpp"
 #include "ir/integers.hpp"
-#include "schedule/stages.hpp"
+#include "schedule/shape.hpp"
 
 namespace trireme {
 namespace {
-
-struct Shape {
-  int column_sums = 0;
-  std::int64_t stored_bytes = 0;  // bytes a column costs in results per element
-  std::int64_t widest = 1;        // bytes of the widest array per element
-  std::int64_t row_bytes = 0;     // bytes a column costs in the ring: all operands per element
-};
-
-Shape shape_of(const Program& program) {
-  Shape shape;
-  for (const Operand& operand : program.operands) {
-    if (operand.constant || !operand.spread.row.present || !operand.spread.column.present) continue;
-    std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
-    shape.widest = std::max(shape.widest, size);
-    shape.row_bytes += size;
-  }
-  for (const Output& result : program.results) {
-    if (program[result.value].op == Op::ColumnSum) ++shape.column_sums;
-    if (!result.spread.row.present || !result.spread.column.present) continue;
-    std::int64_t size = static_cast<std::int64_t>(bytes(*result.type));
-    shape.widest = std::max(shape.widest, size);
-    shape.stored_bytes += size;
-  }
-  return shape;
-}
-
-bool has_row_sums(const Program& program) {
-  std::vector<bool> used = reachable(program);
-  for (NodeId id = 0; id < program.size(); ++id)
-    if (used[id] && is_row_reduction(program[id].op)) return true;
-  return false;
-}
 
 Config for_simd(const Program& program, const Machine& machine, const Facts& facts) {
   Config config{.simd = true};
@@ -58,22 +26,12 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   // Ordinary stores read what they overwrite. By a streaming copy's time, rms_norm 4096x4096 from memory: 2.77 with
   // them, 1.61 past the caches and with the next row on its way (docs/performance.md). Rows in unrolled stripes are
   // short, and one sweep reads straight on: there the processor's own prefetching is enough.
-  Shape shape = shape_of(program);
+  Shape shape = shape_of(program, facts.layout);
   std::int64_t elements = facts.rows * facts.columns;
   bool large = machine.cache_bytes && elements * shape.stored_bytes > machine.cache_bytes;
   config.streaming = large && !facts.in_place;
-  config.prefetch = large && !config.stripes && has_row_sums(program);
+  config.prefetch = large && !config.stripes && shape.reductions > 0;
   return config;
-}
-
-int sweeps_with_reductions(const Program& program, const Layout& layout) {
-  int count = 0;
-  for (const Stage& stage : split_into_stages(program, layout.over_operands).sweeps) count += !stage.reductions.empty();
-  return count;
-}
-
-std::int64_t power(std::int64_t value) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
 // Figures are shares of a copy, bf16, 256 MiB, found by bench/schedules on an H200 unless said otherwise.
@@ -82,16 +40,15 @@ class ForThreads {
   ForThreads(const Program& program, const Machine& machine, const Facts& facts)
       : machine_(machine),
         facts_(facts),
-        shape_(shape_of(program)),
-        reductions_(sweeps_with_reductions(program, facts.layout)),
+        shape_(shape_of(program, facts.layout)),
         stripes_(contract::stripes(facts.columns)) {}
 
   Config choose() {
     config_ = {.simd = false, .lanes = 32, .columns = facts_.columns, .streaming = true};
-    config_.vector = static_cast<int>(std::clamp<std::int64_t>(facts_.alignment, 1, 16 / shape_.widest));
+    config_.vector = shape_.widest_vector(facts_);
     // A row's sum costs shuffles for every element of a vector: 8-byte loads of 16-bit types reach 0.98 where 16-byte
     // loads reach 0.95 (rms_norm, 512 columns), and leave registers for column sums (0.93 against 0.77 at 2880).
-    if (reductions_ && stripes_ > 1) config_.vector = std::min(config_.vector, 4);
+    if (shape_.reductions && stripes_ > 1) config_.vector = std::min(config_.vector, 4);
     if (stripes_ == 1) short_rows();
     else if (shape_.column_sums) rows_with_column_sums();
     else long_rows();
@@ -110,10 +67,10 @@ class ForThreads {
     config_.hoist = true;
     std::int64_t vectors = (facts_.columns + config_.vector - 1) / config_.vector;
     // With sums, 16 elements a lane: fewer lanes share a row, and fewer shuffles are needed (0.96 against 0.93 at 256).
-    bool shared = reductions_ && !(shape_.column_sums && facts_.columns <= 128);
-    config_.lanes = static_cast<int>(std::clamp<std::int64_t>(power(shared ? (vectors + 1) / 2 : vectors), 4, 32));
+    bool shared = shape_.reductions && !(shape_.column_sums && facts_.columns <= 128);
+    config_.lanes = static_cast<int>(std::clamp<std::int64_t>(next_power(shared ? (vectors + 1) / 2 : vectors), 4, 32));
     config_.teams = 128 / config_.lanes;
-    if (!reductions_) return;
+    if (!shape_.reductions) return;
     if (shape_.column_sums) {
       if (facts_.columns > 128) ring(2), config_.reload = config_.ring > 0;
     } else if (facts_.columns <= 128 && many_rows(4)) {
@@ -133,7 +90,7 @@ class ForThreads {
     std::int64_t alone = one ? 64 : 48, block = 32, each = stripes_ <= 32 ? 2 : 4, cluster = 1;
     if (fit < 32 && even())
       block = alone = std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(fit / 2, 1)));
-    if (stripes_ > alone) cluster = std::min<std::int64_t>(one ? 8 : 16, power((stripes_ + block - 1) / block));
+    if (stripes_ > alone) cluster = std::min<std::int64_t>(one ? 8 : 16, next_power((stripes_ + block - 1) / block));
     if (!split(each, cluster)) return in_loops();
     config_.hoist = true;
     // Two sums in a cluster have 256 threads a block, and registers for what the ring would be read for twice.
@@ -146,25 +103,25 @@ class ForThreads {
   bool even() const { return std::has_single_bit(static_cast<std::uint64_t>(stripes_)); }
 
   void long_rows() {
-    if (!reductions_) {
+    if (!shape_.reductions) {
       // Two stripes a warp, at most 512 threads, and nothing that ties a row's blocks together: 1.00 at 4096.
       config_.hoist = true;
       for (std::int64_t each : {2, 4, 8}) {
-        std::int64_t cluster = even() ? std::min<std::int64_t>(8, power(stripes_ / 32)) : 1;
+        std::int64_t cluster = even() ? std::min<std::int64_t>(8, next_power(stripes_ / 32)) : 1;
         bool small = stripes_ <= 16 * each * cluster || each == 8;
         if (small && (split(each, cluster) || split(each, 1))) return;
       }
       config_.hoist = false;
       return in_loops();
     }
-    bool once = reductions_ == 1;
+    bool once = shape_.reductions == 1;
     std::int64_t each = stripes_ <= (once ? 4 : 2) ? 2 : 4;
     if (stripes_ <= (!even() ? 128 : once ? 64 : 32) && split(each, 1)) {
       config_.hoist = each <= 2;
       return;
     }
     // Clusters of blocks of 256 threads: what one waits for, others fill (softmax at 16384: 0.91 against 0.78).
-    std::int64_t cluster = std::min<std::int64_t>(8, power((stripes_ + 31) / 32));
+    std::int64_t cluster = std::min<std::int64_t>(8, next_power((stripes_ + 31) / 32));
     if (!split(stripes_ > 128 ? 8 : 4, cluster)) {
       if (!split(4, 1)) in_loops();
       return;
@@ -181,7 +138,7 @@ class ForThreads {
 
   bool split(std::int64_t each, std::int64_t cluster) {
     std::int64_t groups = (stripes_ + each * cluster - 1) / (each * cluster);
-    if (cluster > 1) groups = power(groups);
+    if (cluster > 1) groups = next_power(groups);
     if (groups > 32 || (cluster > 1 && !machine_.clusters)) return false;
     config_.stripes = static_cast<int>(each);
     config_.groups = static_cast<int>(groups);
@@ -197,7 +154,7 @@ class ForThreads {
   }
 
   void ring(std::int64_t wanted) {
-    std::int64_t columns = config_.groups * config_.stripes * std::min(contract::stripe, power(facts_.columns));
+    std::int64_t columns = config_.groups * config_.stripes * std::min(contract::stripe, next_power(facts_.columns));
     std::int64_t slots = (machine_.shared_bytes - 4096) / (columns * shape_.row_bytes * config_.teams);
     config_.ring = static_cast<int>(std::min(wanted, slots));
     if (config_.ring < 2) config_.ring = 0;
@@ -206,7 +163,6 @@ class ForThreads {
   const Machine& machine_;
   const Facts& facts_;
   const Shape shape_;
-  const int reductions_;  // sweeps that end with one
   const std::int64_t stripes_;
   Config config_;
 };

@@ -1,16 +1,15 @@
 #include "schedule/lower_columns.hpp"
 
-#include <bit>
 #include <optional>
 
 #include "schedule/kernel_builder.hpp"
+#include "schedule/pair_sums.hpp"
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
 namespace {
 
-constexpr int unit = 8;          // blocks added as one tree in registers
-constexpr int most_levels = 12;  // of units: more blocks than contract::row_blocks ever makes
+constexpr int most_levels = 12;  // of pair sums: more blocks than contract::row_blocks ever makes
 constexpr int groups_of_a_block = 16;
 
 class ColumnLowering {
@@ -84,7 +83,7 @@ class ColumnLowering {
                  .imm = g * lanes_ * value_bytes(),
                  .values = {sums.back()}});
       }
-      store(q, neighbours(sums), at, writes);
+      store(q, pairs().tree(sums), at, writes);
     }
     b_.kernel().scratch_bytes = groups_ * lanes_ * value_bytes();
   }
@@ -93,68 +92,17 @@ class ColumnLowering {
   Type type() const { return *program_.compute; }
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(type())); }
 
-  Reg neighbours(std::vector<Reg> values) {
-    while (values.size() > 1) {
-      std::vector<Reg> sums;
-      for (std::size_t k = 0; k + 1 < values.size(); k += 2)
-        sums.push_back(b_.primitive(Op::Add, {values[k], values[k + 1]}));
-      values = std::move(sums);
-    }
-    return values[0];
-  }
+  PairSums pairs() { return {b_, zero_, most_levels}; }
 
-  Reg partial(std::size_t q, Reg block, int further, Reg column, Reg mask, std::optional<Reg> dst = {}) {
-    Reg value = dst ? *dst : b_.fresh(Bank::Lane);
-    Reg row = b_.pointer(partials_[q], b_.index(Do::IndexMul, b_.add(block, further), stride_), value_bytes());
-    b_.emit({.code = Do::Load, .type = type(), .a = row, .b = column, .c = mask, .values = {value}});
-    return value;
-  }
-
-  // The blocks from_ .. to_ in neighbouring pairs: units of eight as trees, the units by a binary counter whose level l
-  // holds the sum of 2^l units.
   Reg sum_of_blocks(std::size_t q, Reg column, Reg mask) {
-    std::vector<Reg> levels;
-    for (int l = 0; l < most_levels; ++l) levels.push_back(b_.number(-0.0));
-    Reg block = b_.copy(from_), units = b_.copy(zero_);
-    Reg full = b_.index(Do::IndexSub, to_, unit - 1);
-    b_.repeat_while_less(block, full, [&] {
-      std::vector<Reg> values;
-      for (int k = 0; k < unit; ++k) values.push_back(partial(q, block, k, column, mask));
-      Reg carry = b_.fresh(Bank::Lane);
-      b_.assign(carry, neighbours(values));
-      push(levels, 0, carry, units);
-      b_.increase(block, unit);
-      b_.increase(units, 1);
+    return pairs().sum(from_, to_, [&](Reg block, Reg value) {
+      Reg row = b_.pointer(partials_[q], b_.index(Do::IndexMul, block, stride_), value_bytes());
+      b_.emit({.code = Do::Load, .type = type(), .a = row, .b = column, .c = mask, .values = {value}});
     });
-    // What is left makes one more unit, filled up with -0.0, the identity of addition.
-    std::vector<Reg> values;
-    for (int k = 0; k < unit; ++k) {
-      values.push_back(b_.number(-0.0));
-      b_.when_less(b_.add(block, k), to_, [&] { partial(q, block, k, column, mask, values.back()); });
-    }
-    Reg total = b_.fresh(Bank::Lane);
-    b_.assign(total, neighbours(values));
-    for (int l = 0; l < most_levels; ++l)
-      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
-                   [&] { b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = total, .a = levels[l], .b = total}); });
-    return total;
-  }
-
-  void push(const std::vector<Reg>& levels, int l, Reg carry, Reg units) {
-    if (l == most_levels) return;
-    b_.when_less(
-        zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
-        [&] {
-          b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = carry, .a = levels[l], .b = carry});
-          push(levels, l + 1, carry, units);
-        },
-        [&] { b_.assign(levels[l], carry); });
   }
 
   void store(std::size_t q, Reg total, Reg column, Reg mask) {
-    // A sum over no rows is +0.0.
-    b_.when_less(blocks_, one_,
-                 [&] { b_.emit({.code = Do::LaneConstant, .dst = total, .imm = std::bit_cast<std::int64_t>(0.0)}); });
+    pairs().zero_where_empty(blocks_, total);
     Type stored = *program_.results[stages_.column_results[q]].type;
     if (!steps_[q]) {
       b_.emit({.code = Do::Store, .type = stored, .a = results_[q], .b = column, .c = mask, .values = {total}});

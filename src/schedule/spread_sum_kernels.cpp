@@ -6,14 +6,14 @@
 
 #include "ir/contract.hpp"
 #include "schedule/kernel_builder.hpp"
+#include "schedule/pair_sums.hpp"
 
 namespace trireme {
 namespace {
 
 constexpr int warps = 4;  // a block
 constexpr int lanes = 32;
-constexpr int unit = 8;          // values added as one tree in registers
-constexpr int most_levels = 24;  // of such trees: 2^27 values
+constexpr int most_levels = 24;  // of pair sums: 2^27 values
 
 class SumLowering {
  public:
@@ -63,8 +63,9 @@ class SumLowering {
           values[0] = b_.primitive(Op::Add, {values[0], b_.shuffle_xor(values[0], s)});
         b_.assign(dst, values[0]);
       };
-      Reg total = in_pairs(from, to, std::countr_zero(static_cast<unsigned>(chunk_stripes / unit)) + 1, stripe);
-      zero_where_empty(count, total);
+      Reg total = PairSums(b_, zero_, std::countr_zero(static_cast<unsigned>(chunk_stripes / PairSums::unit)) + 1)
+                      .sum(from, to, stripe);
+      all_pairs().zero_where_empty(count, total);
       store(compute_, out_, u, b_.below(lane, 0, one_), total);
     });
   }
@@ -124,10 +125,10 @@ class SumLowering {
       Reg base = b_.index(Do::IndexMul, by_row ? b_.index(Do::IndexMul, row, wide) : u, most);
       if (by_row) base = b_.add(base, column);
       Reg first = b_.pointer(in_, base, value_bytes());
-      Reg total = in_pairs(zero_, count, most_levels, [&](Reg which, Reg dst) {
+      Reg total = all_pairs().sum(zero_, count, [&](Reg which, Reg dst) {
         b_.assign(dst, load(first, by_row ? b_.index(Do::IndexMul, which, wide) : which, {}));
       });
-      zero_where_empty(count, total);
+      all_pairs().zero_where_empty(count, total);
       Reg place = b_.add(b_.index(Do::IndexMul, row, row_stride), b_.index(Do::IndexMul, column, column_stride));
       for (auto [jumps, index] : {std::pair(&row_jumps, row), std::pair(&column_jumps, column)})
         for (auto [every, elements] : *jumps)
@@ -150,6 +151,8 @@ class SumLowering {
     b_.when_less(u, b_.argument(1), [&] { body(u); });
   }
 
+  PairSums all_pairs() { return {b_, zero_, most_levels}; }
+
   Reg of_entry(Reg entry, Reg boundary, const std::array<Reg, 3>& values) {
     Reg value = b_.copy(values[2]);
     b_.when_less(entry, b_.add(boundary, 1), [&] { b_.assign(value, values[1]); });
@@ -165,62 +168,6 @@ class SumLowering {
   void store(Type type, Reg pointer, Reg place, Reg mask, Reg value) {
     b_.emit({.code = Do::StoreOne, .type = type, .a = pointer, .b = place, .c = mask, .values = {value}});
   }
-  // A sum of nothing is +0.0.
-  void zero_where_empty(Reg count, Reg total) {
-    b_.when_less(count, one_,
-                 [&] { b_.emit({.code = Do::LaneConstant, .dst = total, .imm = std::bit_cast<std::int64_t>(0.0)}); });
-  }
-
-  // Values from .. to in neighbouring pairs, one that is left over moving up: units of eight as trees, the units by a
-  // binary counter whose level l holds the sum of 2^l of them. `value(k, dst)` makes one.
-  template <typename Value>
-  Reg in_pairs(Reg from, Reg to, int levels, Value&& value) {
-    std::vector<Reg> held;
-    for (int l = 0; l < levels; ++l) held.push_back(b_.number(-0.0));
-    Reg k = b_.copy(from), units = b_.copy(zero_), full = b_.index(Do::IndexSub, to, unit - 1);
-    auto tree = [&](std::vector<Reg> values) {
-      for (; values.size() > 1; values.resize(values.size() / 2))
-        for (std::size_t e = 0; e < values.size() / 2; ++e)
-          values[e] = b_.primitive(Op::Add, {values[2 * e], values[2 * e + 1]});
-      return values[0];
-    };
-    b_.repeat_while_less(k, full, [&] {
-      std::vector<Reg> values;
-      for (int e = 0; e < unit; ++e) {
-        values.push_back(b_.fresh(Bank::Lane));
-        value(b_.add(k, e), values.back());
-      }
-      Reg carry = b_.fresh(Bank::Lane);
-      b_.assign(carry, tree(values));
-      push(held, 0, carry, units);
-      b_.increase(k, unit);
-      b_.increase(units, 1);
-    });
-    // What is left makes one more unit, filled up with -0.0, the identity of addition.
-    std::vector<Reg> values;
-    for (int e = 0; e < unit; ++e) {
-      values.push_back(b_.number(-0.0));
-      Reg which = b_.add(k, e);
-      b_.when_less(which, to, [&] { value(which, values.back()); });
-    }
-    Reg total = b_.fresh(Bank::Lane);
-    b_.assign(total, tree(values));
-    for (int l = 0; l < levels; ++l)
-      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
-                   [&] { b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = total, .a = held[l], .b = total}); });
-    return total;
-  }
-  void push(const std::vector<Reg>& held, std::size_t l, Reg carry, Reg units) {
-    if (l == held.size()) return;
-    b_.when_less(
-        zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
-        [&] {
-          b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = carry, .a = held[l], .b = carry});
-          push(held, l + 1, carry, units);
-        },
-        [&] { b_.assign(held[l], carry); });
-  }
-
   KernelBuilder b_;
   Type compute_;
   int numbers_ = 0;

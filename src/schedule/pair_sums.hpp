@@ -1,0 +1,85 @@
+// Sums of many values in neighbouring pairs, level by level, one that is left over moving up: the contract's order of
+// stripes and of row blocks, for any number of them in a few registers.
+#pragma once
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "schedule/kernel_builder.hpp"
+
+namespace trireme {
+
+class PairSums {
+ public:
+  static constexpr int unit = 8;  // values added as one tree
+
+  // `levels`: the sum of up to unit * 2^levels values fits.
+  PairSums(KernelBuilder& builder, Reg zero, int levels) : b_(builder), zero_(zero), levels_(levels) {}
+
+  // A power of two of values.
+  Reg tree(std::vector<Reg> values) {
+    for (; values.size() > 1; values.resize(values.size() / 2))
+      for (std::size_t e = 0; e < values.size() / 2; ++e)
+        values[e] = b_.primitive(Op::Add, {values[2 * e], values[2 * e + 1]});
+    return values[0];
+  }
+
+  // Values from .. to; `value(k, dst)` makes one. Units are trees, and go into a binary counter whose level l holds the
+  // sum of 2^l of them. A sum of nothing is -0.0.
+  template <typename Value>
+  Reg sum(Reg from, Reg to, Value&& value) {
+    std::vector<Reg> held;
+    for (int l = 0; l < levels_; ++l) held.push_back(b_.number(-0.0));
+    Reg k = b_.copy(from), units = b_.copy(zero_), full = b_.index(Do::IndexSub, to, unit - 1);
+    b_.repeat_while_less(k, full, [&] {
+      std::vector<Reg> values;
+      for (int e = 0; e < unit; ++e) {
+        values.push_back(b_.fresh(Bank::Lane));
+        value(b_.add(k, e), values.back());
+      }
+      Reg carry = b_.fresh(Bank::Lane);
+      b_.assign(carry, tree(values));
+      push(held, 0, carry, units);
+      b_.increase(k, unit);
+      b_.increase(units, 1);
+    });
+    // What is left makes one more unit, filled up with -0.0, the identity of addition.
+    std::vector<Reg> values;
+    for (int e = 0; e < unit; ++e) {
+      values.push_back(b_.number(-0.0));
+      Reg which = b_.add(k, e);
+      b_.when_less(which, to, [&] { value(which, values.back()); });
+    }
+    Reg total = b_.fresh(Bank::Lane);
+    b_.assign(total, tree(values));
+    for (int l = 0; l < levels_; ++l)
+      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
+                   [&] { b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = total, .a = held[l], .b = total}); });
+    return total;
+  }
+
+  // What is stored for a sum of nothing is +0.0.
+  void zero_where_empty(Reg count, Reg total) {
+    b_.when_less(
+        zero_, count, [] {},
+        [&] { b_.emit({.code = Do::LaneConstant, .dst = total, .imm = std::bit_cast<std::int64_t>(0.0)}); });
+  }
+
+ private:
+  void push(const std::vector<Reg>& held, std::size_t l, Reg carry, Reg units) {
+    if (l == held.size()) return;
+    b_.when_less(
+        zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
+        [&] {
+          b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = carry, .a = held[l], .b = carry});
+          push(held, l + 1, carry, units);
+        },
+        [&] { b_.assign(held[l], carry); });
+  }
+
+  KernelBuilder& b_;
+  Reg zero_;
+  int levels_;
+};
+
+}  // namespace trireme

@@ -1,0 +1,48 @@
+// What of a program schedules are chosen by.
+#pragma once
+#include <algorithm>
+#include <bit>
+
+#include "schedule/config.hpp"
+#include "schedule/stages.hpp"
+
+namespace trireme {
+
+struct Shape {
+  int column_sums = 0;
+  int reductions = 0;             // sweeps that end with one
+  std::int64_t stored_bytes = 0;  // bytes a column costs in results per element
+  std::int64_t widest = 1;        // bytes of the widest array per element
+  std::int64_t row_bytes = 0;     // bytes a column costs in the ring: all operands per element
+
+  // Elements of 16 bytes at most, as the arrays lie.
+  int widest_vector(const Facts& facts) const {
+    return static_cast<int>(std::clamp<std::int64_t>(facts.alignment, 1, 16 / widest));
+  }
+};
+
+inline Shape shape_of(const Program& program, const Layout& layout) {
+  Shape shape;
+  for (const Operand& operand : program.operands) {
+    if (operand.constant || !operand.spread.row.present || !operand.spread.column.present) continue;
+    std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
+    shape.widest = std::max(shape.widest, size);
+    shape.row_bytes += size;
+  }
+  for (const Output& result : program.results) {
+    if (program[result.value].op == Op::ColumnSum) ++shape.column_sums;
+    if (!result.spread.row.present || !result.spread.column.present) continue;
+    std::int64_t size = static_cast<std::int64_t>(bytes(*result.type));
+    shape.widest = std::max(shape.widest, size);
+    shape.stored_bytes += size;
+  }
+  for (const Stage& stage : split_into_stages(program, layout.over_operands).sweeps)
+    shape.reductions += !stage.reductions.empty();
+  return shape;
+}
+
+inline std::int64_t next_power(std::int64_t value) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
+}
+
+}  // namespace trireme
