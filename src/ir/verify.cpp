@@ -123,6 +123,8 @@ class Verifier {
     if ((node.op == Op::BitsShiftLeft || node.op == Op::BitsShiftRight) && !below(8 * bytes(*program_.compute)))
       return wrong(id, "shifts by " + std::to_string(node.payload) + ", beyond the compute type's width");
     if (node.op == Op::RoundTo && !below(type_facts.size())) return wrong(id, "names no type");
+    if (node.op == Op::Div && node.payload && (node.payload != 1 || as_number(program_, node.args[0]) != 1.0))
+      return wrong(id, "marks its divisor, and is not a reciprocal");
     if (node.op == Op::Call && node.payload < 0) return wrong(id, "names no function");
     if (node.op == Op::Rotate && !is_constant_expression(program_, node.args[1]))
       return wrong(id, "needs a constant expression to rotate by");

@@ -237,8 +237,8 @@ TEST_F(OnGpu, Schedules) {
                         if (config.groups * config.cluster > 1) config.lanes = 32;
                         Result<std::unique_ptr<cuda::CudaExecutable>> made =
                             cuda::CudaExecutable::create(*device, got.program, config);
+                        if (!made) return made.error();  // what cannot be lowered is Unsupported, all else a fault
                         // What no launch could hold is no schedule.
-                        if (!made) return Error{Code::Unsupported, made.error().message};
                         if ((*made)->loaded().kernels().rows.scratch_bytes > device->facts().shared_bytes_per_block)
                           return Error{Code::Unsupported, "too much shared memory"};
                         if ((*made)->loaded().facts().max_threads < (*made)->loaded().kernels().rows.launch.threads())

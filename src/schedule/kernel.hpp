@@ -87,7 +87,7 @@ enum class Do : std::uint8_t {
   MaskBelow,      // dst mask = a + imm (+ lane on simd machines) < b
   // Order
   Barrier,         // all threads of the team's block meet; scratch written before is seen after
-  ClusterBarrier,  // all threads of the cluster's blocks meet
+  ClusterBarrier,  // all threads of the cluster's blocks meet; orders the opening of mailboxes and no scratch
   // Mailboxes: 8 bytes of scratch that count what blocks of a cluster send each other, so that nobody waits for more
   // than the numbers themselves: a barrier of the cluster would also wait for all earlier stores to memory.
   OpenMailbox,  // at imm2 in scratch; a ClusterBarrier stands before the first Send

@@ -139,6 +139,14 @@ void KernelCache::keep(const Hash128& hash, std::shared_ptr<const std::string> b
   }
 }
 
+std::optional<std::string> KernelCache::find(const CacheKey& key) {
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = memory_.find(key.hash()); found != memory_.end()) return *found->second.bytes;
+  }
+  return disk_ ? disk_->read(key) : std::nullopt;
+}
+
 void KernelCache::forget(const CacheKey& key) {
   if (disk_) disk_->remove(key);
   std::lock_guard lock(mutex_);

@@ -123,8 +123,8 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
     case Do::MaskBelow:
       return set_mask([&](int t) { return column(t) < indices(instr.b)[kernel_.simd ? 0 : t]; }), true;
 
-    case Do::Barrier:
-    case Do::ClusterBarrier: return scratch_.barrier(), true;  // may_part has seen to it that all threads are here
+    case Do::Barrier: return scratch_.barrier(), true;  // may_part has seen to it that all threads are here
+    case Do::ClusterBarrier: return true;               // orders mailboxes, and no scratch
     case Do::OpenMailbox: return each_block([&](std::int64_t at) { scratch_.open_mailbox(at + instr.imm2); }), true;
     case Do::Send: return send(instr, active);
     case Do::Receive: return receive(instr);

@@ -197,12 +197,12 @@ bool Machine<T>::send(const Instr& instr, const Active& active) {
     std::int64_t box = indices(instr.d)[t] * block_scratch_bytes_ + instr.imm2 + (instr.a ? indices(instr.a)[t] : 0);
     int size = static_cast<int>(bytes(instr.type));
     narrow(instr.type, value, lanes(instr.values[0])[t]);
-    return write(instr, t, address(instr, t), size, value) &&
-           (scratch_.send(box, size) || refuse(instr, t, scratch_.fault()));
+    std::uint64_t to = address(instr, t);
+    return write(instr, t, to, size, value) &&
+           (scratch_.send(box, static_cast<std::int64_t>(to), size) || refuse(instr, t, scratch_.fault()));
   });
 }
 
-// All groups have sent before one is let through, so that this orders them as a barrier does.
 template <typename T>
 bool Machine<T>::receive(const Instr& instr) {
   bool received = true;
@@ -213,7 +213,7 @@ bool Machine<T>::receive(const Instr& instr) {
                                              indices(instr.b)[t]) ||
                             refuse(instr, t, scratch_.fault()));
   });
-  scratch_.barrier();
+  scratch_.received();
   return received;
 }
 

@@ -66,6 +66,21 @@ TEST(mailbox, never_opened) {
   k.fails("send f32 block x [x*4] = f, mailbox [64] if m", "byte 64 of scratch is no open mailbox");
 }
 
+// Scratch that was written, not sent: neither the cluster's barrier nor a mailbox brings it to other groups.
+TEST(mailbox, what_was_not_sent_is_not_seen) {
+  for (bool receives : {false, true}) {
+    Exchange k;
+    k.open();
+    k.store(k.as_lane(k.thread), k.thread, 128);
+    k.meet();
+    if (receives) k.send(), k.receive(8);
+    k.give(k.load(k.neighbour(), 128));
+    EXPECT_NE(k.fault().find(receives ? "which a mailbox does not bring" : "with no barrier between"),
+              std::string::npos)
+        << k.fault();
+  }
+}
+
 TEST(mailbox, numbers_that_were_not_waited_for) {
   Exchange k;
   k.open();

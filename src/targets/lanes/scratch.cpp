@@ -22,11 +22,11 @@ void Scratch::begin_block() {
     copies.committed = 0;
   }
   mailboxes_.clear();
-  block_epoch_ = ++epoch_;
+  block_epoch_ = barrier_epoch_ = ++epoch_;
 }
 
 void Scratch::begin_instruction() { ++instruction_; }
-void Scratch::barrier() { ++epoch_; }
+void Scratch::barrier() { barrier_epoch_ = ++epoch_; }
 
 const std::byte* Scratch::read(int thread, std::int64_t offset, int bytes, int alignment) {
   if (!in_range(offset, bytes, alignment)) return nullptr;
@@ -49,6 +49,12 @@ const std::byte* Scratch::read(int thread, std::int64_t offset, int bytes, int a
                                   at, record.writer)),
                nullptr;
     }
+    if (record.write_epoch >= barrier_epoch_ && !record.sent && group(record.writer) != group(thread))
+      return refuse(fmt::format(
+                 "reads byte {} of scratch, written by thread {} of another group, which a mailbox does not "
+                 "bring",
+                 at, record.writer)),
+             nullptr;
     std::int16_t reader = static_cast<std::int16_t>(group(thread));
     if (record.read_epoch != epoch_) record.reader_group = reader;
     else if (record.reader_group != reader) record.reader_group = many_groups;
@@ -83,7 +89,7 @@ bool Scratch::write(int thread, std::int64_t offset, int bytes, int alignment, c
     record.write_epoch = epoch_;
     record.write_instruction = instruction_;
     record.writer = static_cast<std::int16_t>(thread);
-    record.copied = false;
+    record.copied = record.sent = false;
   }
   std::memcpy(memory_ + offset, data, static_cast<std::size_t>(bytes));
   return true;
@@ -123,6 +129,7 @@ bool Scratch::wait(int thread, std::int64_t batches) {
       Record& record = records_[copy.offset + k];
       record.write_epoch = epoch_;
       record.copied = true;
+      record.sent = false;
       record.under_way = false;
     }
     copies.under_way.pop_front();
@@ -130,22 +137,23 @@ bool Scratch::wait(int thread, std::int64_t batches) {
   return true;
 }
 
-bool Scratch::send(std::int64_t offset, std::int64_t bytes) {
-  auto box = mailboxes_.find(offset);
-  if (box == mailboxes_.end()) return refuse(fmt::format("byte {} of scratch is no open mailbox", offset));
-  box->second.bytes += bytes;
+bool Scratch::send(std::int64_t box, std::int64_t offset, int bytes) {
+  auto found = mailboxes_.find(box);
+  if (found == mailboxes_.end()) return refuse(fmt::format("byte {} of scratch is no open mailbox", box));
+  found->second.bytes += bytes;
+  for (int k = 0; k < bytes; ++k) records_[offset + k].sent = true;
   return true;
 }
 
-bool Scratch::receive(std::int64_t offset, std::int64_t bytes, std::int64_t turn) {
-  auto box = mailboxes_.find(offset);
-  if (box == mailboxes_.end()) return refuse(fmt::format("byte {} of scratch is no open mailbox", offset));
-  if (box->second.bytes != bytes)
-    return refuse(
-        fmt::format("the mailbox at byte {} got {} bytes and waits for {}", offset, box->second.bytes, bytes));
-  if (box->second.turns++ % 2 != turn)
-    return refuse(fmt::format("the mailbox at byte {} is at another turn than {}", offset, turn));
-  box->second.bytes = 0;
+bool Scratch::receive(std::int64_t box, std::int64_t bytes, std::int64_t turn) {
+  auto found = mailboxes_.find(box);
+  if (found == mailboxes_.end()) return refuse(fmt::format("byte {} of scratch is no open mailbox", box));
+  Mailbox& mailbox = found->second;
+  if (mailbox.bytes != bytes)
+    return refuse(fmt::format("the mailbox at byte {} got {} bytes and waits for {}", box, mailbox.bytes, bytes));
+  if (mailbox.turns++ % 2 != turn)
+    return refuse(fmt::format("the mailbox at byte {} is at another turn than {}", box, turn));
+  mailbox.bytes = 0;
   return true;
 }
 

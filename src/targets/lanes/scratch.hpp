@@ -28,20 +28,24 @@ class Scratch {
   void commit(int thread);
   bool wait(int thread, std::int64_t batches);
 
-  // Mailboxes: what was sent since the last turn, and how many turns there were.
+  // Mailboxes count what was sent since the last turn, and turns. Whoever receives knows that all have sent, and so
+  // have read what they read before; of what others wrote it sees what was sent, and nothing else.
   void open_mailbox(std::int64_t offset) { mailboxes_[offset] = {}; }
-  bool send(std::int64_t offset, std::int64_t bytes);
-  bool receive(std::int64_t offset, std::int64_t bytes, std::int64_t turn);
+  bool send(std::int64_t box, std::int64_t offset, int bytes);  // after `write` to `offset`
+  bool receive(std::int64_t box, std::int64_t bytes, std::int64_t turn);
+  void received() { ++epoch_; }  // by all blocks
 
   const std::string& fault() const { return fault_; }
 
  private:
-  // Epochs are counted by barriers and go on from block to block, so that no block has to clear the records.
+  // Epochs are counted by barriers and turns of mailboxes and go on from block to block, so that no block has to clear
+  // the records.
   struct Record {
     std::uint32_t write_epoch = 0, read_epoch = 0, write_instruction = 0;
     std::int16_t writer = -1;        // thread
     std::int16_t reader_group = -1;  // many_groups: more than one since the last barrier
     bool copied = false;             // by an asynchronous copy, which only its own thread sees before a barrier
+    bool sent = false;               // into a mailbox: who has received may read it
     bool under_way = false;          // a copy that was not waited for
   };
   struct Copy {
@@ -67,7 +71,7 @@ class Scratch {
   std::byte* memory_;
   std::vector<Record> records_;
   std::vector<Copies> copies_;  // by thread
-  std::uint32_t epoch_ = 0, block_epoch_ = 0, instruction_ = 0;
+  std::uint32_t epoch_ = 0, block_epoch_ = 0, barrier_epoch_ = 0, instruction_ = 0;
   struct Mailbox {
     std::int64_t bytes = 0, turns = 0;
   };
