@@ -1,6 +1,7 @@
 #include "plan/tune.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -71,14 +72,14 @@ Status remember_config(const DeviceEntry& device, const Program& program, const 
 }
 
 std::optional<Config> remembered_config(const DeviceEntry& device, const Program& program, const Facts& facts) {
-  if (!device.machine || !KernelCache::process().disk()) return std::nullopt;
+  // Every plan asks: where nothing was ever kept, no folder is made for the question.
+  static const std::string folder = KernelCache::from_environment().folder;
+  if (!device.machine || folder.empty() || access(folder.c_str(), R_OK) != 0) return std::nullopt;
   Result<CacheKey> key = key_of(device, program, facts);
   if (!key) return std::nullopt;
-  Result<Cached> text = KernelCache::process().get_or_make(*key, []() -> Result<std::string> {
-    return Error{Code::Unsupported, "never tuned"};
-  });
+  std::optional<std::string> text = KernelCache::process().find(*key);
   if (!text) return std::nullopt;
-  Result<Config> config = parse_config(*text->bytes);
+  Result<Config> config = parse_config(*text);
   return config ? std::optional(*config) : std::nullopt;
 }
 
