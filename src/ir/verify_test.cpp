@@ -101,6 +101,11 @@ TEST(Verify, arguments) {
               s.program.results[0].value = s.program.symbol(Op::Cast, "heads", args);
             }),
             "f: node 5 (cast) names 'heads', which is neither an operand in memory nor a result");
+  EXPECT_EQ(answer_to([](Sample& s) { s.program.results[0].value = reciprocal_from_one(s.x).id; }), "fine");
+  EXPECT_EQ(answer_to([](Sample& s) {
+              s.program.results[0].value = s.x.with(Op::Div, {s.x.id, s.w.id}, 1).id;
+            }),
+            "f: node 5 (/) marks its divisor, and is not a reciprocal");
   EXPECT_EQ(answer_to([](Sample& s) { s.program.operands[1].spread.row.present = true; }),
             "f: node 1 (operand) was made with another spread than that of 'w'");
 }

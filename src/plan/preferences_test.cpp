@@ -1,11 +1,7 @@
 // What a caller prefers is honoured or refused: instruction sets, configs, workspace; and what serves where nothing
 // goes.
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "devices/cpu/deny_for_test.hpp"
 #include "trireme/plan.hpp"
 
 namespace trireme {
@@ -97,17 +94,7 @@ TEST(Preferences, fault_27_DeniedMemoryIsServedByTheReference) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    sock_fprog program = {static_cast<unsigned short>(std::size(filter)), filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-      _exit(77);
+    if (!deny_executable_memory()) _exit(77);
     setenv("TRIREME_TEST_DENIED", "1", 1);
     execl("/proc/self/exe", "test_plan", "--gtest_filter=Preferences.ServedWithoutExecutableMemory", nullptr);
     _exit(78);

@@ -55,6 +55,19 @@ TEST_F(CacheTest, MadeOnceThenFromMemoryThenFromDisk) {
   EXPECT_EQ(*first.get_or_make(key, making("again")).value().bytes, "again");
 }
 
+TEST_F(CacheTest, LookingMakesNothing) {
+  KernelCache cache(options());
+  std::size_t before = files("").size();
+  EXPECT_FALSE(cache.find(key));
+  EXPECT_EQ(files("").size(), before);  // no lock, no entry
+  cache.get_or_make(key, making("bytes")).value();
+  EXPECT_EQ(cache.find(key), "bytes");
+  EXPECT_EQ(KernelCache(options()).find(key), "bytes");  // another process's
+  EXPECT_EQ(times_made(), 1u);
+  cache.forget(key);
+  EXPECT_FALSE(cache.find(key));
+}
+
 TEST_F(CacheTest, AnErrorIsNotKept) {
   KernelCache cache(options());
   auto refused = cache.get_or_make(key, []() -> Result<std::string> { return Error{Code::Driver, "no"}; });

@@ -1,12 +1,7 @@
 // What the processor and the system allow: detection from raw values, executable memory given and refused.
 #include <gtest/gtest.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +12,7 @@
 #include <vector>
 
 #include "devices/cpu/code_memory.hpp"
+#include "devices/cpu/deny_for_test.hpp"
 #include "devices/cpu/isa.hpp"
 
 namespace trireme::cpu {
@@ -89,17 +85,7 @@ TEST(CodeMemory, fault_27_DeniedMemoryIsAClearError) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    sock_fprog program = {static_cast<unsigned short>(std::size(filter)), filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-      _exit(2);
+    if (!deny_executable_memory()) _exit(2);
     Result<CodeMemory> made = CodeMemory::create(returns_42);
     _exit(!made && made.error().code == Code::Driver &&
                   made.error().message.find("Permission denied") != std::string::npos
