@@ -25,7 +25,7 @@ std::string isa_missing() {
 }
 template <x86::Isa isa>
 Result<std::unique_ptr<Executable>> compile_for_cpu(const Program& program, const Facts& facts) {
-  return cpu::compile(program, facts, isa);
+  return cpu::compile(program, facts, cpu::best_of(isa));
 }
 
 template <x86::Isa isa>

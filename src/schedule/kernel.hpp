@@ -72,7 +72,7 @@ enum class Do : std::uint8_t {
   // and store nothing.
   Load,      // values: one register of `lanes` consecutive elements (simd), or consecutive elements of a thread
   LoadOne,   // dst = the element at the address, in all lanes
-  Store,     // values: as Load
+  Store,     // values: as Load; on simd machines two registers are two vectors side by side, without a mask
   Prefetch,  // a hint: the line at the address will be read soon; it need not exist      (simd machines)
   StoreOne,  // simd: lane 0 of values[0]; thread machines: every thread that c lets through stores values[0]
   // Lane and Mask registers

@@ -44,6 +44,40 @@ void RowLowering::join(Op op, OpenSums& open, std::optional<Values> sum) {
   open.emplace_back(level, std::move(sum));
 }
 
+namespace {
+
+// The place of a step in a depth-first walk of the tree: few sums are open at a time.
+int reversed(int step, int bits) {
+  int place = 0;
+  for (int bit = 0; bit < bits; ++bit) place |= ((step >> bit) & 1) << (bits - 1 - bit);
+  return place;
+}
+
+}  // namespace
+
+// Where chunks are stored in pairs, neighbours follow each other: the tree's two halves are then summed in turn.
+RowLowering::Trees::Trees(RowLowering& lowering, std::size_t sweep, int chunks)
+    : lowering_(lowering),
+      reductions_(lowering.stages_.sweeps[sweep].reductions),
+      bits_(std::countr_zero(static_cast<unsigned>(chunks))),
+      halves_(chunks > 1 && lowering.pairs(sweep) ? 2 : 1),
+      open_(reductions_.size() * halves_) {}
+
+int RowLowering::Trees::place(int step) const {
+  if (reductions_.empty()) return step;
+  return halves_ == 1 ? reversed(step, bits_) : 2 * reversed(step / 2, bits_ - 1) + step % 2;
+}
+
+void RowLowering::Trees::join(std::size_t which, int step, std::optional<Values> sum) {
+  lowering_.join(lowering_.program_[reductions_[which]].op, open_[which * halves_ + step % halves_], std::move(sum));
+}
+
+std::optional<Values> RowLowering::Trees::sum(std::size_t which) {
+  const std::optional<Values>& even = open_[which * halves_].back().second;
+  if (halves_ == 1) return even;
+  return lowering_.fold(lowering_.program_[reductions_[which]].op, even, open_[which * halves_ + 1].back().second);
+}
+
 // The reduction's argument over a chunk, with the identity where a column is absent.
 Values RowLowering::present(NodeId reduction, const Leaf& leaf) {
   Values values = chunk(program_[reduction].args[0], leaf);

@@ -22,6 +22,7 @@ struct Leaf {
   std::int64_t offset = 0;  // elements
   Reg mask;                 // the lanes whose column and row exist; none: all do
   bool partial = false;     // some of its columns may not exist
+  bool paired = false;      // its neighbour is visited next to it, and may share its stores
 };
 
 // Is there a row to work on? Teams that shuffle together keep step, so one may have none.
@@ -104,6 +105,21 @@ class RowLowering {
   // Sums of a tree walked depth first, each with its level; a new one joins those of its own level.
   using OpenSums = std::vector<std::pair<int, std::optional<Values>>>;
   void join(Op op, OpenSums& open, std::optional<Values> sum);
+  // The order in which a sweep visits `chunks` chunks of a stripe, and their sums.
+  class Trees {
+   public:
+    Trees(RowLowering& lowering, std::size_t sweep, int chunks);
+    bool paired() const { return halves_ == 2; }
+    int place(int step) const;
+    void join(std::size_t which, int step, std::optional<Values> sum);
+    std::optional<Values> sum(std::size_t which);
+
+   private:
+    RowLowering& lowering_;
+    const std::vector<NodeId>& reductions_;
+    int bits_, halves_;  // halves of the tree that are summed in turn
+    std::vector<OpenSums> open_;
+  };
   std::optional<Values> fold(Op op, const std::optional<Values>& a, const std::optional<Values>& b);
   Reg across_lanes(Op op, std::vector<std::optional<Values>> stripes);
   void publish(std::size_t sweep, std::size_t which, Reg partial);
@@ -128,6 +144,10 @@ class RowLowering {
   void last_stripe(std::size_t k, Reg column, Reg remaining);
   void visit(std::size_t k, const Leaf& leaf);  // evaluates the sweep's values and makes its stores and column sums
   bool streams(std::size_t k, Type type) const;
+  bool half_a_line(Type type) const;
+  bool pairs(std::size_t k) const;
+  void store(Instr instr, const Leaf& leaf);
+  void finish_stores();
   void prefetch_next(std::size_t k, const Leaf& leaf);
   void store_rows();
   void begin_column_sums(Reg block);
@@ -182,6 +202,7 @@ class RowLowering {
   Reg thread_column_;        // the first column of this thread in leaf 0
   RowState state_;           // of the row at hand
   static constexpr std::int64_t line_bytes = 64;
+  std::vector<Instr> half_stores_;                      // that wait for the next chunk's
   std::vector<std::pair<std::size_t, Reg>> next_rows_;  // operands to prefetch: where their next row begins
   std::unordered_map<std::size_t, Reg> column_pointers_, operand_rows_, result_rows_;
   struct Running {  // the pointer to the row at hand moves on by a stride, and every so many rows by a jump

@@ -9,17 +9,6 @@
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
-namespace {
-
-// The place of a step in a depth-first walk of the tree: few sums are open at a time.
-int reversed(int step, int bits) {
-  int place = 0;
-  for (int bit = 0; bit < bits; ++bit) place |= ((step >> bit) & 1) << (bits - 1 - bit);
-  return place;
-}
-
-}  // namespace
-
 // Adds the vectors of a stripe that lie in scratch: upper half to lower half, until one is left.
 Reg RowLowering::sum_of_spilled(Op op, std::int64_t at, int count) {
   auto load = [&](int c) {
@@ -54,11 +43,11 @@ void RowLowering::sweep_unrolled(std::size_t k) {
   std::size_t reductions = stage.reductions.size();
   std::vector<std::vector<std::optional<Values>>> stripes(reductions);
   for (int stripe = 0; stripe < config_.stripes; ++stripe) {
-    std::vector<OpenSums> open(reductions);
-    int bits = std::countr_zero(static_cast<unsigned>(chunks()));
+    Trees trees(*this, k, chunks());
     for (int step = 0; step < chunks(); ++step) {
-      int c = reductions ? reversed(step, bits) : step;
+      int c = trees.place(step);
       Leaf leaf = unrolled_leaf(stripe, c, state_);
+      leaf.paired = trees.paired();
       if (leaf.id >= 0) {
         if (config_.reload && k > 0)
           std::erase_if(row_leaves_[leaf.id], [&](const auto& known) {
@@ -69,10 +58,11 @@ void RowLowering::sweep_unrolled(std::size_t k) {
       for (std::size_t r = 0; r < reductions; ++r) {
         std::optional<Values> sum;
         if (leaf.id >= 0) sum = present(stage.reductions[r], leaf);
-        join(program_[stage.reductions[r]].op, open[r], std::move(sum));
+        trees.join(r, step, std::move(sum));
       }
     }
-    for (std::size_t r = 0; r < reductions; ++r) stripes[r].push_back(open[r].back().second);
+    finish_stores();
+    for (std::size_t r = 0; r < reductions; ++r) stripes[r].push_back(trees.sum(r));
   }
   if (reductions == 0) return;
   std::vector<Reg> totals;
@@ -136,16 +126,15 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
   auto spill_of = [&](std::size_t r) { return spill_at_ + static_cast<std::int64_t>(r) * total * vector_bytes; };
   std::vector<Reg> sums(reductions);
   auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...; one after the other if nothing is summed
-    std::vector<OpenSums> open(reductions);
-    int bits = std::countr_zero(static_cast<unsigned>(unroll));
+    Trees trees(*this, k, unroll);
     for (int step = 0; step < unroll; ++step) {
-      Leaf leaf{.column = at, .offset = reductions ? reversed(step, bits) * turns * width : step * width};
+      Leaf leaf{.column = at, .offset = trees.place(step) * (reductions ? turns : 1) * width, .paired = trees.paired()};
       loop_values_.clear();
       visit(k, leaf);
-      for (std::size_t r = 0; r < reductions; ++r)
-        join(program_[stage.reductions[r]].op, open[r], present(stage.reductions[r], leaf));
+      for (std::size_t r = 0; r < reductions; ++r) trees.join(r, step, present(stage.reductions[r], leaf));
     }
-    for (std::size_t r = 0; r < reductions; ++r) sums[r] = open[r].back().second->front();
+    finish_stores();
+    for (std::size_t r = 0; r < reductions; ++r) sums[r] = trees.sum(r)->front();
   };
   if (turns == 1) {
     turn(column);
@@ -218,10 +207,37 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
 }
 
 // On simd machines a store past the caches wants the rest of its line to follow at once: where sums give the order of
-// chunks, only chunks of whole lines do.
+// chunks, only chunks of whole lines do, or of halves that are stored together.
 bool RowLowering::streams(std::size_t k, Type type) const {
   if (!config_.streaming || !config_.simd) return config_.streaming;
-  return stages_.sweeps[k].reductions.empty() || config_.lanes * bytes(type) >= line_bytes;
+  return stages_.sweeps[k].reductions.empty() || half_a_line(type) || config_.lanes * bytes(type) >= line_bytes;
+}
+
+// Two chunks of 16-bit elements fill an AVX-512 register: one rounding, one store.
+bool RowLowering::half_a_line(Type type) const {
+  return config_.simd && type != *program_.compute && 2 * config_.lanes * bytes(type) == line_bytes;
+}
+
+bool RowLowering::pairs(std::size_t k) const {
+  const std::vector<std::size_t>& stores = stages_.sweeps[k].stores;
+  return std::any_of(stores.begin(), stores.end(),
+                     [&](std::size_t r) { return half_a_line(*program_.results[r].type); });
+}
+
+void RowLowering::store(Instr instr, const Leaf& leaf) {
+  if (!leaf.paired || instr.c || !half_a_line(instr.type)) return b_.emit(std::move(instr));
+  auto half = std::find_if(half_stores_.begin(), half_stores_.end(), [&](const Instr& each) {
+    return each.a == instr.a && each.b == instr.b && each.imm + line_bytes / 2 == instr.imm;
+  });
+  if (half == half_stores_.end()) return half_stores_.push_back(std::move(instr));
+  half->values.push_back(instr.values[0]);
+  b_.emit(std::move(*half));
+  half_stores_.erase(half);
+}
+
+void RowLowering::finish_stores() {
+  for (Instr& each : half_stores_) b_.emit(std::move(each));
+  half_stores_.clear();
 }
 
 // Each sweep asks for its share of the next row's lines, so that memory is idle in none.
@@ -259,14 +275,15 @@ void RowLowering::visit(std::size_t k, const Leaf& leaf) {
                    chunk(result.value, leaf));
       continue;
     }
-    b_.emit({.code = Do::Store,
-             .type = *result.type,
-             .hint = streams(k, *result.type) ? Hint::Streaming : Hint::None,
-             .a = row_pointer(r, true),
-             .b = leaf.id >= 0 && points_at_column(r, true) ? Reg{} : leaf.column,
-             .c = leaf.mask,
-             .imm = leaf.offset * static_cast<std::int64_t>(bytes(*result.type)),
-             .values = chunk(result.value, leaf)});
+    store({.code = Do::Store,
+           .type = *result.type,
+           .hint = streams(k, *result.type) ? Hint::Streaming : Hint::None,
+           .a = row_pointer(r, true),
+           .b = leaf.id >= 0 && points_at_column(r, true) ? Reg{} : leaf.column,
+           .c = leaf.mask,
+           .imm = leaf.offset * static_cast<std::int64_t>(bytes(*result.type)),
+           .values = chunk(result.value, leaf)},
+          leaf);
   }
   for (std::size_t r : stage.columns) add_to_columns(r, leaf);
 }

@@ -132,6 +132,7 @@ class Verifier {
       return instr.values.size() == 1 && fits(instr.values[0], "f") ? "" : "one value is sent";
     if (!is_memory(instr.code) || instr.code == Do::LoadOne) least = most = 0;
     else if (instr.code != Do::StoreOne && !kernel_.simd) most = 64;
+    else if (instr.code == Do::Store && !instr.c) most = 2;
     if (instr.values.size() < least || instr.values.size() > most)
       return fmt::format("{} values, where {} to {} are right", instr.values.size(), least, most);
     for (Reg value : instr.values)

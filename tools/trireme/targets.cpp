@@ -29,6 +29,7 @@ Result<std::int64_t> shared_bytes(std::string_view arch) {
 Result<x86::Isa> isa_named(std::string_view arch) {
   if (arch == "avx2") return x86::Isa::Avx2;
   if (arch == "avx512") return x86::Isa::Avx512;
+  if (arch == "avx512_bf16") return x86::Isa::Avx512Bf16;
   return unknown_arch(arch);
 }
 

@@ -30,7 +30,7 @@ Result<T> one_of(const std::pair<std::string_view, T> (&names)[count], std::stri
 
 // How the architectures are called, for help texts.
 inline constexpr const char* arch_help =
-    "ptx: sm_80 (default) and up; x86: avx2 (default) or avx512; wasm: simd128 (default) or relaxed";
+    "ptx: sm_80 (default) and up; x86: avx2 (default), avx512 or avx512_bf16; wasm: simd128 (default) or relaxed";
 
 Result<wasm::Options> wasm_options(std::string_view arch);
 

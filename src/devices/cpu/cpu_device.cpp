@@ -80,13 +80,18 @@ class CpuExecutable : public HostExecutable {
   }
 
   std::string describe() const override {
-    std::string text = fmt::format("{}, {}", isa_ == x86::Isa::Avx512 ? "AVX-512" : "AVX2", print(config_));
+    std::string text = fmt::format("{}, {}",
+                                   isa_ == x86::Isa::Avx2     ? "AVX2"
+                                   : isa_ == x86::Isa::Avx512 ? "AVX-512"
+                                                              : "AVX-512 BF16",
+                                   print(config_));
     if (!packing_.empty()) text += fmt::format("; columns apart, copied: {}", packing_.names());
     return text;
   }
   std::string kernel_hash() const override { return fmt::format("{:016x}", code_->hash); }
   Identity identity() const override {
-    return {.arch = "x86-64", .isa = isa_ == x86::Isa::Avx512 ? "avx512" : "avx2", .config = print(config_)};
+    const char* isa = isa_ == x86::Isa::Avx2 ? "avx2" : isa_ == x86::Isa::Avx512 ? "avx512" : "avx512_bf16";
+    return {.arch = "x86-64", .isa = isa, .config = print(config_)};
   }
 
  private:

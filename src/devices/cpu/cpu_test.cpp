@@ -33,6 +33,8 @@ TEST(Isa, fault_27_EachMissingFeatureIsNamed) {
   EXPECT_EQ(why_not(Isa::Avx2, {avx2_leaf1, 1u << 5, 7}), "the processor has no BMI2");
   EXPECT_EQ(why_not(Isa::Avx2, {avx2_leaf1 & ~(1u << 29), avx2_leaf7, 7}), "the processor has no F16C");
   EXPECT_EQ(why_not(Isa::Avx512, {avx2_leaf1, avx2_leaf7, 7}), "the processor has no AVX512F");
+  EXPECT_EQ(why_not(Isa::Avx512Bf16, {avx2_leaf1, avx512_leaf7, 0xE7}), "the processor has no AVX512_BF16");
+  EXPECT_EQ(why_not(Isa::Avx512Bf16, {avx2_leaf1, avx512_leaf7, 0xE7, 1u << 5}), "");
   EXPECT_EQ(why_not(Isa::Avx512, {avx2_leaf1, avx512_leaf7 & ~(1u << 31), 0xE7}), "the processor has no AVX512VL");
 }
 

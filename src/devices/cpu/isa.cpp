@@ -20,7 +20,7 @@ struct Feature {
   x86::Isa needed_by;  // and by all wider ones
 };
 
-constexpr std::array<Feature, 9> features = {{
+constexpr std::array<Feature, 10> features = {{
     {"FMA", &CpuId::leaf1_ecx, 12, x86::Isa::Avx2},
     {"F16C", &CpuId::leaf1_ecx, 29, x86::Isa::Avx2},
     {"AVX", &CpuId::leaf1_ecx, 28, x86::Isa::Avx2},
@@ -30,6 +30,7 @@ constexpr std::array<Feature, 9> features = {{
     {"AVX512DQ", &CpuId::leaf7_ebx, 17, x86::Isa::Avx512},
     {"AVX512BW", &CpuId::leaf7_ebx, 30, x86::Isa::Avx512},
     {"AVX512VL", &CpuId::leaf7_ebx, 31, x86::Isa::Avx512},
+    {"AVX512_BF16", &CpuId::leaf7_1_eax, 5, x86::Isa::Avx512Bf16},
 }};
 
 constexpr int osxsave_bit = 27;            // of leaf1_ecx
@@ -44,6 +45,7 @@ CpuId read_cpuid() {
   std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) found.leaf1_ecx = ecx;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) found.leaf7_ebx = ebx;
+  if (__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) found.leaf7_1_eax = eax;
   if (found.leaf1_ecx >> osxsave_bit & 1) {
     __asm__("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
     found.xcr0 = static_cast<std::uint64_t>(edx) << 32 | eax;
@@ -52,9 +54,10 @@ CpuId read_cpuid() {
   if (const char* mask = std::getenv("TRIREME_CPUID_MASK")) {
     CpuId kept;
     unsigned long long xcr0 = 0;
-    if (std::sscanf(mask, "%x,%x,%llx", &kept.leaf1_ecx, &kept.leaf7_ebx, &xcr0) == 3) {
+    if (std::sscanf(mask, "%x,%x,%llx,%x", &kept.leaf1_ecx, &kept.leaf7_ebx, &xcr0, &kept.leaf7_1_eax) >= 3) {
       found.leaf1_ecx &= kept.leaf1_ecx;
       found.leaf7_ebx &= kept.leaf7_ebx;
+      found.leaf7_1_eax &= kept.leaf7_1_eax;
       found.xcr0 &= xcr0;
     }
   }
@@ -65,11 +68,16 @@ std::string why_not(x86::Isa isa, const CpuId& cpuid) {
   for (const Feature& each : features)
     if (each.needed_by <= isa && !(cpuid.*each.leaf >> each.bit & 1))
       return "the processor has no " + std::string(each.name);
-  const std::uint64_t state = isa == x86::Isa::Avx512 ? zmm_state : ymm_state;
+  const std::uint64_t state = is_avx512(isa) ? zmm_state : ymm_state;
   if ((cpuid.xcr0 & state) != state)
-    return std::string("the operating system does not save ") + (isa == x86::Isa::Avx512 ? "AVX-512" : "AVX") +
+    return std::string("the operating system does not save ") + (is_avx512(isa) ? "AVX-512" : "AVX") +
            " registers (XCR0)";
   return "";
+}
+
+x86::Isa best_of(x86::Isa isa) {
+  const bool more = isa == x86::Isa::Avx512 && why_not(x86::Isa::Avx512Bf16, read_cpuid()).empty();
+  return more ? x86::Isa::Avx512Bf16 : isa;
 }
 
 }  // namespace trireme::cpu

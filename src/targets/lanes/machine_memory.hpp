@@ -178,11 +178,11 @@ bool Machine<T>::store_vector(const Instr& instr) {
   const int size = static_cast<int>(bytes(instr.type));
   const std::uint64_t at = address(instr, 0);
   const std::uint8_t* on = instr.c ? mask(instr.c) : nullptr;
-  const T* value = lanes(instr.values[0]);
   std::byte element[8];
-  for (int t = 0; t < (instr.code == Do::StoreOne ? 1 : lane_width_); ++t) {
+  const int vectors = static_cast<int>(instr.values.size());
+  for (int t = 0; t < (instr.code == Do::StoreOne ? 1 : vectors * lane_width_); ++t) {
     if (on && !on[t]) continue;
-    narrow(instr.type, element, value[t]);
+    narrow(instr.type, element, lanes(instr.values[t / lane_width_])[t % lane_width_]);
     if (!write(instr, 0, at + static_cast<std::uint64_t>(t) * size, size, element)) return false;
   }
   return true;

@@ -10,6 +10,18 @@ constexpr int greater_equal_ordered = 0x1D;
 constexpr std::uint32_t sign32 = 0x80000000u;
 constexpr std::uint64_t sign64 = std::uint64_t{1} << 63;
 
+// For each word of a result, which word of its arguments it is.
+constexpr auto spread_map = [] {  // word k into the upper half of lane k
+  std::array<std::uint16_t, 32> map{};
+  for (int k = 0; k < 32; ++k) map[k] = static_cast<std::uint16_t>(k / 2);
+  return map;
+}();
+constexpr auto upper_map = [] {  // the upper halves of two registers' lanes
+  std::array<std::uint16_t, 32> map{};
+  for (int k = 0; k < 32; ++k) map[k] = static_cast<std::uint16_t>(2 * k + 1);
+  return map;
+}();
+
 }  // namespace
 
 void Machine::widen(const Vec& dst, const asmjit::Operand& raw, Type type) {
@@ -22,6 +34,7 @@ void Machine::widen(const Vec& dst, const asmjit::Operand& raw, Type type) {
       cc_.emit(Inst::kIdVpmovsxbd, single, raw);
       return op(Inst::kIdVcvtdq2ps, Inst::kIdVcvtdq2pd, dst, single);
     case Type::BF16:
+      if (avx512() && !wide()) return spread_bf16(dst, raw);
       cc_.emit(Inst::kIdVpmovzxwd, single, raw);
       cc_.vpslld(single, single, 16);
       break;
@@ -56,6 +69,14 @@ void Machine::widen_f8(const Vec& dst, const Vec& raw, Type type) {
     cc_.vcmpps(magnitude, magnitude, all32(480.0f, dst), equal_ordered);
     cc_.vorps(dst, dst, magnitude);
   }
+}
+
+// Each word into the upper half of its lane, by one instruction.
+void Machine::spread_bf16(const Vec& dst, const asmjit::Operand& raw) {
+  Vec from = raw.isMem() ? temporary_raw(Type::BF16) : raw.as<Vec>();
+  if (raw.isMem()) cc_.emit(Inst::kIdVmovups, from, raw);
+  const Vec spread = words(spread_words_, spread_map);
+  cc_.k(odd_words()).z().vpermw(dst, spread, from.zmm());
 }
 
 Vec Machine::narrow(const Vec& value, Type type) {
@@ -100,17 +121,21 @@ Vec Machine::round_to_odd(const Vec& x) {
   return single;
 }
 
-// Adds just under half of the last place kept, or half where that place is odd, and drops the rest; NaNs become
-// quiet ones instead, because adding to their bits could carry into the sign.
+// Adds just under half of the last place kept, or half where that place is odd; what is below it is then dropped. NaNs
+// become quiet ones instead, because adding to their bits could carry into the sign.
+void Machine::round_bf16(const Vec& bits, const Vec& x) {
+  KReg odd = temporary_k(), nan = temporary_k();
+  cc_.vptestmd(odd, x, all32(0x10000u, x));
+  cc_.vcmpps(nan, x, x, unordered);
+  cc_.vpaddd(bits, x, all32(0x7FFFu, x));
+  cc_.k(odd).vpaddd(bits, x, all32(0x8000u, x));
+  cc_.k(nan).vorps(bits, x, all32(0x400000u, x));
+}
+
 Vec Machine::narrow_bf16(const Vec& x) {
   Vec bits = temporary_raw32();
   if (avx512()) {
-    KReg odd = temporary_k(), nan = temporary_k();
-    cc_.vptestmd(odd, x, all32(0x10000u, x));
-    cc_.vcmpps(nan, x, x, unordered);
-    cc_.vpaddd(bits, x, all32(0x7FFFu, x));
-    cc_.k(odd).vpaddd(bits, x, all32(0x8000u, x));
-    cc_.k(nan).vorps(bits, x, all32(0x400000u, x));
+    round_bf16(bits, x);
   } else {
     Vec nan = temporary_raw32();  // all ones: a NaN as it is
     cc_.vpsrld(bits, x, 16);
@@ -122,6 +147,61 @@ Vec Machine::narrow_bf16(const Vec& x) {
   }
   cc_.vpsrld(bits, bits, 16);
   return pack(bits, 2);
+}
+
+// Two vectors of 32 bytes as one of 64 (AVX-512).
+Vec Machine::narrow_two(const Vec& low, const Vec& high, Type type, bool exact) {
+  if (type == Type::BF16 && !wide()) return narrow_two_bf16(low, high, exact);
+  Vec raw = temporary_vec(64);
+  Vec upper = narrow(high, type), lower = narrow(low, type);
+  cc_.vinserti64x4(raw, lower.zmm(), upper, 1);
+  return raw;
+}
+
+Vec Machine::narrow_two_bf16(const Vec& low, const Vec& high, bool exact) {
+  Vec raw = temporary_lane();
+  const Vec upper_words = words(upper_words_, upper_map);
+  if (exact) {
+    move(raw, low);
+    cc_.vpermt2w(raw, upper_words, high);
+    return raw;
+  }
+  if (isa_ != Isa::Avx512Bf16) {
+    Vec upper = temporary_lane();
+    round_bf16(raw, low);
+    round_bf16(upper, high);
+    cc_.vpermt2w(raw, upper_words, upper);
+    return raw;
+  }
+  // The machine's own conversion is the contract's, except that it takes subnormal values for zeros: those come by
+  // finish().
+  constexpr int subnormal = 0x20;  // of vfpclassps
+  Subnormal seldom{cc_.newLabel(), cc_.newLabel(), raw, low, high, temporary_k(), temporary_k(), zmms_.used, ks_.used};
+  cc_.vfpclassps(seldom.in_low, low, subnormal);
+  cc_.vfpclassps(seldom.in_high, high, subnormal);
+  cc_.vcvtne2ps2bf16(raw, high, low);
+  cc_.kortestw(seldom.in_low, seldom.in_high);
+  cc_.jnz(seldom.here);
+  cc_.bind(seldom.back);
+  subnormals_.push_back(seldom);
+  return raw;
+}
+
+void Machine::finish_subnormals() {
+  for (const Subnormal& each : subnormals_) {
+    forget_temporaries();
+    zmms_.used = each.zmms;
+    ks_.used = each.ks;
+    Vec low = temporary_lane(), high = temporary_lane();
+    KReg both = temporary_k();
+    cc_.bind(each.here);
+    round_bf16(low, each.low);
+    round_bf16(high, each.high);
+    cc_.vpermt2w(low, upper_words_, high);
+    cc_.kunpckwd(both, each.in_high, each.in_low);
+    cc_.k(both).vmovdqu16(each.raw, low);
+    cc_.jmp(each.back);
+  }
 }
 
 // Adding 2^(e+23-m), where e is the exponent of |x| (at least the type's least) and m its mantissa bits, rounds to the
@@ -213,6 +293,11 @@ Vec Machine::pack(const Vec& dwords, int element_bytes) {
 }
 
 void Machine::round_to(Type type, const Vec& dst, const Vec& a) {
+  if (type == Type::BF16 && avx512() && !wide()) {
+    Vec bits = temporary_lane();
+    round_bf16(bits, a);
+    return void(cc_.vandps(dst, bits, all32(0xFFFF0000u, a)));
+  }
   Vec raw = narrow(a, type);
   widen(dst, raw, type);
 }

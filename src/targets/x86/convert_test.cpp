@@ -109,8 +109,11 @@ TEST(Convert, StoresRoundOnceToNearestEven) {
       SCOPED_TRACE(name(type));
       const std::vector<double> values = hard_values(type, compute);
       const std::vector<std::uint8_t> in = encode(values, compute);
-      std::vector<std::uint8_t> out(values.size() * bytes(type)), again(in.size());
+      std::vector<std::uint8_t> out(values.size() * bytes(type)), in_twos(out.size()), again(in.size());
       run_guarded(elementwise(isa, compute, {compute}, type, identity), isa, in, values.size(), out);
+      run_guarded(elementwise(isa, compute, {compute}, type, identity, Hint::None, true), isa, in, values.size(),
+                  in_twos);
+      EXPECT_EQ(in_twos, out);
       const Body round_to = [&](Builder& b, const std::vector<Reg>& x) {
         return b.primitive(Op::RoundTo, x[0], {}, {}, 0, type);
       };
@@ -218,10 +221,10 @@ TEST(Convert, StreamingStoresWhateverTheAlignment) {
   on_each([](Isa isa, Type compute) {
     for (Type type : storage_types(compute)) {
       SCOPED_TRACE(name(type));
-      const Kernel kernel = elementwise(isa, compute, {type}, type, identity, Hint::Streaming);
       const std::vector<std::uint8_t> codes = patterns(type);
       const int n = 5 * lanes(isa, compute) + 1;
-      for (std::size_t shift : {std::size_t{0}, bytes(type), std::size_t{16}, std::size_t{32}}) {
+      for (std::size_t shift : {std::size_t{0}, bytes(type), std::size_t{16}, std::size_t{32}, std::size_t{64}}) {
+        const Kernel kernel = elementwise(isa, compute, {type}, type, identity, Hint::Streaming, shift % 32 == 0);
         Guarded in(n * bytes(type), Guarded::Edge::End), out(n * bytes(type), Guarded::Edge::Begin, shift);
         std::memcpy(in.data(), codes.data(), std::min(in.bytes(), codes.size()));
         run(kernel, isa, {static_cast<std::uint64_t>(n), slot_of(in.data()), slot_of(out.data())});

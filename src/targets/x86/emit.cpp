@@ -46,7 +46,7 @@ class Walker {
             asmjit::CallConvId::kX64SystemV));
     function->frame().setAvxEnabled();
     function->frame().setAvxCleanup();
-    if (isa_ == Isa::Avx512) function->frame().setAvx512Enabled();
+    if (is_avx512(isa_)) function->frame().setAvx512Enabled();
     args_ = machine_.new_gp();
     function->setArg(0, args_);
     for (std::uint32_t k = 0; k < 3; ++k) function->setArg(k + 1, arguments_[k] = machine_.new_gp());
@@ -54,6 +54,7 @@ class Walker {
     Mem callers_mxcsr = cc_.newStack(4, 4);
     cc_.stmxcsr(callers_mxcsr);
     cc_.ldmxcsr(cc_.newUInt32Const(asmjit::ConstPoolScope::kLocal, mxcsr));
+    machine_.begin();
     if (int slot = kernel_.slot({Slot::Kind::Scratch}); slot >= 0)
       cc_.mov(scratch_ = machine_.new_gp(), ptr(args_, slot * 8));
     block(kernel_.body);
@@ -94,6 +95,18 @@ class Walker {
     if (i.values.size() == 1) return lane(i.values[0]);
     complain("a simd load or store has one register");
     return machine_.new_lane();
+  }
+
+  void store(const Instr& i) {
+    const Mask mask = registers_.mask_or_none(i.c);
+    const bool two = i.values.size() == 2;
+    if (i.values.empty() || i.values.size() > 2 || (two && mask.isValid()))
+      return complain("a simd store has one register, or two without a mask");
+    if (!two) return machine_.store(address(i), lane(i.values[0]), i.type, mask, i.hint);
+    const Vec low = lane(i.values[0]), high = lane(i.values[1]);
+    if (registers_.wrong()) return;
+    const bool exact = registers_.rounded_to(i.values[0], i.type) && registers_.rounded_to(i.values[1], i.type);
+    machine_.store_two(address(i), low, high, i.type, i.hint, exact);
   }
 
   Mem address(const Instr& i) {
@@ -230,7 +243,7 @@ class Walker {
 
       case Do::Load: return machine_.load(value(i), address(i), i.type, registers_.mask_or_none(i.c));
       case Do::LoadOne: return machine_.load_one(lane(i.dst), address(i), i.type, registers_.mask_or_none(i.c));
-      case Do::Store: return machine_.store(address(i), value(i), i.type, registers_.mask_or_none(i.c), i.hint);
+      case Do::Store: return store(i);
       case Do::Prefetch: return void(cc_.prefetcht1(address(i)));  // L1 is full of the row at hand
       case Do::StoreOne: return machine_.store_one(address(i), value(i), i.type, registers_.mask_or_none(i.c));
 
@@ -280,7 +293,7 @@ class Walker {
 }  // namespace
 
 trireme::Machine machine_of(Isa isa) {
-  return {.simd = true, .register_bytes = isa == Isa::Avx512 ? 64 : 32, .cache_bytes = 8 << 20};
+  return {.simd = true, .register_bytes = is_avx512(isa) ? 64 : 32, .cache_bytes = 8 << 20};
 }
 
 Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {

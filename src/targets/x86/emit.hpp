@@ -10,10 +10,12 @@
 
 namespace trireme::x86 {
 
-enum class Isa : std::uint8_t { Avx2, Avx512 };
+// Each has what the ones before it have. Bf16: AVX512_BF16, whose conversion is right but for subnormal values.
+enum class Isa : std::uint8_t { Avx2, Avx512, Avx512Bf16 };
+constexpr bool is_avx512(Isa isa) { return isa >= Isa::Avx512; }
 
 // f32 or f64 values a register holds.
-constexpr int lanes(Isa isa, Type compute) { return (isa == Isa::Avx512 ? 64 : 32) / static_cast<int>(bytes(compute)); }
+constexpr int lanes(Isa isa, Type compute) { return (is_avx512(isa) ? 64 : 32) / static_cast<int>(bytes(compute)); }
 
 trireme::Machine machine_of(Isa isa);
 

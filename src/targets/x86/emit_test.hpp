@@ -20,13 +20,16 @@ namespace trireme::x86 {
 
 inline std::vector<Isa> isas_here() {
   std::vector<Isa> found;
-  for (Isa isa : {Isa::Avx2, Isa::Avx512})
+  for (Isa isa : {Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16})
     if (cpu::why_not(isa, cpu::read_cpuid()).empty()) found.push_back(isa);
   return found;
 }
 
 inline std::string label(Isa isa, Type compute) {
-  return std::string(isa == Isa::Avx2 ? "avx2 " : "avx512 ") + std::string(name(compute));
+  return std::string(isa == Isa::Avx2     ? "avx2 "
+                     : isa == Isa::Avx512 ? "avx512 "
+                                          : "avx512_bf16 ") +
+         std::string(name(compute));
 }
 
 // Calls `check` for every instruction set of this machine and both compute types.
@@ -107,22 +110,34 @@ inline void run(const Kernel& kernel, Isa isa, std::vector<std::uint64_t> args, 
 
 inline std::uint64_t slot_of(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-// An element-wise kernel: slot 0 is n, then the inputs, then the result. Full vectors, then a masked tail.
+// An element-wise kernel: slot 0 is n, then the inputs, then the result. Full vectors (first two at a time, if wanted),
+// then a masked tail.
 using Body = std::function<Reg(Builder&, const std::vector<Reg>&)>;
 
 inline Kernel elementwise(Isa isa, Type compute, const std::vector<Type>& inputs, Type output, const Body& body,
-                          Hint hint = Hint::None) {
+                          Hint hint = Hint::None, bool in_twos = false) {
   Builder b(isa, compute, static_cast<int>(inputs.size()) + 2);
   Reg n = b.index_slot(0), j = b.index_constant(0);
   Reg full = b.index_op(Do::IndexAnd, n, {}, -b.width());
   std::vector<Reg> from;
   for (std::size_t k = 0; k < inputs.size(); ++k) from.push_back(b.pointer_slot(static_cast<int>(k) + 1));
   Reg to = b.pointer_slot(static_cast<int>(inputs.size()) + 1);
-  auto step = [&](Reg mask) {
+  auto evaluate = [&](Reg mask) {
     std::vector<Reg> values;
     for (std::size_t k = 0; k < inputs.size(); ++k) values.push_back(b.load(inputs[k], from[k], j, mask));
-    b.store(output, body(b, values), to, j, mask, 0, hint);
+    return body(b, values);
   };
+  auto step = [&](Reg mask) { b.store(output, evaluate(mask), to, j, mask, 0, hint); };
+  if (in_twos) {
+    Reg twos = b.index_op(Do::IndexAnd, n, {}, -2 * b.width());
+    b.inside({.code = Do::While, .a = j, .b = twos}, [&] {
+      Reg low = evaluate({}), first = b.add({.code = Do::IndexMove, .dst = b.index(), .a = j});
+      b.add({.code = Do::IndexAdd, .dst = j, .a = j, .imm = b.width()});
+      Reg high = evaluate({});
+      b.add({.code = Do::Store, .type = output, .hint = hint, .a = to, .b = first, .values = {low, high}});
+      b.add({.code = Do::IndexAdd, .dst = j, .a = j, .imm = b.width()});
+    });
+  }
   b.inside({.code = Do::While, .a = j, .b = full}, [&] {
     step({});
     b.add({.code = Do::IndexAdd, .dst = j, .a = j, .imm = b.width()});

@@ -37,6 +37,25 @@ Mem Machine::iota(int element_bytes, int count) {
   return at;
 }
 
+const Vec& Machine::words(Vec& kept, const Words& map) {
+  if (!kept.isValid())
+    at_start([&] {
+      kept = cc_.newZmm();
+      cc_.vmovups(kept, cc_.newConst(ConstPoolScope::kLocal, map.data(), sizeof map));
+    });
+  return kept;
+}
+
+const KReg& Machine::odd_words() {
+  if (!odd_words_.isValid())
+    at_start([&] {
+      Gp bits = new_gp().r32();
+      cc_.mov(bits, 0xAAAAAAAAu);
+      cc_.kmovd(odd_words_ = cc_.newKd(), bits);
+    });
+  return odd_words_;
+}
+
 void Machine::constant(const Vec& dst, double value) {
   if (std::bit_cast<std::uint64_t>(value) == 0) {
     cc_.vxorps(dst, dst, dst);

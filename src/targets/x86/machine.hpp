@@ -7,6 +7,8 @@
 #pragma once
 #include <asmjit/x86.h>
 
+#include <array>
+
 #include "schedule/kernel.hpp"
 #include "targets/x86/emit.hpp"
 
@@ -70,11 +72,14 @@ class Machine {
   void load_one(const Vec& dst, const Mem& at, Type type, const Mask& mask);
   void store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint);
   void store_one(const Mem& at, const Vec& value, Type type, const Mask& mask);
+  // Consecutive vectors, without a mask: one access where they fit a register together. exact: the type holds them.
+  void store_two(const Mem& at, const Vec& low, const Vec& high, Type type, Hint hint, bool exact);
+  void begin() { start_ = cc_.cursor(); }      // here belongs what the whole kernel needs
   bool streamed() const { return streamed_; }  // a fence is due before the end
   void finish();                               // what is seldom needed, after the return
 
  private:
-  bool avx512() const { return isa_ == Isa::Avx512; }
+  bool avx512() const { return is_avx512(isa_); }
   bool wide() const { return compute_ == Type::F64; }
   std::uint64_t all_lanes() const { return (std::uint64_t{1} << lanes()) - 1; }
   int raw_bytes(Type type) const { return lanes() * static_cast<int>(bytes(type)); }
@@ -108,6 +113,17 @@ class Machine {
   Mem all64(std::uint64_t bits, const Vec& like) { return all(&bits, 8, like); }
   Mem all64(double value, const Vec& like) { return all(&value, 8, like); }
   Mem iota(int element_bytes, int count);
+  // Registers for the whole kernel, filled at its start.
+  using Words = std::array<std::uint16_t, 32>;
+  const Vec& words(Vec& kept, const Words& map);
+  const KReg& odd_words();
+  template <typename Emit>
+  void at_start(Emit emit) {
+    asmjit::BaseNode* here = cc_.setCursor(start_);
+    emit();
+    if (here != start_) start_ = cc_.setCursor(here);
+    else start_ = cc_.cursor();
+  }
 
   // The instruction of the compute type.
   template <typename... Operands>
@@ -122,8 +138,12 @@ class Machine {
   // Storage types
   void widen(const Vec& dst, const asmjit::Operand& raw, Type type);  // raw: a raw register or memory
   void widen_f8(const Vec& dst, const Vec& raw, Type type);
+  void spread_bf16(const Vec& dst, const asmjit::Operand& raw);
   Vec narrow(const Vec& value, Type type);  // the raw register; `value` itself where nothing changes
   Vec narrow_bf16(const Vec& x);
+  void round_bf16(const Vec& bits, const Vec& x);  // AVX-512: rounded in the upper halves; the lower ones are left over
+  Vec narrow_two(const Vec& low, const Vec& high, Type type, bool exact);
+  Vec narrow_two_bf16(const Vec& low, const Vec& high, bool exact);
   Vec narrow_f8(const Vec& x, Type type);
   Vec narrow_integer(const Vec& x, Type type);
   Vec round_to_odd(const Vec& x);  // f64 to f32
@@ -132,6 +152,7 @@ class Machine {
   // Between a raw register and memory, either way.
   void move_raw(const asmjit::Operand& to, const asmjit::Operand& from, int size);
   void move_masked(const asmjit::Operand& to, const asmjit::Operand& from, Type type, const Mask& mask);
+  void store_raw(const Mem& at, const Vec& raw, int size, Hint hint);
   void store_streaming(const Mem& at, const Vec& raw, int size);
   // AVX2: copies the elements of 1 or 2 bytes that `bits` names, one by one; `bits` is used up.
   void copy_elements(const Mem& to, const Mem& from, const Gp& bits, int element_bytes);
@@ -147,6 +168,17 @@ class Machine {
     Vec raw;
   };
   std::vector<Unaligned> unaligned_;
+  struct Subnormal {  // bf16 of two vectors, some of which the machine's own conversion takes for zero
+    asmjit::Label here, back;
+    Vec raw, low, high;
+    KReg in_low, in_high;
+    std::size_t zmms, ks;  // temporaries in use
+  };
+  void finish_subnormals();
+  std::vector<Subnormal> subnormals_;
+  asmjit::BaseNode* start_ = nullptr;
+  Vec spread_words_, upper_words_;
+  KReg odd_words_;
   Pool<Vec> xmms_, ymms_, zmms_;
   Pool<KReg> ks_;
   Pool<Gp> gps_;

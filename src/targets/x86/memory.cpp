@@ -127,6 +127,7 @@ void Machine::store_streaming(const Mem& at, const Vec& raw, int size) {
 }
 
 void Machine::finish() {
+  finish_subnormals();
   for (const Unaligned& each : unaligned_) {
     cc_.bind(each.here);
     cc_.vmovups(each.at, each.raw);
@@ -136,10 +137,20 @@ void Machine::finish() {
 
 void Machine::store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {
   Vec raw = narrow(value, type);
-  const int size = raw_bytes(type);
   if (mask.isValid()) move_masked(at, raw, type, mask);
-  else if (hint == Hint::Streaming && size >= 16) store_streaming(at, raw, size);
+  else store_raw(at, raw, raw_bytes(type), hint);
+}
+
+void Machine::store_raw(const Mem& at, const Vec& raw, int size, Hint hint) {
+  if (hint == Hint::Streaming && size >= 16) store_streaming(at, raw, size);
   else move_raw(at, raw, size);
+}
+
+void Machine::store_two(const Mem& at, const Vec& low, const Vec& high, Type type, Hint hint, bool exact) {
+  const int size = raw_bytes(type);
+  if (avx512() && size == 32) return store_raw(at, narrow_two(low, high, type, exact), 64, hint);
+  store_raw(at, narrow(low, type), size, hint);
+  store_raw(at.cloneAdjusted(size), narrow(high, type), size, hint);
 }
 
 void Machine::store_one(const Mem& at, const Vec& value, Type type, const Mask& mask) {

@@ -23,6 +23,8 @@ class Registers {
   void release(const Instr& i);
   // Only ever a LaneConstant, and neither zero nor NaN.
   bool plain_constant(Reg r) const;
+  // Only ever the result of rounding to this type: storing it so rounds nothing.
+  bool rounded_to(Reg r, Type type) const;
   // The first register that the kernel does not declare or that stands in the wrong place.
   const std::optional<Reg>& wrong() const { return wrong_; }
 
@@ -34,6 +36,7 @@ class Registers {
     bool local = false;  // occurs in `block` only, and is written there first
     int writes = 0;
     double constant = 0;
+    std::optional<Type> rounded;
   };
   void scan(const std::vector<Instr>& block);
   void touch(Reg r, const std::vector<Instr>& block, const Instr& i, bool write);
