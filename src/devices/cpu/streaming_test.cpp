@@ -37,7 +37,7 @@ TEST(Streaming, SameBits) {
     compile_for_reference(prepared.program, facts).value()->run(prepared.view(), {}).value();
     std::string wanted = digest_of(prepared);
     facts.rows = many_rows;
-    for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512}) {
+    for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512, x86::Isa::Avx512Bf16}) {
       if (!why_not(isa, read_cpuid()).empty()) continue;
       auto executable = compile(prepared.program, facts, isa).value();
       EXPECT_NE(executable->describe().find("streaming"), std::string::npos) << executable->describe();
@@ -58,7 +58,7 @@ TEST(Scratch, TotalsAndGatheredLanesLieApart) {
   Facts facts = facts_of(prepared.program, prepared.view());
   compile_for_reference(prepared.program, facts).value()->run(prepared.view(), {}).value();
   std::string wanted = digest_of(prepared);
-  for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512}) {
+  for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512, x86::Isa::Avx512Bf16}) {
     if (!why_not(isa, read_cpuid()).empty()) continue;
     poison_results(prepared);
     compile(prepared.program, facts, isa).value()->run(prepared.view(), {}).value();
