@@ -51,7 +51,7 @@ class Executable {
   };
   virtual Identity identity() const { return {}; }
   virtual const DirectExecutable* direct() const { return nullptr; }
-  // On memory of the kind the device works on best; the default calls run() on the host's.
+  // On memory of the kind the device works on best; by default the host's.
   virtual Result<Timing> time(const Problem2d& problem, const TimeOptions& options);
 };
 

@@ -25,7 +25,7 @@ class CpuExecutable : public HostExecutable {
         isa_(isa),
         code_(std::move(code)),
         kernels_(code_->kernels),
-        packing_(program_, layout_, kernels_) {}
+        packing_(program_, layout_, kernels_, isa) {}
 
   MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
     Blocks blocks = cut_rows(kernels_, rows, columns);
@@ -45,7 +45,7 @@ class CpuExecutable : public HostExecutable {
       std::byte* memory = lent.own + worker * worker_bytes(problem.columns);
       return reinterpret_cast<std::uint64_t*>(memory);
     };
-    std::int64_t at_once = packing_.rows_at_once(blocks, problem.rows, problem.columns);
+    std::int64_t at_once = packing_.rows_at_once(blocks, problem.rows, problem.columns, &problem);
     const Packing::Run packing{problem, lent.workspace + blocks.workspace_bytes, at_once, streaming_};
     std::byte* copies = packing.shared + packing_.shared_bytes(problem.rows, problem.columns);
     packing_.begin(packing);

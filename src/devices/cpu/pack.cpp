@@ -1,91 +1,125 @@
-// Copies between strided and dense rows.
+// Copies between strided and dense rows: blocks of rows and columns, in the best order for lines and pages.
 #include <emmintrin.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
+#include "devices/cpu/moves.hpp"
 #include "devices/cpu/packing.hpp"
 #include "layout/flatten.hpp"
 
 namespace trireme::cpu {
 namespace {
 
-// Both ways: `apart` has any strides, `dense` has its columns side by side.
-enum class Way : std::uint8_t {
-  Pack,
-  Unpack,
-  UnpackStreaming,  // past the caches, where whole lines are written
-};
+using x86::Isa;
 
-template <typename T, Way way>
-[[gnu::always_inline]] inline void move(T* apart, T* dense) {
-  if constexpr (way == Way::Pack) std::memcpy(dense, apart, sizeof(T));
-  else std::memcpy(apart, dense, sizeof(T));
+template <typename T>
+const Moves<T>& moves(Isa isa) {
+  if constexpr (sizeof(T) > 1)
+    if (isa == Isa::Avx512) return avx512_moves<T>();
+  return avx2_moves<T>();
 }
 
-template <typename T, Way way>
-void move_run(T* apart, std::int64_t stride, T* dense, std::int64_t count) {
-  if (stride == 1) {
-    if constexpr (way == Way::Pack) std::memcpy(dense, apart, static_cast<std::size_t>(count) * sizeof(T));
-    else std::memcpy(apart, dense, static_cast<std::size_t>(count) * sizeof(T));
-    return;
-  }
-  constexpr int unroll = 8;
-  std::int64_t k = 0;
-  for (; k + unroll <= count; k += unroll, apart += unroll * stride)
-    for (int u = 0; u < unroll; ++u) move<T, way>(apart + u * stride, dense + k + u);
-  for (; k < count; ++k, apart += stride) move<T, way>(apart, dense + k);
+// Entries may have any alignment.
+template <typename T>
+T at(const T* place) {
+  T value;
+  std::memcpy(&value, place, sizeof(T));
+  return value;
+}
+template <typename T>
+void put(T* place, T value) {
+  std::memcpy(place, &value, sizeof(T));
 }
 
-// A square of as many elements as a 16-byte register holds, each way, transposed: lists of registers, dealt like cards.
-template <typename T, bool streaming>
-void transpose(const T* from, std::int64_t from_step, T* to, std::int64_t to_step) {
+template <typename T>
+void pack_row(const T* apart, std::int64_t stride, T* dense, std::int64_t count) {
   constexpr int n = 16 / sizeof(T);
   using Vector [[gnu::vector_size(16)]] = T;
-  auto deal = []<int... k>(Vector a, Vector b, int half, std::integer_sequence<int, k...>) {
-    return half ? __builtin_shufflevector(a, b, (n / 2 + k / 2 + k % 2 * n)...)
-                : __builtin_shufflevector(a, b, (k / 2 + k % 2 * n)...);
-  };
-  Vector rows[n], dealt[n];
-  for (int k = 0; k < n; ++k) std::memcpy(&rows[k], from + k * from_step, 16);
-  for (int pass = 1; pass < n; pass *= 2) {
-    for (int k = 0; k < n; ++k)
-      dealt[k] = deal(rows[k / 2], rows[k / 2 + n / 2], k % 2, std::make_integer_sequence<int, n>{});
-    std::memcpy(rows, dealt, sizeof rows);
+  auto taken = [&]<int... k>(std::integer_sequence<int, k...>) { return Vector{at(apart + k * stride)...}; };
+  for (; count >= n; count -= n, apart += n * stride, dense += n) {  // one store for several loads
+    Vector vector = taken(std::make_integer_sequence<int, n>{});
+    std::memcpy(dense, &vector, 16);
   }
-  for (int k = 0; k < n; ++k) {
-    if constexpr (streaming)
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + k * to_step), reinterpret_cast<__m128i>(rows[k]));
-    else std::memcpy(to + k * to_step, &rows[k], 16);
+  for (; count > 0; --count, apart += stride) put(dense++, at(apart));
+}
+
+template <typename T>
+void unpack_row(T* apart, std::int64_t stride, const T* dense, std::int64_t count) {
+  constexpr int n = 16 / sizeof(T);
+  for (; count >= n; count -= n, apart += n * stride, dense += n)
+    for (int k = 0; k < n; ++k) put(apart + k * stride, at(dense + k));
+  for (; count > 0; --count, apart += stride) put(apart, at(dense++));
+}
+
+template <typename T>
+Block<T> part(const Block<T>& all, std::int64_t row, std::int64_t column) {
+  return {all.apart + row * all.row_stride + column * all.stride,
+          all.row_stride,
+          all.stride,
+          all.dense + row * all.step + column,
+          all.step,
+          all.rows - row,
+          all.columns - column};
+}
+
+template <typename T>
+void move_rows(Isa isa, Way way, const Block<T>& block) {
+  const bool packs = way == Way::Pack;
+  const std::int64_t done = block.stride == 1 ? 0 : moves<T>(isa).by_rows[packs ? 0 : 1](block);
+  const Block<T> rest = part(block, 0, done);
+  const std::size_t size = static_cast<std::size_t>(rest.columns) * sizeof(T);
+  for (std::int64_t r = 0; r < rest.rows; ++r) {
+    T *apart = rest.apart + r * rest.row_stride, *dense = rest.dense + r * rest.step;
+    if (rest.stride == 1) std::memcpy(packs ? dense : apart, packs ? apart : dense, size);
+    else if (packs) pack_row(apart, rest.stride, dense, rest.columns);
+    else unpack_row(apart, rest.stride, dense, rest.columns);
   }
 }
 
-// Entries next to each other belong to different rows: by blocks of rows and columns that stay in the first cache, so
-// that every line is touched once.
-template <typename T, Way way>
-void move_block(T* apart, std::int64_t row_stride, std::int64_t stride, T* dense, std::int64_t step, std::int64_t rows,
-                std::int64_t columns) {
-  constexpr std::int64_t n = 16 / sizeof(T);
-  std::int64_t whole_rows = row_stride == 1 ? rows / n * n : 0, whole_columns = columns / n * n;
-  constexpr std::int64_t ahead = 64 / sizeof(T), line = 64 / sizeof(T);
-  // Streaming stores begin at 16 bytes, and are worth it for whole lines.
-  bool lined_up = reinterpret_cast<std::uintptr_t>(apart) % 64 == 0 && stride * sizeof(T) % 64 == 0;
-  bool stream = way == Way::UnpackStreaming && lined_up && whole_rows % line == 0;
-  for (std::int64_t c = 0; c < whole_columns; c += n) {
-    for (std::int64_t k = stream ? c + ahead + n : c + ahead; k < c + ahead + n;
-         ++k)  // columns far apart: no processor guesses them
-      for (std::int64_t r = 0; r < whole_rows; r += line) __builtin_prefetch(apart + k * stride + r);
-    for (std::int64_t r = 0; r < whole_rows; r += n) {
-      T *there = apart + c * stride + r, *here = dense + r * step + c;
-      if (way == Way::Pack) transpose<T, false>(there, stride, here, step);
-      else if (stream) transpose<T, true>(here, step, there, stride);
-      else transpose<T, false>(here, step, there, stride);
+template <typename T>
+void move_one_by_one(Way way, const Block<T>& block) {
+  for (std::int64_t c = 0; c < block.columns; ++c)
+    for (std::int64_t r = 0; r < block.rows; ++r) {
+      T *apart = block.apart + r * block.row_stride + c * block.stride, *dense = block.dense + r * block.step + c;
+      if (way == Way::Pack) put(dense, at(apart));
+      else put(apart, at(dense));
     }
+}
+
+// Streaming stores are worth it for whole lines only.
+template <typename T>
+bool lined_up(const Block<T>& block) {
+  return reinterpret_cast<std::uintptr_t>(block.apart) % 64 == 0 && block.stride * sizeof(T) % 64 == 0 &&
+         block.rows * sizeof(T) % 64 == 0;
+}
+
+// Rows lie closer to each other than columns: in the largest squares there are, then smaller ones, then one by one.
+template <typename T>
+void move_across(Isa isa, Way way, Block<T> block) {
+  if (block.row_stride == -1)  // from the other end
+    block = {block.apart - (block.rows - 1),
+             1,
+             block.stride,
+             block.dense + (block.rows - 1) * block.step,
+             -block.step,
+             block.rows,
+             block.columns};
+  if (block.row_stride != 1) return move_one_by_one(way, block);
+  const Moves<T>& how = moves<T>(isa);
+  Block<T> whole = block;
+  whole.rows = block.rows / how.square_rows * how.square_rows;
+  whole.columns = block.columns / how.square_columns * how.square_columns;
+  if (whole.rows == 0 || whole.columns == 0) whole.rows = whole.columns = 0;
+  else how.squares[static_cast<int>(way == Way::Stream && !lined_up(whole) ? Way::Unpack : way)](whole);
+  Block<T> right = part(block, 0, whole.columns), below = part(block, whole.rows, 0);
+  right.rows = whole.rows;
+  for (const Block<T>& rest : {right, below}) {
+    if (&how != &moves<T>(Isa::Avx2)) move_across(Isa::Avx2, way, rest);
+    else move_one_by_one(way, rest);
   }
-  for (std::int64_t c = 0; c < columns; ++c)
-    for (std::int64_t r = c < whole_columns ? whole_rows : 0; r < rows; ++r)
-      move<T, way>(apart + c * stride + r * row_stride, dense + r * step + c);
 }
 
 // The smallest stride, which says what lies next to each other.
@@ -96,60 +130,53 @@ std::int64_t closest(std::int64_t count, std::int64_t stride, const Jumps& jumps
   return least;
 }
 
-template <typename T, Way way>
-void copy(const Array& array, std::int64_t first, std::int64_t last, std::int64_t columns, std::byte* memory,
-          std::int64_t row_bytes) {
-  constexpr std::int64_t block_rows = 256 / sizeof(T), block_columns = 64 / sizeof(T);
-  auto step = row_bytes / static_cast<std::int64_t>(sizeof(T));
-  auto dense_row = [&](std::int64_t row) { return reinterpret_cast<T*>(memory) + (row - first) * step; };
+template <typename T>
+void copy(Isa isa, Way way, const Array& array, const DenseRows& dense) {
+  constexpr std::int64_t block_rows = 256 / sizeof(T);
+  const std::int64_t step = dense.row_bytes / static_cast<std::int64_t>(sizeof(T)), columns = dense.columns;
+  auto dense_row = [&](std::int64_t row) { return reinterpret_cast<T*>(dense.memory) + (row - dense.first) * step; };
   auto row_at = [&](std::int64_t row) {
     return static_cast<T*>(array.data) + place_of(row, array.row_stride, array.row_jumps);
   };
-  auto column_at = [&](std::int64_t column) { return place_of(column, array.column_stride, array.column_jumps); };
-  std::int64_t column_run = array.column_jumps.size() ? array.column_jumps[0].every : columns;
-  std::int64_t row_run = array.row_jumps.size() ? array.row_jumps[0].every : last;
-  if (closest(columns, array.column_stride, array.column_jumps) <= closest(last, array.row_stride, array.row_jumps)) {
-    for (std::int64_t row = first; row < last; ++row)
-      for (std::int64_t from = 0; from < columns; from += column_run)
-        move_run<T, way>(row_at(row) + column_at(from), array.column_stride, dense_row(row) + from,
-                         std::min(column_run, columns - from));
-    return;
-  }
-  for (std::int64_t row = first, rows = 0; row < last; row += rows) {
-    rows = std::min({block_rows, last - row, row_run - row % row_run});
-    for (std::int64_t from = 0, count = 0; from < columns; from += count) {
-      count = std::min({block_columns, columns - from, column_run - from % column_run});
-      move_block<T, way>(row_at(row) + column_at(from), array.row_stride, array.column_stride, dense_row(row) + from,
-                         step, rows, count);
+  const std::int64_t column_run = array.column_jumps.size() ? array.column_jumps[0].every : columns;
+  const std::int64_t row_run = array.row_jumps.size() ? array.row_jumps[0].every : dense.last;
+  const bool across = rows_lie_closer(array, dense.last, columns);
+  for (std::int64_t row = dense.first, rows = 0; row < dense.last; row += rows) {
+    rows = std::min({block_rows, dense.last - row, row_run - row % row_run});
+    for (std::int64_t from = 0; from < columns; from += column_run) {
+      const Block<T> block{row_at(row) + place_of(from, array.column_stride, array.column_jumps),
+                           array.row_stride,
+                           array.column_stride,
+                           dense_row(row) + from,
+                           step,
+                           rows,
+                           std::min(column_run, columns - from)};
+      if (across) move_across(isa, way, block);
+      else move_rows(isa, way, block);
     }
   }
 }
 
-template <Way way>
-void copy(const Array& array, std::int64_t first, std::int64_t last, std::int64_t columns, std::byte* memory,
-          std::int64_t row_bytes) {
-  if (first >= last) return;
+void copy(Isa isa, Way way, const Array& array, const DenseRows& dense) {
   switch (bytes(array.type)) {
-    case 1: return copy<std::uint8_t, way>(array, first, last, columns, memory, row_bytes);
-    case 2: return copy<std::uint16_t, way>(array, first, last, columns, memory, row_bytes);
-    case 4: return copy<std::uint32_t, way>(array, first, last, columns, memory, row_bytes);
-    default: return copy<std::uint64_t, way>(array, first, last, columns, memory, row_bytes);
+    case 1: return copy<std::uint8_t>(isa, way, array, dense);
+    case 2: return copy<std::uint16_t>(isa, way, array, dense);
+    case 4: return copy<std::uint32_t>(isa, way, array, dense);
+    default: return copy<std::uint64_t>(isa, way, array, dense);
   }
 }
 
 }  // namespace
 
-void pack(const Array& array, std::int64_t first, std::int64_t last, std::int64_t columns, std::byte* memory,
-          std::int64_t row_bytes) {
-  copy<Way::Pack>(array, first, last, columns, memory, row_bytes);
+bool rows_lie_closer(const Array& array, std::int64_t rows, std::int64_t columns) {
+  return closest(rows, array.row_stride, array.row_jumps) < closest(columns, array.column_stride, array.column_jumps);
 }
 
-void unpack(const Array& array, std::int64_t first, std::int64_t last, std::int64_t columns, const std::byte* memory,
-            std::int64_t row_bytes, bool streaming) {
-  auto* from = const_cast<std::byte*>(memory);
-  if (!streaming) return copy<Way::Unpack>(array, first, last, columns, from, row_bytes);
-  copy<Way::UnpackStreaming>(array, first, last, columns, from, row_bytes);
-  _mm_sfence();
+void pack(Isa isa, const Array& array, const DenseRows& to) { copy(isa, Way::Pack, array, to); }
+
+void unpack(Isa isa, const Array& array, const DenseRows& from, bool streaming) {
+  copy(isa, streaming ? Way::Stream : Way::Unpack, array, from);
+  if (streaming) _mm_sfence();
 }
 
 }  // namespace trireme::cpu

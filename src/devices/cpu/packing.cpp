@@ -6,8 +6,9 @@ namespace trireme::cpu {
 namespace {
 
 constexpr std::int64_t cache_bytes = std::int64_t{1} << 18;  // a worker's copies, where rows are short
-constexpr std::int64_t line_bytes = 64;
 constexpr std::int64_t too_many_bytes = std::int64_t{1} << 23;
+constexpr std::int64_t line_bytes = 64;
+constexpr std::int64_t shared_lines = 4;  // at a time of every column: with fewer, pages cost more than lines
 
 }  // namespace
 
@@ -19,7 +20,8 @@ Layout Packing::remains(const Layout& layout) {
   return rest;
 }
 
-Packing::Packing(const Program& program, const Layout& layout, const Kernels& compiled) : program_(program) {
+Packing::Packing(const Program& program, const Layout& layout, const Kernels& compiled, x86::Isa isa)
+    : program_(program), isa_(isa) {
   auto add = [&](const std::string& name, const Spread& spread, Type type, std::size_t k, bool result) {
     int index = static_cast<int>(k);
     packed_.push_back(
@@ -55,19 +57,23 @@ std::int64_t Packing::Packed::row_bytes(std::int64_t columns) const {
 
 // Divisors are folded into the program, so this cannot fail once it has been compiled.
 Indexing Packing::extents(const Packed& packed, std::int64_t columns) const {
+  if (packed.spread.plain()) return {{packed.spread.row.present}, {packed.spread.column.present}};
   Result<Indexing> where = indexing(program_, packed.spread, columns);
   return where ? *where : Indexing{};
 }
 
-std::int64_t Packing::rows_at_once(const Blocks& blocks, std::int64_t rows, std::int64_t columns) const {
-  std::int64_t row = 0, sharing = 1;  // rows whose elements may share four lines: less than that, and pages cost more
+std::int64_t Packing::rows_at_once(const Blocks& blocks, std::int64_t rows, std::int64_t columns,
+                                   const Problem2d* problem) const {
+  std::int64_t row = 0, sharing = 0;  // bytes of all copies' rows; rows whose elements share lines
   for (const Packed& each : packed_) {
     if (!each.by_rows) continue;
-    row += each.row_bytes(extents(each, columns).column.extent(columns));
-    sharing = std::max(sharing, 4 * line_bytes / static_cast<std::int64_t>(bytes(each.type)));
+    std::int64_t entries = extents(each, columns).column.extent(columns);
+    row += each.row_bytes(entries);
+    if (!problem || rows_lie_closer(array_of(*problem, each), rows, entries))
+      sharing = std::max(sharing, shared_lines * line_bytes / static_cast<std::int64_t>(bytes(each.type)));
   }
   if (row == 0) return std::max<std::int64_t>(rows, 1);
-  std::int64_t wanted = std::max(cache_bytes / row, sharing);
+  std::int64_t wanted = std::max({cache_bytes / row, sharing, std::int64_t{1}});
   if (wanted * row > too_many_bytes) wanted = std::max<std::int64_t>(too_many_bytes / row, 1);
   return rows_of_a_call(blocks, rows, std::clamp<std::int64_t>(rows, 1, wanted));
 }
@@ -95,7 +101,7 @@ void Packing::each_shared(const Run& run, Each&& each) const {
     if (packed.by_rows) continue;
     Indexing where = extents(packed, run.problem.columns);
     std::int64_t rows = where.row.extent(run.problem.rows), columns = where.column.extent(run.problem.columns);
-    each(packed, (packed.result ? run.problem.results : run.problem.operands)[packed.index], rows, columns, at);
+    each(packed, array_of(run.problem, packed), rows, columns, at);
     at += rows * packed.row_bytes(columns);
   }
 }
@@ -106,22 +112,22 @@ void Packing::each_by_rows(const Run& run, const std::byte* own, Each&& each) co
   for (const Packed& packed : packed_) {
     if (!packed.by_rows) continue;
     std::int64_t columns = extents(packed, run.problem.columns).column.extent(run.problem.columns);
-    each(packed, (packed.result ? run.problem.results : run.problem.operands)[packed.index], columns, at);
+    each(packed, array_of(run.problem, packed), columns, at);
     at += run.rows_at_once * packed.row_bytes(columns);
   }
 }
 
 void Packing::begin(const Run& run) const {
   each_shared(run,
-              [](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* to) {
-                if (!packed.result) pack(array, 0, rows, columns, to, packed.row_bytes(columns));
+              [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
+                if (!packed.result) pack(isa_, array, {at, packed.row_bytes(columns), 0, rows, columns});
               });
 }
 
 void Packing::finish(const Run& run) const {
   each_shared(run,
-              [](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
-                if (packed.result) unpack(array, 0, rows, columns, at, packed.row_bytes(columns), false);
+              [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
+                if (packed.result) unpack(isa_, array, {at, packed.row_bytes(columns), 0, rows, columns}, false);
               });
 }
 
@@ -144,13 +150,13 @@ void Packing::begin_rows(const Run& run, std::int64_t first, std::int64_t last, 
   each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
     args[packed.pointer_slot] =
         reinterpret_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(first * packed.row_bytes(columns));
-    if (!packed.result) pack(array, first, last, columns, at, packed.row_bytes(columns));
+    if (!packed.result) pack(isa_, array, {at, packed.row_bytes(columns), first, last, columns});
   });
 }
 
 void Packing::finish_rows(const Run& run, std::int64_t first, std::int64_t last, const std::byte* own) const {
   each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
-    if (packed.result) unpack(array, first, last, columns, at, packed.row_bytes(columns), run.streaming);
+    if (packed.result) unpack(isa_, array, {at, packed.row_bytes(columns), first, last, columns}, run.streaming);
   });
 }
 

@@ -7,27 +7,33 @@
 
 #include "devices/arguments.hpp"
 #include "layout/indexing.hpp"
+#include "targets/x86/emit.hpp"
 
 namespace trireme::cpu {
 
-// Rows first .. last of `array`, to or from `memory`, where rows are `row_bytes` apart.
-void pack(const Array& array, std::int64_t first, std::int64_t last, std::int64_t columns, std::byte* memory,
-          std::int64_t row_bytes);
-void unpack(const Array& array, std::int64_t first, std::int64_t last, std::int64_t columns, const std::byte* memory,
-            std::int64_t row_bytes, bool streaming);
+// Rows first .. last of an array, side by side in memory.
+struct DenseRows {
+  std::byte* memory;  // where row `first` begins
+  std::int64_t row_bytes, first, last, columns;
+};
+bool rows_lie_closer(const Array& array, std::int64_t rows, std::int64_t columns);  // than columns do
+void pack(x86::Isa isa, const Array& array, const DenseRows& to);
+void unpack(x86::Isa isa, const Array& array, const DenseRows& from, bool streaming);
 
 // What a problem's calls copy, and where to. Arrays per element go as many rows at a time as stay in a cache, in each
 // worker's own memory; others (weights, column sums) as a whole, in memory that all workers share.
 class Packing {
  public:
   // `compiled`: with the layout that remains().
-  Packing(const Program& program, const Layout& layout, const Kernels& compiled);
+  Packing(const Program& program, const Layout& layout, const Kernels& compiled, x86::Isa isa);
   static Layout remains(const Layout& layout);
 
   bool empty() const { return packed_.empty(); }
   std::string names() const;
 
-  std::int64_t rows_at_once(const Blocks& blocks, std::int64_t rows, std::int64_t columns) const;
+  // For any strides; for those of a problem fewer rows may be better.
+  std::int64_t rows_at_once(const Blocks& blocks, std::int64_t rows, std::int64_t columns,
+                            const Problem2d* problem = nullptr) const;
   std::int64_t shared_bytes(std::int64_t rows, std::int64_t columns) const;
   std::int64_t worker_bytes(std::int64_t rows_at_once, std::int64_t columns) const;
 
@@ -54,6 +60,9 @@ class Packing {
     int pointer_slot = -1, stride_slot = -1;
     std::int64_t row_bytes(std::int64_t columns) const;
   };
+  static const Array& array_of(const Problem2d& problem, const Packed& packed) {
+    return (packed.result ? problem.results : problem.operands)[packed.index];
+  }
   // each(packed, its array, [rows,] columns, where its copy lies)
   template <typename Each>
   void each_shared(const Run& run, Each&& each) const;
@@ -62,6 +71,7 @@ class Packing {
   Indexing extents(const Packed& packed, std::int64_t columns) const;
 
   Program program_;
+  x86::Isa isa_;
   std::vector<Packed> packed_;
 };
 

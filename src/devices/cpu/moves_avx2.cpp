@@ -1,0 +1,86 @@
+// Registers of 32 bytes for squares, of 16 for rows. Nothing is read beyond a row's last entry; stores that leave out
+// what lies between entries are slow on some processors with AVX2, so that entries apart are written one by one.
+#include <cstdlib>
+
+#define TRIREME_TARGET gnu::target("avx2")
+namespace {
+constexpr int register_bytes = 32;
+}
+#include "devices/cpu/move_squares.hpp"
+
+namespace trireme::cpu {
+namespace {
+
+template <typename T>
+constexpr int in_16 = 16 / static_cast<int>(sizeof(T));
+
+// Whole registers of columns. 16 bytes of entries lie in `apart` times 16 bytes of memory, from the lowest entry to the
+// highest: each byte of them is one of those, in parts of 16 bytes. The last part ends with the highest entry.
+template <typename T, int apart>
+[[TRIREME_TARGET]] void pack_rows(const Block<T>& block) {
+  constexpr int n = in_16<T>, size = sizeof(T), last = ((n - 1) * apart + 1) * size - 16;
+  int from[apart];
+  __m128i which[apart];  // byte of a part for each byte of the entries, or none
+  for (int k = 0; k < apart; ++k) {
+    alignas(16) std::int8_t bytes[16];
+    from[k] = k < apart - 1 ? 16 * k : last;
+    for (int t = 0; t < 16; ++t) {
+      int entry = block.stride > 0 ? t / size : n - 1 - t / size, byte = entry * apart * size + t % size;
+      bytes[t] = static_cast<std::int8_t>(byte / 16 == k ? byte - from[k] : -1);
+    }
+    which[k] = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes));
+  }
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const T* lowest = block.apart + r * block.row_stride + (block.stride > 0 ? 0 : (n - 1) * block.stride);
+    T* dense = block.dense + r * block.step;
+    for (std::int64_t c = 0; c < block.columns; c += n, lowest += n * block.stride) {
+      __m128i entries = _mm_setzero_si128();
+#pragma GCC unroll 4
+      for (int k = 0; k < apart; ++k) {
+        const auto* part = reinterpret_cast<const __m128i*>(reinterpret_cast<const char*>(lowest) + from[k]);
+        entries = _mm_or_si128(entries, _mm_shuffle_epi8(_mm_loadu_si128(part), which[k]));
+      }
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(dense + c), entries);
+    }
+  }
+}
+
+template <typename T, Way way>
+std::int64_t by_rows(const Block<T>& block) {
+  const std::int64_t whole = block.columns / in_16<T> * in_16<T>, last = whole - 1;
+  Block<T> done = block;
+  done.columns = whole;
+  if (way == Way::Unpack) {
+    if (block.stride != -1) return 0;
+    done = {block.dense + last, block.step, -1, block.apart - last, block.row_stride, block.rows, whole};  // as well
+  }
+  switch (std::abs(block.stride)) {
+    case 1: return pack_rows<T, 1>(done), whole;
+    case 2: return pack_rows<T, 2>(done), whole;
+    case 3: return pack_rows<T, 3>(done), whole;
+    case 4: return pack_rows<T, 4>(done), whole;
+    default: return 0;  // one by one is as good
+  }
+}
+
+template <typename T>
+constexpr Moves<T> wide_moves = {
+    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>},
+    {squares<T, Way::Pack>, squares<T, Way::Unpack>, squares<T, Way::Stream>},
+    in_register<T>,
+    square<T>,
+};
+
+}  // namespace
+
+template <typename T>
+const Moves<T>& avx2_moves() {
+  return wide_moves<T>;
+}
+
+template const Moves<std::uint8_t>& avx2_moves();
+template const Moves<std::uint16_t>& avx2_moves();
+template const Moves<std::uint32_t>& avx2_moves();
+template const Moves<std::uint64_t>& avx2_moves();
+
+}  // namespace trireme::cpu

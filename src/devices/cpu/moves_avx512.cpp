@@ -1,0 +1,105 @@
+// Whole cache lines at a time. Nothing is read beyond a row's last entry, and nothing written between entries.
+#include <cstdlib>
+
+#define TRIREME_TARGET gnu::target("avx512f,avx512bw")
+namespace {
+constexpr int register_bytes = 64;
+}
+#include "devices/cpu/move_squares.hpp"
+
+namespace trireme::cpu {
+namespace {
+
+constexpr int most_apart = 8;  // entries; beyond that a line has too few of them
+
+// Entry t of `from` that `which` names, for each t of `where`; others as they were.
+template <typename T>
+[[TRIREME_TARGET, gnu::always_inline]] inline __m512i taken(__m512i were, std::uint32_t which, __m512i where,
+                                                            __m512i from) {
+  if constexpr (sizeof(T) == 2) return _mm512_mask_permutexvar_epi16(were, which, where, from);
+  else if constexpr (sizeof(T) == 4)
+    return _mm512_mask_permutexvar_epi32(were, static_cast<__mmask16>(which), where, from);
+  else return _mm512_mask_permutexvar_epi64(were, static_cast<__mmask8>(which), where, from);
+}
+template <typename T>
+[[TRIREME_TARGET, gnu::always_inline]] inline __m512i load(std::uint32_t which, const T* from) {
+  if constexpr (sizeof(T) == 2) return _mm512_maskz_loadu_epi16(which, from);
+  else if constexpr (sizeof(T) == 4) return _mm512_maskz_loadu_epi32(static_cast<__mmask16>(which), from);
+  else return _mm512_maskz_loadu_epi64(static_cast<__mmask8>(which), from);
+}
+template <typename T>
+[[TRIREME_TARGET, gnu::always_inline]] inline void store(T* to, std::uint32_t which, __m512i from) {
+  if constexpr (sizeof(T) == 2) _mm512_mask_storeu_epi16(to, which, from);
+  else if constexpr (sizeof(T) == 4) _mm512_mask_storeu_epi32(to, static_cast<__mmask16>(which), from);
+  else _mm512_mask_storeu_epi64(to, static_cast<__mmask8>(which), from);
+}
+
+// A line's worth of entries lies in |stride| lines' worth of memory, from the lowest on. Entry t is element t *
+// |stride| of it, or with a negative stride as many from the other end.
+template <typename T>
+struct Where {
+  alignas(64) T dense[in_register<T>];              // each entry's place in its line of memory
+  alignas(64) T apart[most_apart][in_register<T>];  // each line's elements: which entry
+  std::uint32_t dense_of[most_apart] = {};          // which entries come from a line
+  std::uint32_t apart_of[most_apart] = {};          // which elements of a line are entries
+  explicit Where(std::int64_t stride) : dense{}, apart{} {
+    constexpr int n = in_register<T>;
+    for (int t = 0; t < n; ++t) {
+      int element = static_cast<int>((stride > 0 ? t : n - 1 - t) * std::abs(stride));
+      dense[t] = static_cast<T>(element % n);
+      dense_of[element / n] |= 1u << t;
+      apart[element / n][element % n] = static_cast<T>(t);
+      apart_of[element / n] |= 1u << element % n;
+    }
+  }
+};
+
+template <typename T, Way way>
+[[TRIREME_TARGET]] std::int64_t by_rows(const Block<T>& block) {
+  constexpr int n = in_register<T>;
+  const std::int64_t stride = block.stride, whole = block.columns / n * n;
+  if (stride == 0 || std::abs(stride) > most_apart || whole == 0) return 0;
+  const int lines = static_cast<int>(std::abs(stride));
+  const Where<T> where(stride);
+  const __m512i to_dense = _mm512_load_si512(where.dense);
+  const std::uint32_t up_to_last = ~0u >> (32 - (n - (lines - 1)));  // of the highest line
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    T* lowest = block.apart + r * block.row_stride + (stride > 0 ? 0 : (n - 1) * stride);
+    T* dense = block.dense + r * block.step;
+    for (std::int64_t c = 0; c < whole; c += n, lowest += n * stride) {
+      if constexpr (way == Way::Pack) {
+        __m512i entries = _mm512_setzero_si512();
+        for (int k = 0; k < lines - 1; ++k)
+          entries = taken<T>(entries, where.dense_of[k], to_dense, _mm512_loadu_si512(lowest + k * n));
+        entries = taken<T>(entries, where.dense_of[lines - 1], to_dense, load(up_to_last, lowest + (lines - 1) * n));
+        _mm512_storeu_si512(dense + c, entries);
+      } else {
+        const __m512i entries = _mm512_loadu_si512(dense + c);
+        for (int k = 0; k < lines; ++k)
+          store(lowest + k * n, where.apart_of[k], taken<T>(entries, ~0u, _mm512_load_si512(where.apart[k]), entries));
+      }
+    }
+  }
+  return whole;
+}
+
+template <typename T>
+constexpr Moves<T> wide_moves = {
+    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>},
+    {squares<T, Way::Pack>, squares<T, Way::Unpack>, squares<T, Way::Stream>},
+    in_register<T>,
+    square<T>,
+};
+
+}  // namespace
+
+template <typename T>
+const Moves<T>& avx512_moves() {
+  return wide_moves<T>;
+}
+
+template const Moves<std::uint16_t>& avx512_moves();
+template const Moves<std::uint32_t>& avx512_moves();
+template const Moves<std::uint64_t>& avx512_moves();
+
+}  // namespace trireme::cpu
