@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/contract.hpp"
+#include "support/mxcsr.hpp"
 
 namespace trireme {
 
@@ -47,6 +48,7 @@ static Jump jump_of(const Array& array, int number) {
 
 void fill_slots(const Kernels& kernels, const Program& program, const Problem2d& problem, const Blocks& blocks,
                 const Memory& memory, std::uint64_t* args) {
+  ContractArithmetic rounds_constants;
   auto address = [](const void* data) { return reinterpret_cast<std::uint64_t>(data); };
   auto integer = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   auto constant = [&](double value) {

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -45,6 +47,33 @@ TEST(Parallel, ManyCallersAtOnce) {
 }
 
 #if !defined(__SANITIZE_THREAD__)  // which allows no threads after a fork
+// In a child, where no test has made threads yet: eight callers of four parts share three threads beside themselves.
+TEST(Parallel, ManyCallersMakeNoMoreThreads) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);
+    std::mutex mutex;
+    std::set<std::thread::id> callers, workers;
+    std::vector<std::thread> threads;
+    for (int k = 0; k < 8; ++k)
+      threads.emplace_back([&] {
+        for (int turn = 0; turn < 100; ++turn)
+          in_parallel(4, [&, caller = std::this_thread::get_id()](int) {
+            std::lock_guard lock(mutex);
+            callers.insert(caller);
+            workers.insert(std::this_thread::get_id());
+          });
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (std::thread::id caller : callers) workers.erase(caller);
+    _exit(callers.size() == 8 && workers.size() <= 3 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 TEST(Parallel, fault_22_ThreadsWorkInAForkedChild) {
   ASSERT_TRUE(every_part_once(3));
   const pid_t child = fork();

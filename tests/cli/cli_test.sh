@@ -41,6 +41,10 @@ check 0 '^  verify  ' --help
 for verb in list show emit run verify bench tune jit cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
 check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
 check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
+# A listing with the kernel's structure as comments.
+check 0 '^; *while .*\{$' show rms_norm --target x86
+check 0 '^    +vmulps ymm' show rms_norm --target x86 --arch avx2
+check 0 '^    +vmulps zmm' show rms_norm --target x86 --arch avx512
 check 2 "^trireme: no architecture 'sm_70'; ptx: sm_80" show rms_norm --target ptx --arch sm_70
 
 # Every device that is here gives the reference's bits; which ones are here differs from machine to machine.

@@ -1,0 +1,66 @@
+// How long the CPU device takes to make a kernel, from the expanded program to executable memory: every operator, both
+// directions, every storage type of its elements, rows that are unrolled and rows that are not. Best of 7 each.
+//
+//   emission [--all]
+//
+// Prints the slowest; with --all every line.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+
+#include "devices/arguments.hpp"
+#include "plan/check.hpp"
+#include "plan/devices.hpp"
+#include "plan/ops.hpp"
+#include "plan/remarks.hpp"
+
+namespace {
+
+using namespace trireme;
+
+struct Made {
+  std::string line, device;
+  double microseconds = 1e9;
+};
+
+Made make(const Prepared& prepared, const DeviceEntry& device) {
+  const Facts facts = facts_of(prepared.program, prepared.view());
+  Made made{print(prepared.problem), device.name};
+  for (int k = 0; k < 7; ++k) {
+    auto start = std::chrono::steady_clock::now();
+    auto executable = device.compile(prepared.program, facts).value();  // made anew: nobody holds the last one
+    std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+    made.microseconds = std::min(made.microseconds, took.count());
+  }
+  return made;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool all = argc > 1 && std::string_view(argv[1]) == "--all";
+  std::vector<Made> made;
+  for (const OperatorText& op : operator_texts()) {
+    const Remarks remarks = parse_remarks(op.text).value();
+    Problem problem = parse_problem(fmt::format("{} {}", op.name, remarks.tries[0])).value();
+    problem.axes = 1;
+    problem.placements.clear();
+    for (bool backward : {false, true})
+      for (Type type : {Type::F32, Type::F64, Type::BF16, Type::F16, Type::F8E4M3, Type::F8E5M2, Type::I8})
+        for (std::int64_t columns : {128, 512, 4096}) {
+          problem.backward = backward;
+          problem.shape = {256, columns};
+          problem.types["x"] = type;
+          Prepared prepared = prepare_problem(problem, {}, Fill::Nothing).value();
+          for (const char* name : {"cpu:avx2", "cpu:avx512"})
+            if (find_device(name)->missing().empty()) made.push_back(make(prepared, *find_device(name)));
+        }
+  }
+  std::sort(made.begin(), made.end(), [](const Made& a, const Made& b) { return a.microseconds > b.microseconds; });
+  auto slow = std::count_if(made.begin(), made.end(), [](const Made& each) { return each.microseconds > 500; });
+  fmt::print("{} kernels, median {:.0f} us, {} over 500 us\n", made.size(), made[made.size() / 2].microseconds, slow);
+  for (std::size_t k = 0; k < made.size() && (all || k < 20); ++k)
+    fmt::print("{:6.0f} us  {:<10} {}\n", made[k].microseconds, made[k].device, made[k].line);
+}

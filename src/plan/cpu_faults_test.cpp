@@ -1,0 +1,237 @@
+// Faults of others on the CPU's targets: awkward shapes, places and values between guard pages; threads, forks and the
+// caller's floating-point state through plans.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xmmintrin.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <thread>
+
+#include "plan/check.hpp"
+#include "plan/devices.hpp"
+#include "plan/guarded_for_test.hpp"
+#include "trireme/plan.hpp"
+
+namespace trireme {
+namespace {
+
+GuardedProblem guarded(Prepared prepared) {
+  GuardedProblem problem(prepared.program, prepared.problem.rows(), prepared.problem.columns(), prepared.constants,
+                         std::move(prepared.buffers));
+  problem.run_reference().value();
+  return problem;
+}
+
+void expect_same_bits(const GuardedProblem& problem, const std::string& line, const RunOptions& options = {}) {
+  for (const char* name : {"cpu:avx512", "cpu:avx2"}) {
+    if (!find_device(name)->missing().empty()) continue;
+    for (Guarded::Edge edge : {Guarded::Edge::Begin, Guarded::Edge::End})
+      EXPECT_EQ(problem.compare(*find_device(name), options, edge), "")
+          << name << ", " << options.threads << " threads, chunks of " << options.chunk_rows
+          << "   rerun: trireme verify \"" << line << '"';
+  }
+}
+
+void expect_same_bits(const std::string& line, const RunOptions& options = {}) {
+  expect_same_bits(guarded(prepare_problem(parse_problem(line).value()).value()), line, options);
+}
+
+const char* const programs[] = {"rms_norm", "softmax", "layer_norm"};
+
+TEST(CpuFaults, fault_01_ZeroRows) {
+  for (const char* program : programs)
+    for (const char* direction : {"", " backward"})
+      for (const char* columns : {"7", "257", "4097"})
+        expect_same_bits(fmt::format("{} 0x{} x=bf16{}", program, columns, direction), {.threads = 3});
+}
+
+TEST(CpuFaults, fault_02_AwkwardColumns) {
+  for (const char* program : programs)
+    for (const char* direction : {"", " backward"})
+      for (const char* type : {"f32", "bf16", "f8e4m3"})
+        for (int columns : {1, 2, 3, 31, 33, 541, 65537})
+          expect_same_bits(fmt::format("{} 2x{} x={}{}", program, columns, type, direction));
+}
+
+// Each array in turn begins one element later than its neighbours.
+TEST(CpuFaults, fault_06_EachPointerInTurnOffByOneElement) {
+  for (const char* line : {"rms_norm 3x300 x=f32 gamma=bf16", "rms_norm 3x1000 x=bf16 gamma=f32 backward",
+                           "add_rms_norm 3x520 x=f16", "swiglu 3x64 x=f64", "layer_norm 3x77 x=f8e4m3 backward"}) {
+    Problem problem = parse_problem(line).value();
+    Prepared names = prepare_problem(problem, {}, Fill::Nothing).value();
+    auto off_by_one = [&](const std::string& name) {
+      Problem moved = problem;
+      moved.placements[name].offset = 1;
+      expect_same_bits(print(moved));
+    };
+    for (const Operand& operand : names.program.operands)
+      if (!operand.constant) off_by_one(operand.name);
+    for (const Output& result : names.program.results) off_by_one(result.name);
+  }
+}
+
+TEST(CpuFaults, fault_07_RowStridesOfNoVectorsWidth) {
+  for (const char* type : {"f32", "bf16", "f64", "i8"})
+    for (int more : {1, 3, 7, 9})
+      for (int columns : {64, 257, 1000}) {
+        std::string x = fmt::format("{}:{}", type, columns + more),
+                    y = fmt::format("{}:{}", type, columns + 2 * more - 1);
+        expect_same_bits(fmt::format("layer_norm 5x{} x={} y={}", columns, x, y));
+        expect_same_bits(fmt::format("layer_norm 5x{} x={} dy={} dx={} backward", columns, x, y, y));
+      }
+}
+
+// In a vector, a tail, a row of its own; where a row is unrolled and where it is not.
+TEST(CpuFaults, fault_13_NanAndInfinitiesAtEachPosition) {
+  for (const char* line : {"softmax 2x37", "rms_norm 2x37", "layer_norm 2x37 backward", "add_rms_norm_quant 2x37",
+                           "softmax 2x600 backward", "rms_norm 2x600"})
+    for (float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                        -std::numeric_limits<float>::infinity()}) {
+      const std::int64_t columns = parse_problem(line).value().columns();
+      for (std::int64_t at = 0; at<columns; at += columns> 64 ? 31 : 1) {
+        Prepared prepared = prepare_problem(parse_problem(line).value()).value();
+        Buffer& first = prepared.buffers.operands[0];
+        std::memcpy(first.array.entry(1, at), &value, sizeof value);
+        SCOPED_TRACE(fmt::format("{} at column {}", value, at));
+        expect_same_bits(guarded(std::move(prepared)), line);
+      }
+    }
+}
+
+TEST(CpuFaults, EveryNumberOfThreadsAndAnyChunks) {
+  for (const char* line : {"layer_norm 131x70 x=bf16 backward", "rms_norm 131x300",
+                           "softmax 70x33 x=f32:1,70 y=f32:1,70", "rms_norm 9x15x130 x=f32:6000,130 backward"}) {
+    GuardedProblem problem = guarded(prepare_problem(parse_problem(line).value()).value());
+    for (int threads = 1; threads <= 64; ++threads)
+      expect_same_bits(problem, line, {.threads = threads, .chunk_rows = threads * 7 % 11});
+    for (std::int64_t chunk : {1, 2, 64, 130, 131, 132, 100000}) expect_same_bits(problem, line, {.chunk_rows = chunk});
+  }
+}
+
+using Floats = std::vector<float>;
+
+// rms_norm's backward with inputs and an eps that round differently in every direction, subnormal values among them.
+struct Backward {
+  static constexpr std::int64_t rows = 64, columns = 300;
+  Plan plan;
+  Floats x = Floats(rows * columns), dy = x, gamma = Floats(columns), dx = x, dgamma = gamma;
+  Workspace workspace;
+
+  explicit Backward(int threads, ParallelFor parallel_for = {}, std::int64_t wanted_rows = rows)
+      : plan(Plan::create(Device::cpu().value(),
+                          {.program = RowProgram::named("rms_norm").value().differentiate().value(),
+                           .shape = {wanted_rows, columns},
+                           .constants = {{"eps", 0.1}},
+                           .absent = {"rstd"},
+                           .threads = threads,
+                           .parallel_for = parallel_for})
+                 .value()),
+        workspace(plan.workspace_bytes()) {
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      x[k] = static_cast<float>((k * 7919) % 1000) / 250 - 2;
+      dy[k] = static_cast<float>((k * 104729) % 1000) * (k % 5 ? 1e-3f : 1e-42f);
+    }
+    for (std::size_t k = 0; k < gamma.size(); ++k) gamma[k] = static_cast<float>(k % 7) / 3;
+  }
+
+  void run() {
+    Args args = plan.args();
+    args["x"] = View{x.data()}, args["dy"] = View{dy.data()}, args["gamma"] = View{gamma.data()};
+    args["dx"] = View{dx.data()}, args["dgamma"] = View{dgamma.data()};
+    plan.run(args, {}, workspace.span()).value();
+  }
+  bool same_as(const Backward& other) const {
+    return std::memcmp(dx.data(), other.dx.data(), dx.size() * 4) == 0 &&
+           std::memcmp(dgamma.data(), other.dgamma.data(), dgamma.size() * 4) == 0;
+  }
+};
+
+// Threads that are made while a state is set inherit it.
+TEST(CpuFaults, fault_27_CallersMxcsrThroughPlans) {
+  constexpr unsigned flush = 1u << 15, subnormals_are_zero = 1u << 6, masks = 0x3Fu << 7, sticky = 0x3F;
+  const unsigned before = _mm_getcsr();
+  Backward wanted(1);
+  wanted.run();
+  for (unsigned rounding : {0u, 1u, 2u, 3u})
+    for (unsigned rest : {masks, masks | flush, masks | subnormals_are_zero,
+                          masks | flush | subnormals_are_zero | sticky, 0u /* every exception traps */})
+      for (int threads : {1, 2, 5}) {
+        const unsigned state = rounding << 13 | rest;
+        Backward plan(threads);
+        _mm_setcsr(state);
+        plan.run();
+        const unsigned after = _mm_getcsr();
+        _mm_setcsr(before);
+        EXPECT_EQ(after, state) << std::hex << state;
+        EXPECT_TRUE(plan.same_as(wanted)) << std::hex << "MXCSR " << state << ", " << threads << " threads";
+      }
+}
+
+// The host's own threads, with a state of their own.
+TEST(CpuFaults, fault_27_MxcsrOfTheHostsThreads) {
+  Backward wanted(1);
+  wanted.run();
+  static std::atomic<int> changed = 0;
+  auto on_threads = [](void*, int count, ParallelFor::Body* body, void* context) {
+    std::vector<std::thread> threads;
+    for (int k = 0; k < count; ++k)
+      threads.emplace_back([=] {
+        constexpr unsigned up_and_flush = 0x9FC0 | 2u << 13;
+        _mm_setcsr(up_and_flush);
+        body(context, k);
+        changed += _mm_getcsr() != up_and_flush;
+      });
+    for (std::thread& thread : threads) thread.join();
+  };
+  Backward plan(4, {.run = on_threads});
+  plan.run();
+  EXPECT_TRUE(plan.same_as(wanted));
+  EXPECT_EQ(changed, 0);
+}
+
+TEST(CpuFaults, OneRowIsNotHandedOver) {
+  static std::atomic<int> calls = 0;
+  auto counting = [](void*, int count, ParallelFor::Body* body, void* context) {
+    ++calls;
+    for (int k = 0; k < count; ++k) body(context, k);
+  };
+  PlanOptions options{.program = RowProgram::named("softmax").value(), .shape = {1, 5000}, .threads = 8};
+  options.parallel_for.run = counting;
+  for (std::int64_t rows : {1, 2}) {
+    options.shape = {rows, 5000};
+    Plan plan = Plan::create(Device::cpu().value(), options).value();
+    Floats x(rows * 5000, 1.0f), y(x.size());
+    Args args = plan.args();
+    args["x"] = View{x.data()}, args["y"] = View{y.data()};
+    plan.run(args).value();
+    EXPECT_EQ(calls, rows - 1);
+  }
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which allows no threads after a fork
+TEST(CpuFaults, fault_22_PlansRunInAForkedChild) {
+  Backward wanted(3);
+  wanted.run();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);  // a hang becomes a failure
+    Backward made(5);
+    made.run();
+    Floats dx = wanted.dx;
+    std::fill(wanted.dx.begin(), wanted.dx.end(), 0.0f);
+    wanted.run();  // made before the fork
+    _exit(made.same_as(wanted) && dx == wanted.dx ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+#endif
+
+}  // namespace
+}  // namespace trireme
