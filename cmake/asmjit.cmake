@@ -52,7 +52,7 @@ function(trireme_bundle_asmjit library)
   add_dependencies(${library} asmjit_archive)
   set(script ${CMAKE_BINARY_DIR}/asmjit/bundle_${library}.mri)
   file(GENERATE OUTPUT ${script}
-       CONTENT "open $<TARGET_FILE:${library}>\naddlib ${asmjit_archive}\nsave\nend\n")
+       CONTENT "create $<TARGET_FILE:${library}>\naddlib $<TARGET_FILE:${library}>\naddlib ${asmjit_archive}\nsave\nend\n")
   add_custom_command(TARGET ${library} POST_BUILD COMMAND ${CMAKE_AR} -M < ${script}
                      COMMAND ${CMAKE_RANLIB} $<TARGET_FILE:${library}>)
   target_link_libraries(${library} PUBLIC rt)

@@ -1,12 +1,11 @@
 #include "devices/compose.hpp"
 
-#include <cstring>
+#include <algorithm>
+#include <memory>
 
+#include "devices/host_sum.hpp"
+#include "devices/parallel.hpp"
 #include "layout/buffers.hpp"
-#include "layout/indexing.hpp"
-#include "reference/column_sum.hpp"
-#include "support/float_types.hpp"
-#include "support/mxcsr.hpp"
 
 namespace trireme {
 namespace {
@@ -16,58 +15,65 @@ bool kernels_sum(const Program& program, const Output& result) {
   return result.spread.plain() && result.spread.column.present && !result.spread.row.present;
 }
 
-// The kernels' results, those that are summed here as elements, and then the sums.
+// What the kernels of without_sums() leave, and then the sums.
 class Summing {
  public:
   Summing(Program program, std::vector<std::size_t> summed)
       : program_(std::move(program)), summed_(std::move(summed)) {}
 
-  std::int64_t terms_bytes(std::int64_t rows, std::int64_t columns) const {
-    return static_cast<std::int64_t>(summed_.size()) * bytes_of_one(rows, columns);
+  // Of the workspace: the terms, then what one sum after the other needs. Of the host's own: the kernels' results.
+  std::int64_t workspace_bytes(std::int64_t rows, std::int64_t columns, int workers) const {
+    std::int64_t scratch = 0;
+    for (std::size_t r : summed_)
+      each_type(r, rows, columns, workers, [&](const auto& sum) { scratch = std::max(scratch, sum.scratch_bytes()); });
+    return terms_bytes(rows, columns) + whole_lines(scratch);
+  }
+  std::int64_t own_bytes() const {
+    return whole_lines(static_cast<std::int64_t>(program_.results.size() * sizeof(Array)));
   }
 
-  // `run` runs the kernels; `terms` holds terms_bytes().
+  // `run` runs the kernels.
   template <typename Run>
-  Status run(const Problem2d& problem, std::byte* terms, Run&& run) const {
-    Type compute = *program_.compute;
-    std::vector<Array> results(problem.results.begin(), problem.results.end());
+  Status run(const Problem2d& problem, const RunOptions& options, int workers, std::byte* workspace, std::byte* own,
+             Run&& run) const {
+    std::span results(reinterpret_cast<Array*>(own), problem.results.size());
+    std::uninitialized_copy(problem.results.begin(), problem.results.end(), results.begin());
     for (std::size_t q = 0; q < summed_.size(); ++q)
-      results[summed_[q]] = {terms + q * bytes_of_one(problem.rows, problem.columns), compute, problem.columns, 1};
+      results[summed_[q]] = {workspace + q * bytes_of_one(problem.rows, problem.columns), *program_.compute,
+                             problem.columns, 1};
     Problem2d inner = problem;
     inner.results = results;
     TRIREME_CHECK(run(inner));
-    for (std::size_t r : summed_) {
-      TRIREME_TRY(where, indexing(program_, program_.results[r].spread, problem.columns, problem.constants));
-      if (compute == Type::F32) sum<float>(where, problem, results[r], problem.results[r]);
-      else sum<double>(where, problem, results[r], problem.results[r]);
-    }
+    std::byte* scratch = workspace + terms_bytes(problem.rows, problem.columns);
+    for (std::size_t r : summed_)
+      each_type(r, problem.rows, problem.columns, workers, [&]<typename T>(const HostSum<T>& sum) {
+        const Array& result = problem.results[r];
+        auto* memory = reinterpret_cast<T*>(scratch);
+        in_parallel(options.parallel_for, sum.workers(),
+                    [&](int worker) { sum.work(static_cast<const T*>(results[r].data), result, memory, worker); });
+        sum.finish(result, memory);
+      });
     return Done{};
   }
 
   std::string describe(const Executable& kernels) const {
     std::string text = kernels.describe();
-    for (std::size_t r : summed_) text += "; " + program_.results[r].name + " summed by the reference";
+    for (std::size_t r : summed_) text += "; " + program_.results[r].name + " summed from terms in the workspace";
     return text;
   }
 
  private:
+  template <typename Use>
+  void each_type(std::size_t result, std::int64_t rows, std::int64_t columns, int workers, Use&& use) const {
+    Indexing where = indexing(program_, program_.results[result].spread, columns).value();  // bound, and so checked
+    if (*program_.compute == Type::F32) use(HostSum<float>(where, rows, columns, workers));
+    else use(HostSum<double>(where, rows, columns, workers));
+  }
   std::int64_t bytes_of_one(std::int64_t rows, std::int64_t columns) const {
     return whole_lines(rows * columns * static_cast<std::int64_t>(bytes(*program_.compute)));
   }
-
-  template <typename T>
-  static void sum(const Indexing& where, const Problem2d& problem, const Array& terms, const Array& result) {
-    ContractArithmetic arithmetic;
-    ColumnSum<T> sums(where, problem.rows, problem.columns);
-    for (std::int64_t i = 0; i < problem.rows; ++i)
-      sums.add_row(i, {static_cast<const T*>(terms.entry(i, 0)), static_cast<std::size_t>(problem.columns)});
-    std::vector<T> entries = sums.entries();
-    std::int64_t wide = where.column.extent(problem.columns);
-    for (std::size_t k = 0; k < entries.size(); ++k) {
-      void* to = result.entry(static_cast<std::int64_t>(k) / wide, static_cast<std::int64_t>(k) % wide);
-      if constexpr (std::is_same_v<T, float>) store_f32(result.type, to, entries[k]);
-      else store_f64(result.type, to, entries[k]);
-    }
+  std::int64_t terms_bytes(std::int64_t rows, std::int64_t columns) const {
+    return static_cast<std::int64_t>(summed_.size()) * bytes_of_one(rows, columns);
   }
 
   Program program_;
@@ -80,8 +86,10 @@ class ComposedExecutable : public Executable {
       : summing_(std::move(summing)), kernels_(std::move(kernels)) {}
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
-    std::vector<std::byte, CacheLineAllocator<std::byte>> terms(summing_.terms_bytes(problem.rows, problem.columns));
-    return summing_.run(problem, terms.data(), [&](const Problem2d& inner) { return kernels_->run(inner, options); });
+    using Memory = std::vector<std::byte, CacheLineAllocator<std::byte>>;
+    Memory workspace(summing_.workspace_bytes(problem.rows, problem.columns, 1)), own(summing_.own_bytes());
+    return summing_.run(problem, options, 1, workspace.data(), own.data(),
+                        [&](const Problem2d& inner) { return kernels_->run(inner, options); });
   }
   std::string describe() const override { return summing_.describe(*kernels_); }
   std::string kernel_hash() const override { return kernels_->kernel_hash(); }
@@ -99,13 +107,18 @@ class ComposedHostExecutable : public HostExecutable {
 
   MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
     MemoryBytes bytes = kernels_->direct()->memory_bytes(rows, columns, options);
-    bytes.workspace += summing_.terms_bytes(rows, columns);
-    return bytes;
+    return {bytes.workspace + summing_.workspace_bytes(rows, columns, workers(rows, columns, options)),
+            bytes.own + summing_.own_bytes()};
+  }
+  int workers(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
+    return kernels_->direct()->workers(rows, columns, options);
   }
   Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const override {
+    int workers = this->workers(problem.rows, problem.columns, options);
     Lent rest = lent;
-    rest.workspace += summing_.terms_bytes(problem.rows, problem.columns);
-    return summing_.run(problem, lent.workspace,
+    rest.workspace += summing_.workspace_bytes(problem.rows, problem.columns, workers);
+    rest.own += summing_.own_bytes();
+    return summing_.run(problem, options, workers, lent.workspace, lent.own,
                         [&](const Problem2d& inner) { return kernels_->direct()->run_in(inner, options, rest); });
   }
   std::string describe() const override { return summing_.describe(*kernels_); }

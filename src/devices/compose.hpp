@@ -1,5 +1,5 @@
-// Column sums into divided, wrapped and scalar results, on any device: its kernels compute what is summed, and the
-// reference's own code sums it.
+// Column sums into divided, wrapped and scalar results, on any device: its kernels compute what is summed, and the host
+// sums it.
 #pragma once
 #include "devices/device.hpp"
 

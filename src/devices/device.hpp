@@ -71,6 +71,8 @@ class DirectExecutable : public Executable {
   };
   virtual MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const = 0;
   virtual Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const = 0;
+  // Threads of the host's that run_in() shares the rows out to.
+  virtual int workers(std::int64_t, std::int64_t, const RunOptions&) const { return 1; }
 
   virtual bool has_streams() const { return false; }
   virtual Status prepare() const { return Done{}; }  // whatever run_in() might still have to make

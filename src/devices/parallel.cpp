@@ -4,17 +4,20 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
+#include <cstdint>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace trireme {
 namespace {
 
+// No lock: threads wait by futex (std::atomic::wait), and whoever claims a part first does it.
+//
+// A job is a number that grows, its parts in the low bits. A part is claimed by raising its entry to the job's number;
+// so a thread that wakes up late, with the number of a job that is over, finds every part of it claimed. Who has
+// claimed a part knows that its job is not over, and that `body_` is that job's.
 class Pool {
  public:
   const pid_t pid = getpid();
@@ -22,34 +25,46 @@ class Pool {
   // False: it has work already.
   bool run(int parts, const std::function<void(int)>& body) {
     if (busy_.test_and_set(std::memory_order_acquire)) return false;
-    std::unique_lock lock(mutex_);
     grow(parts - 1);
     body_ = &body;
-    taken_.assign(parts, false);
-    untaken_ = unfinished_ = parts;
-    for (int k = 1; k < parts; ++k) work_.notify_one();
-    work(lock, 0);
-    done_.wait(lock, [&] { return unfinished_ == 0; });
-    lock.unlock();
+    unfinished_.store(parts, std::memory_order_relaxed);
+    std::uint64_t before = job_.load(std::memory_order_relaxed);
+    job_.store(((before >> part_bits) + 1) << part_bits | static_cast<std::uint64_t>(parts), std::memory_order_release);
+    for (int k = 1; k < parts && k <= threads_; ++k) {
+      woken_[k].fetch_add(1);
+      woken_[k].notify_one();
+    }
+    work(0);
+    for (int left; (left = unfinished_.load(std::memory_order_acquire)) > 0;) unfinished_.wait(left);
     busy_.clear(std::memory_order_release);
     return true;
   }
 
+  void start(int wanted) {
+    if (busy_.test_and_set(std::memory_order_acquire)) return;  // a run sees to it
+    grow(wanted);
+    busy_.clear(std::memory_order_release);
+  }
+
  private:
-  // Takes parts until none is left, `mine` first: what a thread had in its caches last time it gets again.
-  void work(std::unique_lock<std::mutex>& lock, std::size_t mine) {
-    while (untaken_ > 0) {
-      std::size_t part = mine < taken_.size() && !taken_[mine]
-                             ? mine
-                             : std::find(taken_.begin(), taken_.end(), false) - taken_.begin();
-      taken_[part] = true;
-      --untaken_;
-      const std::function<void(int)>& body = *body_;
-      lock.unlock();
-      body(static_cast<int>(part));
-      lock.lock();
-      if (--unfinished_ == 0) done_.notify_one();
+  static constexpr int part_bits = 16;
+  static_assert(max_parts < 1 << part_bits);
+
+  // Does parts until none is left, `mine` first: what a thread had in its caches last time it gets again.
+  void work(int mine) {
+    std::uint64_t job = job_.load(std::memory_order_acquire);
+    int parts = static_cast<int>(job & ((1 << part_bits) - 1));
+    for (int k = 0; k < parts; ++k) {
+      int part = (mine + k) % parts;  // `mine` may be beyond them: woken for one job, it finds the next
+      if (!claim(part, job)) continue;
+      (*body_)(part);
+      if (unfinished_.fetch_sub(1) == 1) unfinished_.notify_one();
     }
+  }
+
+  bool claim(int part, std::uint64_t job) {
+    std::uint64_t last = claimed_[part].load(std::memory_order_relaxed);
+    return last < job && claimed_[part].compare_exchange_strong(last, job, std::memory_order_relaxed);
   }
 
   // A system that gives no more threads leaves more parts to those there are. Signals are for the host's own threads.
@@ -60,11 +75,11 @@ class Pool {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
       for (; threads_ < wanted; ++threads_)
-        std::thread([this, mine = static_cast<std::size_t>(threads_ + 1)] {
-          std::unique_lock lock(mutex_);
-          for (;;) {
-            work_.wait(lock, [&] { return untaken_ > 0; });
-            work(lock, mine);
+        std::thread([this, mine = threads_ + 1] {
+          for (std::uint32_t seen = 0;;) {
+            woken_[mine].wait(seen);
+            seen = woken_[mine].load();  // before the work: a call that comes meanwhile is not slept through
+            work(mine);
           }
         }).detach();
     } catch (const std::system_error&) {
@@ -73,15 +88,16 @@ class Pool {
   }
 
   std::atomic_flag busy_;
-  std::mutex mutex_;
-  std::condition_variable work_, done_;
   const std::function<void(int)>* body_ = nullptr;
-  std::vector<bool> taken_;
-  int untaken_ = 0, unfinished_ = 0, threads_ = 0;
+  int threads_ = 0;
+  std::atomic<std::uint64_t> job_ = 0;
+  std::atomic<int> unfinished_ = 0;
+  std::array<std::atomic<std::uint64_t>, max_parts> claimed_ = {};  // by part: the last job that it was claimed for
+  std::array<std::atomic<std::uint32_t>, max_parts> woken_ = {};    // by thread
 };
 
-// Never destroyed: its threads wait until the process ends. A child's copy of the parent's has no threads and perhaps a
-// lock that nobody will open, so it is left alone.
+// Never destroyed: its threads wait until the process ends. A child's copy of the parent's has no threads and perhaps
+// half a job, so it is left alone.
 Pool& pool() {
   static std::atomic<Pool*> current;
   Pool* found = current.load(std::memory_order_acquire);
@@ -95,8 +111,12 @@ Pool& pool() {
 }  // namespace
 
 void in_parallel(int parts, const std::function<void(int)>& body) {
-  if (parts > 1 && pool().run(parts, body)) return;
+  if (parts > 1 && parts <= max_parts && pool().run(parts, body)) return;
   for (int k = 0; k < parts; ++k) body(k);
+}
+
+void start_threads(int parts) {
+  if (parts > 1 && parts <= max_parts) pool().start(parts - 1);
 }
 
 }  // namespace trireme

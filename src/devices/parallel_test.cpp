@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -45,6 +46,27 @@ TEST(Parallel, ManyCallersAtOnce) {
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(wrong, 0);
 }
+
+// Parts that wait for each other: every thread that a job asks for comes, however soon jobs follow each other.
+TEST(Parallel, NoCallIsSleptThrough) {
+  start_threads(3);
+  for (int turn = 0; turn < 3000; ++turn) {
+    int parts = 2 + turn % 2;
+    std::atomic<int> here = 0;
+    std::atomic<bool> late = false;
+    auto start = std::chrono::steady_clock::now();
+    in_parallel(parts, [&](int) {
+      ++here;
+      while (here < parts && !late) {
+        std::this_thread::yield();
+        if (std::chrono::steady_clock::now() - start > std::chrono::seconds(20)) late = true;
+      }
+    });
+    ASSERT_FALSE(late) << "in turn " << turn;
+  }
+}
+
+TEST(Parallel, MorePartsThanThereMayBeThreads) { EXPECT_TRUE(every_part_once(max_parts + 1)); }
 
 #if !defined(__SANITIZE_THREAD__)  // which allows no threads after a fork
 // In a child, where no test has made threads yet: eight callers of four parts share three threads beside themselves.

@@ -15,9 +15,8 @@
 #include "devices/cuda/cuda_device.hpp"
 #include "plan/check.hpp"
 #include "plan/devices.hpp"
+#include "plan/run_counts_for_test.hpp"
 #include "trireme/plan.hpp"
-
-long allocations_in_tests();  // plan_test.cpp counts them
 
 namespace trireme {
 namespace {
@@ -135,10 +134,11 @@ TEST_F(CudaPlan, LaunchesOnTheStreamAndLeavesTheContextAlone) {
     expect(launches[0].first == 0 && launches[0].last == 64 && launches[0].total == 64, "all rows");
     expect(launches[0].grid[0] > 1 && launches[0].grid[1] == 1, "a grid along x");
     args["x"] = View{somewhere(77)};
-    long before = allocations_in_tests();
+    const Counts before = counts_now();
     Status first = plan.run(args, {&stream}, workspace.span()), second = plan.run(args, {&stream}, workspace.span());
-    long after = allocations_in_tests();
-    expect(first && second && after == before, "nothing is allocated");
+    const Counts after = counts_now();
+    expect(first && second && print(after) == print(before),
+           "no allocation, lock or look-up: " + print(before) + ", then " + print(after));
     fake.launches();
     // fault 24: the legacy and the per-thread default stream are handles like others.
     for (std::uintptr_t handle : {0, 1, 2}) {
@@ -329,10 +329,11 @@ TEST_F(CudaPlan, EveryOperatorIsPlannedAndLaunched) {
         Args args = plan->args();
         set_all(*plan, args);
         Workspace workspace = plan->make_workspace().value();
-        long before = allocations_in_tests();
+        const Counts before = counts_now();
         Status status = plan->run(args, {}, workspace.span());
-        long after = allocations_in_tests();
-        expect(status && before == after, name + (status ? " allocates" : status.error().message));
+        const Counts after = counts_now();
+        expect(bool(status), name + (status ? "" : status.error().message));
+        expect(print(after) == print(before), name + ": " + print(before) + ", then " + print(after));
         bool summed = plan->describe().find("summed by kernels of its own") != std::string::npos;
         std::vector<FakeLaunch> launches = fake.launches();
         expect(launches.size() >= (summed ? 3u : 1u), name + ": too few launches");

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "devices/arguments.hpp"
+#include "devices/parallel.hpp"
 #include "language/diagnostic.hpp"
 #include "layout/flatten.hpp"
 #include "passes/passes.hpp"
@@ -258,6 +259,8 @@ class Creator {
                                           "; cpu and reference do, and 'trireme verify' runs it there"};
     plan_.executable = std::move(executable);
     plan_.memory = plan_.direct->memory_bytes(plan_.rows, plan_.columns, plan_.options);
+    // Now, so that no run has to allocate them.
+    if (!plan_.options.parallel_for) start_threads(plan_.direct->workers(plan_.rows, plan_.columns, plan_.options));
     return Done{};
   }
 

@@ -61,8 +61,9 @@ TEST(Preferences, fault_27_OlderProcessorsAreServed) {
   {
     Environment mask("TRIREME_CPUID_MASK", "ffffffff,ffff,ffffffff");  // no AVX-512
     Device device = Device::cpu().value();
-    if (device.name() == "cpu:avx2")
+    if (device.name() == "cpu:avx2") {
       EXPECT_TRUE(has(device.why(), "cpu:avx512: the processor has no AVX512F")) << device.why();
+    }
     EXPECT_NE(device.name(), "cpu:avx512");
   }
   {

@@ -26,6 +26,7 @@ struct Shares {
   std::array<std::int64_t, 3> counts = {};
 
   std::int64_t count(std::int64_t entry) const { return counts[entry < boundary ? 0 : entry == boundary ? 1 : 2]; }
+  std::int64_t index(std::int64_t entry, std::int64_t k) const { return k / run * period + entry * run + k % run; }
 };
 Shares shares_of(const AxisIndexing& axis, std::int64_t count);
 

@@ -42,4 +42,6 @@ std::string hex(const Hash128& hash) {
   return text;
 }
 
+std::string short_hex(const Hasher& hasher) { return hex(hasher.value()).substr(0, 16); }
+
 }  // namespace trireme

@@ -21,6 +21,7 @@ class Hasher {
   alignas(64) unsigned char state_[576];
 };
 
-std::string hex(const Hash128& hash);  // 32 digits
+std::string hex(const Hash128& hash);         // 32 digits
+std::string short_hex(const Hasher& hasher);  // 16 digits: enough to tell kernels apart
 
 }  // namespace trireme

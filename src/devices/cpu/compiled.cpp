@@ -4,34 +4,29 @@
 
 #include <map>
 #include <mutex>
-#include <span>
 
 #include "language/print.hpp"
 #include "schedule/lower.hpp"
+#include "support/hash.hpp"
 
 namespace trireme::cpu {
 namespace {
-
-constexpr std::uint64_t fnv_start = 0xCBF29CE484222325;
-
-std::uint64_t hashed(std::uint64_t hash, std::span<const std::uint8_t> bytes) {
-  for (std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001B3;
-  return hash;
-}
 
 Result<std::shared_ptr<const Compiled>> compile_anew(const Program& program, const Config& config, x86::Isa isa) {
   TRIREME_TRY(kernels, lower(program, config));
   TRIREME_TRY(rows_code, x86::emit(kernels.rows, isa));
   TRIREME_TRY(rows, CodeMemory::create(rows_code.bytes, kernels.rows.name));
-  std::uint64_t hash = hashed(fnv_start, rows_code.bytes);
+  Hasher hasher;
+  hasher.add(rows_code.bytes.data(), rows_code.bytes.size());
   std::vector<CodeMemory> columns;
   for (const Kernel& kernel : kernels.columns) {
     TRIREME_TRY(code, x86::emit(kernel, isa));
-    hash = hashed(hash, code.bytes);
+    hasher.add(code.bytes.data(), code.bytes.size());
     TRIREME_TRY(memory, CodeMemory::create(code.bytes, kernel.name));
     columns.push_back(std::move(memory));
   }
-  return std::make_shared<const Compiled>(Compiled{std::move(kernels), hash, std::move(rows), std::move(columns)});
+  return std::make_shared<const Compiled>(
+      Compiled{std::move(kernels), short_hex(hasher), std::move(rows), std::move(columns)});
 }
 
 // Everything that `lower` and `emit` look at.

@@ -2,6 +2,7 @@
 // the number of columns are arguments.
 #pragma once
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "devices/cpu/code_memory.hpp"
@@ -14,7 +15,7 @@ namespace trireme::cpu {
 
 struct Compiled {
   Kernels kernels;
-  std::uint64_t hash = 0;  // of the code
+  std::string hash;  // of the code
   CodeMemory rows;
   std::vector<CodeMemory> columns;
 };

@@ -36,6 +36,10 @@ class CpuExecutable : public HostExecutable {
             workers * worker_bytes(columns)};
   }
 
+  int workers(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
+    return static_cast<int>(workers_for(cut_rows(kernels_, rows, columns), options));
+  }
+
   // `own` holds, for each worker, its slots and its scratch; the workspace partial sums, then copies.
   Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const override {
     TRIREME_CHECK(check_layout(layout_, program_, problem));
@@ -88,7 +92,7 @@ class CpuExecutable : public HostExecutable {
     if (!packing_.empty()) text += fmt::format("; columns apart, copied: {}", packing_.names());
     return text;
   }
-  std::string kernel_hash() const override { return fmt::format("{:016x}", code_->hash); }
+  std::string kernel_hash() const override { return code_->hash; }
   Identity identity() const override {
     const char* isa = isa_ == x86::Isa::Avx2 ? "avx2" : isa_ == x86::Isa::Avx512 ? "avx512" : "avx512_bf16";
     return {.arch = "x86-64", .isa = isa, .config = print(config_)};

@@ -7,6 +7,7 @@
 #include "layout/buffers.hpp"
 #include "layout/indexing.hpp"
 #include "layout/overlap.hpp"
+#include "support/hash.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -186,6 +187,10 @@ std::string CudaExecutable::describe() const {
                      print(vectors_.config()), vectors_.facts().registers, vectors_.facts().local_bytes,
                      vectors_.kernels().rows.scratch_bytes) +
          sums_.describe();
+}
+
+std::string CudaExecutable::kernel_hash() const {
+  return sums_.empty() ? vectors_.hash() : short_hex(Hasher().add(vectors_.hash()).add(sum_kernels_.hash()));
 }
 
 Executable::Identity CudaExecutable::identity() const {

@@ -31,7 +31,7 @@ class CudaExecutable : public DirectExecutable {
   Status run(const Problem2d& problem, const RunOptions& options) override;
   Result<Timing> time(const Problem2d& problem, const TimeOptions& options) override;
   std::string describe() const override;
-  std::string kernel_hash() const override { return vectors_.hash(); }
+  std::string kernel_hash() const override;
   Identity identity() const override;
   const LoadedKernels& loaded() const { return vectors_; }
 

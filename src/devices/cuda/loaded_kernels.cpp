@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "schedule/lower.hpp"
+#include "support/hash.hpp"
 #include "targets/ptx/emit.hpp"
 
 namespace trireme::cuda {
@@ -16,12 +17,6 @@ std::uint32_t blocks_for(std::int64_t work, std::int64_t each) {
 
 // A kernel's parameters are at most 4096 bytes, three of its numbers come after the slots.
 constexpr std::size_t most_slots = 4096 / sizeof(std::uint64_t) - 3;
-
-std::uint64_t hashed(std::string_view text) {  // FNV-1a
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001B3;
-  return hash;
-}
 
 }  // namespace
 
@@ -41,7 +36,7 @@ Result<LoadedKernels> LoadedKernels::create(const Device& device, const Program&
     return Error{Code::Unsupported, fmt::format("{} needs {} parameters; a kernel takes {}", program.name,
                                                 made.kernels_.rows.slots.size(), most_slots)};
   TRIREME_TRY(text, ptx::emit(made.kernels_, arch));
-  made.hash_ = fmt::format("{:016x}", hashed(text));
+  made.hash_ = short_hex(Hasher().add(text));
   TRIREME_TRY(module, device.load(text));
   made.module_ = std::move(module);
   auto entry = [&](const Kernel& kernel) -> Result<Function> {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "support/hash.hpp"
 #include "targets/ptx/emit.hpp"
 
 namespace trireme::cuda {
@@ -11,6 +12,7 @@ Result<UnitKernels> UnitKernels::create(const Device& device, std::vector<Kernel
   made.device_ = &device;
   made.kernels_ = std::move(kernels);
   TRIREME_TRY(text, ptx::emit(made.kernels_, arch));
+  made.hash_ = short_hex(Hasher().add(text));
   TRIREME_TRY(module, device.load(text));
   made.module_ = std::move(module);
   for (const Kernel& kernel : made.kernels_) {

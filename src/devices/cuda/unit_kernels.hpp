@@ -10,11 +10,13 @@ class UnitKernels {
   UnitKernels() = default;
   static Result<UnitKernels> create(const Device& device, std::vector<Kernel> kernels, std::string_view arch);
 
+  const std::string& hash() const { return hash_; }
   Status launch(const SumLaunch& what, StreamHandle stream) const;
 
  private:
   const Device* device_ = nullptr;
   std::vector<Kernel> kernels_;
+  std::string hash_;
   Module module_;
   std::vector<Function> functions_;
 };

@@ -1,0 +1,117 @@
+// Plan::run neither allocates, nor takes a lock, nor looks up a name: counted, on all threads.
+// What this file replaces counts for the whole test program.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+
+#include "plan/plan_for_test.hpp"
+#include "plan/run_counts_for_test.hpp"
+
+namespace {
+std::atomic<long> allocations = 0, locks = 0, comparisons = 0;
+}
+
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  ++allocations;
+  auto line = static_cast<std::size_t>(alignment);
+  if (void* memory = std::aligned_alloc(line, (bytes + line) / line * line)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+// Sanitizers have replaced these already.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool counts_all = false;
+#else
+constexpr bool counts_all = true;
+
+#define COUNT_LOCKS(function, Lock)                                                         \
+  extern "C" int function(Lock* lock) noexcept {                                            \
+    static const auto next = reinterpret_cast<int (*)(Lock*)>(dlsym(RTLD_NEXT, #function)); \
+    ++locks;                                                                                \
+    return next(lock);                                                                      \
+  }
+COUNT_LOCKS(pthread_mutex_lock, pthread_mutex_t)
+COUNT_LOCKS(pthread_rwlock_rdlock, pthread_rwlock_t)
+COUNT_LOCKS(pthread_rwlock_wrlock, pthread_rwlock_t)
+#undef COUNT_LOCKS
+
+// Names are found by comparing them.
+extern "C" int memcmp(const void* a, const void* b, std::size_t bytes) noexcept {
+  ++comparisons;
+  const auto *left = static_cast<const volatile unsigned char*>(a),
+             *right = static_cast<const volatile unsigned char*>(b);
+  for (std::size_t k = 0; k < bytes; ++k)
+    if (left[k] != right[k]) return left[k] - right[k];
+  return 0;
+}
+extern "C" int bcmp(const void* a, const void* b, std::size_t bytes) noexcept { return memcmp(a, b, bytes); }
+#endif
+
+namespace trireme {
+
+Counts counts_now() { return {allocations, locks, comparisons}; }
+
+namespace {
+
+TEST(RunCounts, CountersCount) {
+  Plan plan = Plan::create(cpu(), {.program = rms_norm(), .shape = {4, 8}}).value();
+  Args args = plan.args();
+  const Counts before = counts_now();
+  Floats x(32);
+  args["rstd"] = view(x);
+  std::mutex mutex;
+  { std::lock_guard lock(mutex); }
+  const Counts after = counts_now();
+  EXPECT_EQ(after.allocated - before.allocated, 1);
+  if (!counts_all) GTEST_SKIP() << "locks and comparisons are not counted under sanitizers";
+  EXPECT_EQ(after.locked - before.locked, 1);
+  EXPECT_GE(after.compared - before.compared, 1);
+}
+
+// From the first run on: threads, too, are made with the plan.
+void expect_no_counts(const Device& device, const RowProgram& program, int threads) {
+  PlanOptions options{.program = program, .shape = {40, 500}, .threads = threads};
+  for (const RowProgram::Parameter& each : program.signature())
+    if (each.kind == RowProgram::Kind::Constant && !each.optional) options.constants[each.name] = 2;
+  Plan plan = Plan::create(device, options).value();
+  Workspace workspace = plan.make_workspace().value();
+  Args args = plan.args();
+  std::vector<Floats> memory;
+  for (const std::string& name : plan.names()) {
+    memory.push_back(sampled(40 * 500, name.c_str()));
+    args[name] = View{memory.back().data()};
+  }
+  Args::Slot slot = args.slot(plan.names()[0]).value();
+  const Counts before = counts_now();
+  Status first = plan.run(args, {}, workspace.span()), second = plan.run(args, {}, workspace.span());
+  slot = View{memory[0].data()};
+  Status third = plan.run(args, {}, workspace.span());
+  const Counts after = counts_now();
+  EXPECT_TRUE(first && second && third) << refusal(first);
+  EXPECT_EQ(print(after), print(before)) << plan.describe();
+}
+
+TEST(RunCounts, RunAllocatesNothingTakesNoLockAndLooksUpNoName) {
+  for (const std::string& name : RowProgram::names())
+    for (bool backward : {false, true})
+      for (int threads : {1, 3}) {
+        RowProgram program = RowProgram::named(name).value();
+        expect_no_counts(cpu(), backward ? program.differentiate().value() : program, threads);
+      }
+}
+
+}  // namespace
+}  // namespace trireme
