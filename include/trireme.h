@@ -209,6 +209,13 @@ TRIREME_C_API trireme_status trireme_plan_check(const trireme_plan* plan, trirem
 TRIREME_C_API trireme_status trireme_plan_run(const trireme_plan* plan, trireme_args* args, void* stream,
                                               void* workspace, size_t workspace_bytes);
 
+/* Memory of the plan's device for it, where the caller has none of its own. Runs that overlap need one each; on a GPU,
+ * destroying one waits for who uses it. Without a need for one, memory is null and bytes are 0. */
+typedef struct trireme_workspace trireme_workspace;
+TRIREME_C_API trireme_status trireme_workspace_create(const trireme_plan* plan, trireme_workspace** workspace);
+TRIREME_C_API trireme_status trireme_workspace_memory(const trireme_workspace* workspace, void** memory, size_t* bytes);
+TRIREME_C_API trireme_status trireme_workspace_destroy(trireme_workspace* workspace);
+
 /* ---- checking ---- */
 
 #define TRIREME_DIGEST_BYTES 33

@@ -1,7 +1,9 @@
 """Usage: docs_test.py ROOT BUILD. Runs every command of the README and the other pages, in order, in one folder a page.
 
 ```sh                    lines of a shell script; it must succeed
-```sh skipped: REASON    not run: it needs a GPU, minutes, or what the reason says
+```sh where: COMMAND     the same, where COMMAND succeeds: what it needs is here
+```sh long               the same, with LONG=1: it takes minutes
+```sh skipped: REASON    not run: it needs a GPU, or what the reason says
 ```console               `$ COMMAND`, then exactly what it prints; a line `...` stands for any lines
 Commands in blocks that say nothing of the kind are found, and are an error.
 """
@@ -45,11 +47,26 @@ PATH = f"{build}:{root / '.venv/bin'}:{os.environ['PATH']}"
 HAS_NUMPY = subprocess.run(["python3", "-c", "import numpy"], env=dict(os.environ, PATH=PATH), capture_output=True).returncode == 0
 
 
-def shell(script, folder):
-    environment = dict(os.environ, PATH=PATH, TRIREME_CACHE=str(folder / "cache"))
+def shell(script, folder, seconds=120):
+    environment = dict(os.environ, PATH=PATH, TRIREME_CACHE=str(folder / "cache"), VIRTUAL_ENV=str(root / ".venv"))
+    for nvrtc in root.glob(".nvrtc/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*"):  # tools/setup.sh's
+        environment.setdefault("TRIREME_NVRTC", str(nvrtc))
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=environment, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds)
     return done.returncode, done.stdout
+
+
+def why_not(words, content, folder):
+    """Why a block of commands is not run here; empty if it is."""
+    if words.startswith("sh skipped: "):
+        return words.removeprefix("sh skipped: ")
+    if "numpy" in content and not HAS_NUMPY:
+        return "numpy is not installed"
+    if words.startswith("sh where: ") and shell(words.removeprefix("sh where: "), folder)[0] != 0:
+        return words.removeprefix("sh ")
+    if words == "sh long" and "LONG" not in os.environ:
+        return "takes minutes; LONG=1 runs it"
+    return ""
 
 
 def matches(wanted, got):
@@ -78,19 +95,18 @@ def run_page(path):
         (folder / "build").mkdir()
         (folder / "build/release").symlink_to(build)
         for line, words, content in blocks(path.read_text()):
-            if words.startswith("sh skipped: "):
-                skipped.append(f"{page}:{line}: {words[len('sh skipped: '):]}")
-            elif words == "sh" and "numpy" in content and not HAS_NUMPY:
-                skipped.append(f"{page}:{line}: numpy is not installed")
-            elif words == "sh":
+            if words == "sh" or words == "sh long" or words.startswith(("sh skipped: ", "sh where: ")):
+                if reason := why_not(words, content, folder):
+                    skipped.append(f"{page}:{line}: {reason}")
+                    continue
                 ran += 1
-                code, said = shell(content, folder)
+                code, said = shell(content, folder, 3600 if words == "sh long" else 120)
                 if code != 0:
                     fail(page, line, f"exit {code} of\n{content}{said[-2000:]}")
             elif words == "console":
                 ran += 1
                 run_console(page, line, content, folder)
-            elif words in ("", "indented", "text", "bash"):
+            elif words in ("", "indented", "text", "bash") or words.startswith("sh"):
                 if command := re.search(r"^\s*(\$ )?(trireme|make|ninja|cmake|python3?|pip|build/|bench/|tools/)\b.*", content, re.M):
                     fail(page, line, f"```sh or ```console should say how to run: {command[0].strip()}")
 

@@ -10,13 +10,6 @@ static_assert(static_cast<int>(Type::I32) == TRIREME_I32 && static_cast<int>(Typ
 static_assert(static_cast<int>(Code::InvalidProgram) + 1 == TRIREME_INVALID_PROGRAM);
 static_assert(static_cast<int>(Code::Internal) + 1 == TRIREME_INTERNAL);
 
-Result<Dims> dims_of(const std::int64_t* values, std::int32_t rank, const char* what) {
-  if (rank < 0 || rank > static_cast<std::int32_t>(max_rank))
-    return invalid(std::string(what) + " has 0 to 8 axes, not " + std::to_string(rank));
-  if (rank > 0) TRIREME_CHECK(given(values, what));
-  return Dims(std::span(values, static_cast<std::size_t>(rank)));
-}
-
 template <typename T, typename Each>
 Status each_of(const T* list, std::size_t count, const char* what, Each&& each) {
   if (count > 0) TRIREME_CHECK(given(list, what));
@@ -68,17 +61,6 @@ Result<PlanOptions> options_of(const trireme_plan_options& from) {
     return Done{};
   }));
   return to;
-}
-
-Result<View> view_of(const trireme_view* from) {
-  TRIREME_TRY(raw, versioned(from, "view", sizeof(trireme_view)));
-  TRIREME_TRY(type, type_of(raw.type));
-  View view{.data = raw.data, .type = type};
-  TRIREME_TRY(shape, dims_of(raw.shape, raw.rank, "shape"));
-  view.shape = shape;
-  if (raw.strides) view.strides = dims_of(raw.strides, raw.rank, "strides").value();
-  view.bytes = raw.bytes == TRIREME_UNKNOWN_BYTES ? unknown_bytes : static_cast<std::size_t>(raw.bytes);
-  return view;
 }
 
 Status give_program(Result<RowProgram> program, trireme_program** out) {
@@ -243,56 +225,4 @@ trireme_status trireme_plan_prepare(const trireme_plan* plan) {
 
 trireme_status trireme_plan_destroy(trireme_plan* plan) {
   return guarded([&] { return Plans::remove(plan, "plan"); });
-}
-
-trireme_status trireme_args_create(const trireme_plan* plan, trireme_args** args) {
-  return guarded([&]() -> Status {
-    TRIREME_TRY(object, Plans::get(plan, "plan"));
-    TRIREME_CHECK(given(args, "args"));
-    *args = static_cast<trireme_args*>(ArgsHandles::add(std::make_unique<Args>(object->plan.args())));
-    return Done{};
-  });
-}
-
-trireme_status trireme_args_set(trireme_args* args, const char* name, const trireme_view* view) {
-  return guarded([&]() -> Status {
-    TRIREME_TRY(object, ArgsHandles::get(args, "args"));
-    TRIREME_CHECK(given(name, "name"));
-    TRIREME_TRY(converted, view_of(view));
-    TRIREME_TRY(slot, object->slot(name));
-    slot = converted;
-    return Done{};
-  });
-}
-
-trireme_status trireme_args_set_at(trireme_args* args, size_t index, const trireme_view* view) {
-  return guarded([&]() -> Status {
-    TRIREME_TRY(object, ArgsHandles::get(args, "args"));
-    TRIREME_TRY(converted, view_of(view));
-    TRIREME_TRY(slot, object->slot(index));
-    slot = converted;
-    return Done{};
-  });
-}
-
-trireme_status trireme_args_destroy(trireme_args* args) {
-  return guarded([&] { return ArgsHandles::remove(args, "args"); });
-}
-
-trireme_status trireme_plan_check(const trireme_plan* plan, trireme_args* args) {
-  return guarded([&]() -> Status {
-    TRIREME_TRY(made, Plans::get(plan, "plan"));
-    TRIREME_TRY(object, ArgsHandles::get(args, "args"));
-    return made->plan.check(*object);
-  });
-}
-
-trireme_status trireme_plan_run(const trireme_plan* plan, trireme_args* args, void* stream, void* workspace,
-                                size_t workspace_bytes) {
-  return guarded([&]() -> Status {
-    TRIREME_TRY(made, Plans::get(plan, "plan"));
-    TRIREME_TRY(object, ArgsHandles::get(args, "args"));
-    if (!workspace) workspace_bytes = 0;
-    return made->plan.run(*object, {stream}, {static_cast<std::byte*>(workspace), workspace_bytes});
-  });
 }

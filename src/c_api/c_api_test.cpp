@@ -122,6 +122,34 @@ TEST(CApi, PreferencesAndOlderCallers) {
   for (trireme_program* each : {program, backward}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
 }
 
+TEST(CApi, WorkspacesAreMade) {
+  trireme_program *program = nullptr, *backward = nullptr;
+  ASSERT_EQ(trireme_program_named("rms_norm", &program), TRIREME_OK);
+  ASSERT_EQ(trireme_program_differentiate(program, &backward), TRIREME_OK);
+  const int64_t shape[] = {64, 300};
+  trireme_plan_options options = options_for(shape, 2);
+  for (trireme_program* each : {program, backward}) {
+    trireme_plan* plan = nullptr;
+    trireme_workspace* workspace = nullptr;
+    ASSERT_EQ(trireme_plan_create("cpu", each, &options, &plan), TRIREME_OK) << trireme_last_error();
+    size_t needed = 0, bytes = 1;
+    void* memory = &bytes;
+    ASSERT_EQ(trireme_plan_workspace_bytes(plan, &needed), TRIREME_OK);
+    EXPECT_EQ(needed > 0, each == backward);
+    ASSERT_EQ(trireme_workspace_create(plan, &workspace), TRIREME_OK) << trireme_last_error();
+    EXPECT_EQ(trireme_plan_destroy(plan), TRIREME_OK);
+    ASSERT_EQ(trireme_workspace_memory(workspace, &memory, &bytes), TRIREME_OK);
+    EXPECT_EQ(bytes, needed);
+    EXPECT_EQ(memory != nullptr, needed > 0);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 256, 0u);
+    if (memory) std::memset(memory, 1, bytes);
+    EXPECT_EQ(trireme_workspace_destroy(workspace), TRIREME_OK);
+    expect_refused(trireme_workspace_memory(workspace, &memory, &bytes), TRIREME_INVALID_ARGUMENT, "was destroyed");
+  }
+  expect_refused(trireme_workspace_create(nullptr, nullptr), TRIREME_INVALID_ARGUMENT, "null handle");
+  for (trireme_program* each : {program, backward}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
+}
+
 TEST(CApi, Digests) {
   char first[TRIREME_DIGEST_BYTES], second[TRIREME_DIGEST_BYTES];
   const char* line = "rms_norm 5x257 x=bf16 backward";
@@ -132,7 +160,7 @@ TEST(CApi, Digests) {
   ASSERT_EQ(trireme_digest("twice 3x5", "twice(x[i,j]) -> (y[i,j])\ny = x + x", "cpu", 1, second), TRIREME_OK);
   EXPECT_STRNE(first, second);
   expect_refused(trireme_digest("rms_nrm 5x257", nullptr, "cpu", 1, first), TRIREME_INVALID_ARGUMENT, "rms_norm");
-  expect_refused(trireme_digest(line, nullptr, "cpu", -1, first), TRIREME_INVALID_ARGUMENT, "negative");
+  expect_refused(trireme_digest(line, nullptr, "cpu", -1, first), TRIREME_INVALID_ARGUMENT, "to 4096, not -1");
 }
 
 TEST(CApi, Programs) {

@@ -31,6 +31,7 @@ struct PlanObject {
 using Programs = Handles<ProgramObject>;
 using Plans = Handles<PlanObject>;
 using ArgsHandles = Handles<Args>;
+using Workspaces = Handles<Workspace>;
 
 inline thread_local Error last_error{Code::Internal, ""};
 
@@ -80,6 +81,13 @@ Result<T> versioned(const T* given, const char* what, std::size_t first_bytes) {
   std::memset(static_cast<void*>(&value), 0, sizeof value);
   std::memcpy(static_cast<void*>(&value), given, std::min(size, sizeof value));
   return value;
+}
+
+inline Result<Dims> dims_of(const std::int64_t* values, std::int32_t rank, const char* what) {
+  if (rank < 0 || rank > static_cast<std::int32_t>(max_rank))
+    return invalid(std::string(what) + " has 0 to 8 axes, not " + std::to_string(rank));
+  if (rank > 0) TRIREME_CHECK(given(values, what));
+  return Dims(std::span(values, static_cast<std::size_t>(rank)));
 }
 
 inline Result<Type> type_of(std::int32_t type) {

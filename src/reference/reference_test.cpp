@@ -126,7 +126,7 @@ TEST(Reference, column_sums_follow_the_rule_of_blocks) {
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < columns; ++j) v[i][j] = static_cast<float>(rough(i, j));
 
-    auto check = [&](std::string_view name, auto&& row_entry, auto&& column_entry) {
+    auto check = [&, rows = rows, columns = columns](std::string_view name, auto&& row_entry, auto&& column_entry) {
       const Buffer& buffer = trial.buffers.results[draft.program.find_result(name).value()];
       auto want = column_sums_by_hand(rows, columns, v, row_entry, column_entry, buffer.entries());
       for (int r = 0; r < buffer.row_extent; ++r)

@@ -38,6 +38,7 @@ check() {
 check 0 '^rms_norm\(x\[i,j\], .*\) -> \(y\[i,j\], rstd\[i\]\)$' list
 check 0 '^    Root-mean-square' list
 check 0 '^  verify  ' --help
+for variable in THREADS ISA CACHE VERBOSE; do check 0 "^  TRIREME_$variable=" --help; done
 for verb in list show emit run verify bench tune jit cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
 check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
 check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
@@ -65,6 +66,19 @@ check 2 '^trireme: wrong.row:2:13: ' verify "wrong.row 3x40"
 check 2 'empty.row: the file is empty' show empty.row
 check 2 'nowhere.row: No such file' emit nowhere.row --target ptx -o x
 check 2 'No such file or directory' emit rms_norm --target ptx -o no/such/folder/x.ptx
+
+# A schedule of one's own: taken as it is said, or refused.
+check 0 '^config: simd lanes=8 unroll=4$' show rms_norm --after lower --target x86 --config 'simd lanes=8 unroll=4'
+check 0 ', avx512: simd lanes=16 unroll=2$' emit rms_norm --target x86 --arch avx512 --config 'simd lanes=16 unroll=2' -o a.bin
+check 2 "^trireme: config: .*'lains=8'" show rms_norm --after lower --target x86 --config 'simd lains=8'
+check 2 '^trireme: .*config' show rms_norm --after lower --target ptx --config 'simd lanes=8 unroll=4'
+check 2 '\-\-absent and \-\-config' emit swiglu --target wasm --abi kernel --config 'simd lanes=4' -o b.wasm
+
+# What is not part of a program's own kernels is said, with the way round it, which goes.
+check 2 'sums dgamma, dbeta beside its kernels.* \-\-absent dgamma \-\-absent dbeta$' \
+  emit group_norm --backward --target x86 --set groups=2 --set pixels=64 -o a.bin
+check 0 '^entry at byte 0' \
+  emit group_norm --backward --target x86 --set groups=2 --set pixels=64 --absent dgamma --absent dbeta -o a.bin
 
 # What is emitted has its head; outside judges look at it where they are installed.
 check 0 '^entry at byte [1-9][0-9]*: columns' emit rms_norm --backward --target x86 --arch avx512 --cols 300 -o a.bin

@@ -16,6 +16,17 @@ if grep -rIl -e "$folder" -e "$build" "$folder/moved" --include='*.cmake' --incl
   exit 1
 fi
 
+# Public headers only, and each stands alone.
+headers=$folder/moved/include
+if ! diff <(cd "$here/../../include" && find . -type f | sort) <(cd "$headers" && find . -type f ! -path ./trireme/ops.hpp | sort); then
+  echo "FAIL: the installed headers (>) are not the public ones (<)"
+  exit 1
+fi
+"$CC" -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only "$headers/trireme.h"
+for header in "$headers"/trireme/*.hpp; do
+  "$CXX" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I"$headers" -x c++ - <<<"#include \"$header\"" || exit 1
+done
+
 expect_right() {
   local said
   said=$("$@")

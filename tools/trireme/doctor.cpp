@@ -93,8 +93,7 @@ void print_nvrtc() {
   Result<const cuda::Nvrtc*> nvrtc = cuda::Nvrtc::open("");
   if (nvrtc) return print_row("nvrtc", "ready", (*nvrtc)->name() + ", " + (*nvrtc)->path());
   print_row("nvrtc", "missing", nvrtc.error().message.substr(0, nvrtc.error().message.find('\n')));
-  fmt::print("{:21} only for CUDA C++ of your own (docs/jit.md): pip install nvidia-cuda-nvrtc, or a CUDA toolkit\n",
-             "");
+  fmt::print("{:21} needed for CUDA C++ of your own only (docs/jit.md)\n", "");
 }
 
 Result<int> doctor() {

@@ -25,10 +25,11 @@ Result<int> emit_for_hosts(const Options& options, Target target) {
     return Error{Code::InvalidArgument, fmt::format("--abi: '{}' is not known; there is kernel", options.abi)};
   if (target != Target::Wasm) return Error{Code::InvalidArgument, "--abi kernel is for --target wasm"};
   if (options.c_header) return Error{Code::InvalidArgument, "--c-header does not go with --abi kernel"};
-  if (program.backward || !program.types.empty() || !program.constants.empty() || !program.absent.empty())
+  if (program.backward || !program.types.empty() || !program.constants.empty() || !program.absent.empty() ||
+      !program.config.empty())
     return Error{Code::InvalidArgument,
                  "--abi kernel: a module has both directions, is in f32, and reads its constants from the host's "
-                 "params; leave out --backward, --type, --set and --absent"};
+                 "params; leave out --backward, --type, --set, --absent and --config"};
   TRIREME_TRY(wasm, wasm_options(options.arch.empty() ? "simd128" : options.arch));
   TRIREME_TRY(bytes, emit_kernel_abi(program.program, wasm));
   TRIREME_CHECK(write_file(options.file, {}, std::as_bytes(std::span(bytes))));

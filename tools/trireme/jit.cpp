@@ -158,34 +158,46 @@ Verb add_jit(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("jit", "Compiles a CUDA C++ kernel of yours by NVRTC: registers, spills, time");
   auto options = std::make_shared<JitOptions>();
   auto& flags = options->jit.flags;
-  verb->add_option("FILE", options->file, "CUDA C++")->required();
-  verb->add_option("--name", options->name, "the kernel: an extern \"C\" name, or a C++ one such as 'scale<float>'")
+  verb->add_option("file", options->file, "CUDA C++")->type_name("FILE")->required();
+  verb->add_option("--name", options->name, "The kernel: an extern \"C\" name, or a C++ one such as 'scale<float>'")
+      ->type_name("NAME")
       ->required();
-  verb->add_option("--arch", options->jit.arch, "sm_90 …; then no GPU is needed. Else that of the GPU");
+  verb->add_option("--arch", options->jit.arch, "sm_90 …, and no GPU is needed; else that of the GPU")
+      ->type_name("ARCH");
   auto each = [&flags](std::string prefix) {
     return [&flags, prefix](const std::string& text) { flags.push_back(prefix + text); };
   };
-  verb->add_option_function<std::string>("-D", each("-D"), "a macro: -D WIDTH=4")
+  verb->add_option_function<std::string>("-D", each("-D"), "A macro: -D WIDTH=4; repeatable")
+      ->type_name("NAME[=VALUE]")
       ->trigger_on_parse()
       ->allow_extra_args(false);
-  verb->add_option_function<std::string>("-I", each("-I"), "a folder of headers")
+  verb->add_option_function<std::string>("-I", each("-I"), "A folder of headers; repeatable")
+      ->type_name("FOLDER")
       ->trigger_on_parse()
       ->allow_extra_args(false);
-  verb->add_option_function<std::string>("--flag", each(""), "for NVRTC as it is: --flag=--use_fast_math")
+  verb->add_option_function<std::string>("--flag", each(""), "For NVRTC as it is: --flag=--use_fast_math; repeatable")
+      ->type_name("TEXT")
       ->trigger_on_parse()
       ->allow_extra_args(false);
-  verb->add_option("--nvrtc", options->jit.nvrtc, "the library's path; TRIREME_NVRTC, else searched for");
-  verb->add_option("--ptx", options->ptx, "a file for the PTX");
-  verb->add_option("--cubin", options->cubin, "a file for the cubin");
-  verb->add_flag("--bench", options->bench, "times it on a GPU, launched as the options below say");
-  verb->add_option("--grid", options->grid, "blocks: x, or x,y,z")->delimiter(',')->expected(1, 3)->check(at_least(1));
-  verb->add_option("--block", options->block, "threads: x, or x,y,z")
+  verb->add_option("--nvrtc", options->jit.nvrtc, "The library's path; TRIREME_NVRTC, else searched for")
+      ->type_name("FILE");
+  verb->add_option("--ptx", options->ptx, "Where the PTX is written")->type_name("FILE");
+  verb->add_option("--cubin", options->cubin, "Where the cubin is written")->type_name("FILE");
+  verb->add_flag("--bench", options->bench, "Times it on a GPU, launched as the options below say");
+  verb->add_option("--grid", options->grid, "Blocks: x, or x,y,z")
+      ->type_name("N")
       ->delimiter(',')
       ->expected(1, 3)
       ->check(at_least(1));
-  verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory");
+  verb->add_option("--block", options->block, "Threads: x, or x,y,z")
+      ->type_name("N")
+      ->delimiter(',')
+      ->expected(1, 3)
+      ->check(at_least(1));
+  verb->add_option("--shared", options->shared_bytes, "Bytes of dynamic shared memory")->type_name("N");
   verb->add_option("--arg", options->arguments,
-                   "an argument, in order: i32:N, i64:N, f32:X, f64:X, null, bytes:N (memory full of ones)")
+                   "An argument, in order: i32:N, i64:N, f32:X, f64:X, null, bytes:N (memory full of ones); repeatable")
+      ->type_name("KIND:VALUE")
       ->allow_extra_args(false);
   verb->footer(
       "Example: trireme jit examples/jit/normalization.cu --name rms_norm_forward --bench --grid 4096\n"

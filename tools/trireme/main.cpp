@@ -24,7 +24,13 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
 
 int run(int argc, char** argv) {
   CLI::App app("Compiles row programs: one text, its derived backward, the same bits on every device.", "trireme");
-  app.footer("Exit codes: 0 fine, 1 a check failed, 2 wrong usage or input.\n'trireme VERB --help' says more.");
+  app.footer(
+      "Environment:\n"
+      "  TRIREME_THREADS=N   threads on CPUs where a verb is not told; else one per core\n"
+      "  TRIREME_ISA=NAME    what 'cpu' runs on: avx512 or avx2; else the widest there is\n"
+      "  TRIREME_CACHE=DIR   where compiled kernels are kept, or 'off'; else ~/.cache/trireme\n"
+      "  TRIREME_VERBOSE=1   says on standard error why kernels are not kept on disk\n\n"
+      "Exit codes: 0 fine, 1 a check failed, 2 wrong usage or input.\n'trireme VERB --help' says more.");
   app.set_version_flag("--version", TRIREME_VERSION);
   app.require_subcommand(1);
   app.failure_message(usage_message);

@@ -27,6 +27,10 @@ void add_program_options(CLI::App& verb, ProgramOptions& options) {
   several("--type", options.types, "Storage type of an operand or result, f32 unless said; repeatable", "NAME=TYPE");
   several("--set", options.constants, "A constant's value; repeatable", "NAME=NUMBER");
   several("--absent", options.absent, "An operand that takes its default, or a result not stored; repeatable", "NAME");
+  verb.add_option("--config", options.config,
+                  "The schedule to take instead of the chosen one, as --after lower and 'trireme tune' print it; it "
+                  "changes speed, never bits")
+      ->type_name("TEXT");
 }
 
 Result<BoundProgram> bind_program(const ProgramOptions& options) {
@@ -40,6 +44,10 @@ Result<BoundProgram> bind_program(const ProgramOptions& options) {
   TRIREME_TRY(prepared, load_problem(problem));
   Facts facts = facts_of(prepared.program, prepared.view());
   facts.rows = options.rows;
+  if (!options.config.empty()) {
+    TRIREME_TRY(config, parse_config(options.config));
+    facts.config = config;
+  }
   return BoundProgram{std::move(prepared), facts};
 }
 

@@ -18,6 +18,7 @@ struct ProgramOptions {
   bool backward = false;
   std::int64_t rows = 4096, columns = 4096;
   std::vector<std::string> types, constants, absent;
+  std::string config;  // chosen, if empty
 };
 
 void add_program_options(CLI::App& verb, ProgramOptions& options);

@@ -77,7 +77,8 @@ Verb add_show(CLI::App& app) {
       "Examples:\n"
       "  trireme show rms_norm --backward\n"
       "  trireme show rms_norm --after expand --type x=bf16 --absent gamma\n"
-      "  trireme show rms_norm --target ptx --cols 4096 --type x=bf16");
+      "  trireme show rms_norm --target ptx --cols 4096 --type x=bf16\n"
+      "  trireme show rms_norm --target x86 --arch avx512 --config \"simd lanes=16 unroll=4\"");
   return {verb, [options]() -> Result<int> {
             TRIREME_TRY(text, text_of(*options));
             fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "devices/compose.hpp"
 #include "schedule/lower.hpp"
 #include "targets/ptx/emit.hpp"
 #include "targets/wasm/emit.hpp"
@@ -60,6 +61,20 @@ const char* default_arch(Target target) {
   return "";
 }
 
+// Column sums into divided, wrapped and scalar results are no part of a program's own kernels.
+Status check_sums(const BoundProgram& bound) {
+  const Program& program = bound.prepared.program;
+  std::string names, options;
+  for (std::size_t r : without_sums(program, bound.facts).summed) {
+    names += (names.empty() ? "" : ", ") + program.results[r].name;
+    options += " --absent " + program.results[r].name;
+  }
+  if (names.empty()) return Done{};
+  return Error{Code::Unsupported, fmt::format("{} sums {} beside its kernels: plans, run and verify do that; here, "
+                                              "leave it out with{}",
+                                              program.name, names, options)};
+}
+
 Result<std::vector<x86::Code>> x86_code(const Lowered& lowered, bool with_listing) {
   TRIREME_TRY(isa, isa_named(lowered.arch));
   std::vector<x86::Code> all;
@@ -83,7 +98,8 @@ Result<wasm::Options> wasm_options(std::string_view arch) {
 Result<Lowered> lower_for(const BoundProgram& bound, Target target, std::string arch) {
   if (arch.empty()) arch = default_arch(target);
   TRIREME_TRY(machine, machine_of(target, arch));
-  Config config = choose_config(bound.prepared.program, machine, bound.facts);
+  TRIREME_CHECK(check_sums(bound));
+  TRIREME_TRY(config, config_for(bound.prepared.program, machine, bound.facts));
   TRIREME_TRY(kernels, lower(bound.prepared.program, config));
   return Lowered{target, std::move(arch), config, std::move(kernels)};
 }

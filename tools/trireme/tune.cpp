@@ -51,15 +51,20 @@ Result<int> tune(const Options& options) {
 
 Verb add_tune(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("tune", "Search the fastest schedule of a problem, and remember it");
-  verb->add_option("line", options->line, "The problem: \"rms_norm 4096x4096 x=bf16 backward\"")->required();
-  verb->add_option("--device", options->device, "Where: cpu, or a name of `trireme doctor`")->capture_default_str();
-  verb->add_option("--threads", options->threads, "Threads of a CPU")->check(at_least(1))->capture_default_str();
-  verb->add_option("--seconds", options->seconds, "To time each schedule")->capture_default_str();
+  CLI::App* verb = app.add_subcommand("tune", "Searches the fastest schedule of a problem, and remembers it");
+  verb->add_option("line", options->line, "The problem")->type_name("LINE")->required();
+  verb->add_option("--device", options->device, "cpu, or a name that 'doctor' lists")
+      ->type_name("NAME")
+      ->capture_default_str();
+  verb->add_option("--threads", options->threads, "Threads on CPUs")
+      ->type_name("N")
+      ->check(at_least(1))
+      ->capture_default_str();
+  verb->add_option("--seconds", options->seconds, "Time to spend on a schedule")->type_name("S")->capture_default_str();
   verb->footer(
-      "Schedules change speed, never bits. The winner lies in the kernel cache (`trireme cache`), and plans take it "
-      "by\n"
-      "themselves; `trireme cache clear` forgets it.");
+      "Schedules change speed, never bits. The winner lies in the kernel cache, and plans take it by themselves;\n"
+      "'trireme cache clear' forgets it.\n"
+      "  trireme tune \"rms_norm 4096x4096 x=bf16 backward\" --threads 2");
   return {verb, [options] { return tune(*options); }};
 }
 
