@@ -60,4 +60,5 @@ int main(int argc, char** argv) {
   trireme::Result<std::string> text = per_head_rmsnorm(options);
   if (!text) return std::fprintf(stderr, "%s\n", text.error().message.c_str()), 2;
   std::fputs(text->c_str(), stdout);
+  return 0;
 }

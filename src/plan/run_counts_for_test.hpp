@@ -10,7 +10,7 @@ struct Counts {
 Counts counts_now();
 inline std::string print(const Counts& counts) {
   return std::to_string(counts.allocated) + " allocations, " + std::to_string(counts.locked) + " locks, " +
-         std::to_string(counts.compared) + " comparisons of memory";
+         std::to_string(counts.compared) + " comparisons of names";
 }
 
 }  // namespace trireme
