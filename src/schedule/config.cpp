@@ -31,6 +31,7 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   bool large = machine.cache_bytes && elements * shape.stored_bytes > machine.cache_bytes;
   config.streaming = large && !facts.in_place;
   config.prefetch = large && !config.stripes && shape.reductions > 0;
+  config.overlap = config.prefetch && machine.register_bytes == 64;
   return config;
 }
 

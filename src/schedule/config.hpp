@@ -46,6 +46,7 @@ struct Config {
   bool hoist = false;        // unrolled stripes: values per column are loaded once, before the first row
   bool streaming = false;    // element results bypass the caches
   bool prefetch = false;     // simd machines: while a row is at hand the next one is fetched
+  bool overlap = false;      // simd machines, loops: a row's last sweep goes along with the next row's last but one
   Layout layout = {};        // of the problem; no choice
 };
 

@@ -28,7 +28,8 @@ struct Flag {
 constexpr Flag flags[] = {{"reload", &Config::reload},
                           {"hoist", &Config::hoist},
                           {"streaming", &Config::streaming},
-                          {"prefetch", &Config::prefetch}};
+                          {"prefetch", &Config::prefetch},
+                          {"overlap", &Config::overlap}};
 
 // Words about the problem's arrays, which are no choice: printed, and let pass.
 constexpr std::string_view of_the_problem[] = {"strided", "jumps", "in_place"};

@@ -131,6 +131,7 @@ void RowLowering::lay_out_scratch() {
 
 void RowLowering::run() {
   plan_work();
+  overlap_ = config_.overlap && can_overlap();
   locate_threads();
   lay_out_scratch();
   if (!config_.stripes)

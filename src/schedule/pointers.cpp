@@ -24,16 +24,9 @@ void RowLowering::start_running_pointers() {
       running.jumps.push_back({b_.index(Do::IndexSub, row_, b_.index(Do::IndexMul, jump.turn, jump.every)), jump.every,
                                b_.mul(jump.elements, size)});
     }
-    auto copy = [&](Reg to) { b_.emit({.code = Do::PointerAdd, .dst = to, .a = first, .b = zero_, .imm = 1}); };
-    copy(running.pointer);
+    b_.emit({.code = Do::PointerAdd, .dst = running.pointer, .a = first, .b = zero_, .imm = 1});
     (result ? running_results_ : running_operands_)[index] = running;
-    if (!result && in_ring(index)) {
-      Running ahead = running;
-      ahead.pointer = b_.fresh(Bank::Pointer);
-      for (Running::Jump& jump : ahead.jumps) jump.row = b_.copy(jump.row);
-      copy(ahead.pointer);
-      running_ahead_[index] = ahead;
-    }
+    if (!result && in_ring(index)) running_ahead_[index] = copy_of(running);
   };
   operand_rows_.clear();
   result_rows_.clear();
@@ -43,6 +36,13 @@ void RowLowering::start_running_pointers() {
   for (std::size_t r = 0; r < program_.results.size(); ++r) start(r, true);
   operand_rows_.clear();
   result_rows_.clear();
+}
+
+RowLowering::Running RowLowering::copy_of(const Running& running) {
+  Running copy = running;
+  copy.pointer = b_.pointer(running.pointer, zero_, 1);
+  for (Running::Jump& jump : copy.jumps) jump.row = b_.copy(jump.row);
+  return copy;
 }
 
 // Threads stay at their columns: running pointers to arrays per element may contain them. Rotations and comparisons of

@@ -55,27 +55,36 @@ int reversed(int step, int bits) {
 
 }  // namespace
 
-// Where chunks are stored in pairs, neighbours follow each other: the tree's two halves are then summed in turn.
+// With registers for half of a stripe's sums its chunks are visited as they lie: those that share a store come
+// together.
 RowLowering::Trees::Trees(RowLowering& lowering, std::size_t sweep, int chunks)
     : lowering_(lowering),
       reductions_(lowering.stages_.sweeps[sweep].reductions),
-      bits_(std::countr_zero(static_cast<unsigned>(chunks))),
-      halves_(chunks > 1 && lowering.pairs(sweep) ? 2 : 1),
-      open_(reductions_.size() * halves_) {}
+      chunks_(chunks),
+      in_order_(reductions_.empty() || lowering.whole_lines()),
+      open_(reductions_.size()) {}
 
 int RowLowering::Trees::place(int step) const {
-  if (reductions_.empty()) return step;
-  return halves_ == 1 ? reversed(step, bits_) : 2 * reversed(step / 2, bits_ - 1) + step % 2;
+  return in_order_ ? step : reversed(step, std::countr_zero(static_cast<unsigned>(chunks_)));
 }
 
 void RowLowering::Trees::join(std::size_t which, int step, std::optional<Values> sum) {
-  lowering_.join(lowering_.program_[reductions_[which]].op, open_[which * halves_ + step % halves_], std::move(sum));
+  Op op = lowering_.program_[reductions_[which]].op;
+  OpenSums& open = open_[which];
+  if (!in_order_) return lowering_.join(op, open, std::move(sum));
+  int half = chunks_ / 2;
+  if (step < half || half == 0) return void(open.emplace_back(0, std::move(sum)));
+  std::optional<Values>& other = open[step - half].second;
+  other = lowering_.fold(op, other, sum);
 }
 
 std::optional<Values> RowLowering::Trees::sum(std::size_t which) {
-  const std::optional<Values>& even = open_[which * halves_].back().second;
-  if (halves_ == 1) return even;
-  return lowering_.fold(lowering_.program_[reductions_[which]].op, even, open_[which * halves_ + 1].back().second);
+  OpenSums& open = open_[which];
+  for (; open.size() > 1; open.resize(open.size() / 2))
+    for (std::size_t k = 0; k < open.size() / 2; ++k)
+      open[k].second =
+          lowering_.fold(lowering_.program_[reductions_[which]].op, open[k].second, open[k + open.size() / 2].second);
+  return open.back().second;
 }
 
 // The reduction's argument over a chunk, with the identity where a column is absent.

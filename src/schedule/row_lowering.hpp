@@ -1,6 +1,6 @@
 // The state of lowering one program's `rows` kernel. values.cpp evaluates nodes, reduce.cpp sums along a row,
 // walk.cpp walks the rows, pointers.cpp says where they lie, sweep.cpp goes along their columns, column_sums.cpp keeps
-// sums over rows.
+// sums over rows, overlap.cpp lets two rows go along with each other.
 #pragma once
 #include <map>
 #include <optional>
@@ -109,7 +109,7 @@ class RowLowering {
   class Trees {
    public:
     Trees(RowLowering& lowering, std::size_t sweep, int chunks);
-    bool paired() const { return halves_ == 2; }
+    bool in_order() const { return in_order_; }
     int place(int step) const;
     void join(std::size_t which, int step, std::optional<Values> sum);
     std::optional<Values> sum(std::size_t which);
@@ -117,7 +117,8 @@ class RowLowering {
    private:
     RowLowering& lowering_;
     const std::vector<NodeId>& reductions_;
-    int bits_, halves_;  // halves of the tree that are summed in turn
+    int chunks_;
+    bool in_order_;  // chunks one after the other, or depth first
     std::vector<OpenSums> open_;
   };
   std::optional<Values> fold(Op op, const std::optional<Values>& a, const std::optional<Values>& b);
@@ -136,16 +137,30 @@ class RowLowering {
   void locate_threads();
   void walk_blocks();
   void walk_rows(Reg end_row);  // from row_ on
+  void begin_row();
   void one_row();
+  void move_on();  // to the next row
   void sweep(std::size_t k);
+
+  // overlap.cpp. The *lead* is the row at hand; the *trail*, the row before it, has its last sweep to go.
+  bool can_overlap() const;
+  void walk_overlapping(Reg end);
+  void start_trail();
+  void lead();
+  void hand_over();
+  void visit_both(const Leaf& leaf);
+  template <typename Body>
+  void in_trail(Body&& body);
   void sweep_unrolled(std::size_t k);
   void sweep_in_loops(std::size_t k);
   void stripe_in_full(std::size_t k, Reg column);
   void last_stripe(std::size_t k, Reg column, Reg remaining);
   void visit(std::size_t k, const Leaf& leaf);  // evaluates the sweep's values and makes its stores and column sums
+  void evaluate(std::size_t k, const Leaf& leaf);
+  void finish(std::size_t k, const Leaf& leaf);
   bool streams(std::size_t k, Type type) const;
   bool half_a_line(Type type) const;
-  bool pairs(std::size_t k) const;
+  bool whole_lines() const { return config_.simd && config_.lanes * value_bytes() == line_bytes; }
   void store(Instr instr, const Leaf& leaf);
   void finish_stores();
   void prefetch_next(std::size_t k, const Leaf& leaf);
@@ -213,7 +228,14 @@ class RowLowering {
     std::vector<Jump> jumps;
   };
   void move_on(const Running& running);
+  Running copy_of(const Running& running);
   std::unordered_map<std::size_t, Running> running_operands_, running_results_, running_ahead_;
+  struct Trail {  // what of the row before differs from the row at hand
+    std::unordered_map<NodeId, Reg> row_values;
+    std::unordered_map<NodeId, Values> loop_values;
+    std::unordered_map<std::size_t, Running> operands, results;
+  } trail_;
+  bool overlap_ = false, trailing_ = false;                                        // rows overlap; there is a trail
   std::unordered_map<std::size_t, ColumnSteps> operand_columns_, result_columns_;  // of strided arrays
   std::unordered_map<NodeId, Reg> amounts_;               // divisors and rotations, Index registers
   std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;  // of this row, by divisor and wrap

@@ -47,7 +47,7 @@ void RowLowering::sweep_unrolled(std::size_t k) {
     for (int step = 0; step < chunks(); ++step) {
       int c = trees.place(step);
       Leaf leaf = unrolled_leaf(stripe, c, state_);
-      leaf.paired = trees.paired();
+      leaf.paired = trees.in_order();
       if (leaf.id >= 0) {
         if (config_.reload && k > 0)
           std::erase_if(row_leaves_[leaf.id], [&](const auto& known) {
@@ -128,7 +128,8 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
   auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...; one after the other if nothing is summed
     Trees trees(*this, k, unroll);
     for (int step = 0; step < unroll; ++step) {
-      Leaf leaf{.column = at, .offset = trees.place(step) * (reductions ? turns : 1) * width, .paired = trees.paired()};
+      Leaf leaf{
+          .column = at, .offset = trees.place(step) * (reductions ? turns : 1) * width, .paired = trees.in_order()};
       loop_values_.clear();
       visit(k, leaf);
       for (std::size_t r = 0; r < reductions; ++r) trees.join(r, step, present(stage.reductions[r], leaf));
@@ -218,12 +219,6 @@ bool RowLowering::half_a_line(Type type) const {
   return config_.simd && type != *program_.compute && 2 * config_.lanes * bytes(type) == line_bytes;
 }
 
-bool RowLowering::pairs(std::size_t k) const {
-  const std::vector<std::size_t>& stores = stages_.sweeps[k].stores;
-  return std::any_of(stores.begin(), stores.end(),
-                     [&](std::size_t r) { return half_a_line(*program_.results[r].type); });
-}
-
 void RowLowering::store(Instr instr, const Leaf& leaf) {
   if (!leaf.paired || instr.c || !half_a_line(instr.type)) return b_.emit(std::move(instr));
   auto half = std::find_if(half_stores_.begin(), half_stores_.end(), [&](const Instr& each) {
@@ -240,18 +235,27 @@ void RowLowering::finish_stores() {
   half_stores_.clear();
 }
 
-// Each sweep asks for its share of the next row's lines, so that memory is idle in none.
+// Each sweep asks for its share of the next row's lines, so that memory is idle in none; where rows overlap, the sweep
+// that also stores.
 void RowLowering::prefetch_next(std::size_t k, const Leaf& leaf) {
   for (const auto& [operand, pointer] : next_rows_) {
     Type type = *program_.operands[operand].type;
     std::int64_t at = leaf.offset * static_cast<std::int64_t>(bytes(type));
-    if (at % line_bytes || at / line_bytes % stages_.sweeps.size() != k) continue;
+    if (at % line_bytes) continue;
+    if (overlap_ ? !trailing_ || k + 2 != stages_.sweeps.size() : at / line_bytes % stages_.sweeps.size() != k)
+      continue;
     b_.emit({.code = Do::Prefetch, .type = type, .a = pointer, .b = leaf.column, .imm = at});
   }
 }
 
 void RowLowering::visit(std::size_t k, const Leaf& leaf) {
   if (config_.prefetch) prefetch_next(k, leaf);
+  if (trailing_ && k + 2 == stages_.sweeps.size()) return visit_both(leaf);
+  evaluate(k, leaf);
+  finish(k, leaf);
+}
+
+void RowLowering::evaluate(std::size_t k, const Leaf& leaf) {
   bool in_scratch = !config_.stripes;  // unrolled, they stay in registers
   for (const Kept& each : kept_) {
     if (!in_scratch || each.sweep >= k || !std::binary_search(work_[k].chunk.begin(), work_[k].chunk.end(), each.id))
@@ -261,8 +265,11 @@ void RowLowering::visit(std::size_t k, const Leaf& leaf) {
     b_.emit(std::move(load));
   }
   evaluate_chunk(work_[k].chunk, leaf);
+}
+
+void RowLowering::finish(std::size_t k, const Leaf& leaf) {
   for (const Kept& each : kept_) {
-    if (!in_scratch || each.sweep != k) continue;
+    if (config_.stripes || each.sweep != k) continue;
     Instr store = kept_access(Do::Store, each.id, leaf);
     store.values = chunk(each.id, leaf);
     b_.emit(std::move(store));

@@ -76,6 +76,7 @@ void RowLowering::walk_blocks() {
 }
 
 void RowLowering::walk_rows(Reg end) {
+  if (overlap_) return walk_overlapping(end);
   int ahead = config_.ring - 1;
   Reg fill, filled_to;
   start_running_pointers();
@@ -115,9 +116,7 @@ void RowLowering::walk_rows(Reg end) {
     }
     if (parity_) b_.emit({.code = Do::IndexSub, .dst = parity_, .a = b_.index(parity_bytes_), .b = parity_});
     b_.increase(row_, 1);
-    for (auto* pointers : {&running_operands_, &running_results_})
-      for (std::size_t k = 0; k < std::max(program_.operands.size(), program_.results.size()); ++k)
-        if (auto it = pointers->find(k); it != pointers->end()) move_on(it->second);
+    move_on();
   };
   b_.note("a row");
   if (config_.simd || config_.teams == 1) {
@@ -171,18 +170,25 @@ void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
   b_.emit({.code = Do::CopyCommit});
 }
 
-void RowLowering::one_row() {
+void RowLowering::move_on() {
+  for (auto* pointers : {&running_operands_, &running_results_})
+    for (std::size_t k = 0; k < std::max(program_.operands.size(), program_.results.size()); ++k)
+      if (auto it = pointers->find(k); it != pointers->end()) move_on(it->second);
+}
+
+void RowLowering::begin_row() {
   row_values_.clear();
   operand_rows_.clear();
   result_rows_.clear();
   mapped_rows_.clear();
   for (auto& leaf : row_leaves_) leaf.clear();
-  // Pointers are wanted before any loop, whose body may not run.
+  // Pointers are wanted before any loop, whose body may not run; rows that overlap have them already.
   for (NodeId id = 0; id < program_.size(); ++id)
-    if (used_[id] && program_[id].op == Op::Operand && program_.operands[program_[id].payload].spread.row.present)
+    if (!overlap_ && used_[id] && program_[id].op == Op::Operand &&
+        program_.operands[program_[id].payload].spread.row.present)
       row_pointer(program_[id].payload, false);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
-    if (program_.results[r].spread.row.present) row_pointer(r, true);
+    if (!overlap_ && program_.results[r].spread.row.present) row_pointer(r, true);
   next_rows_.clear();
   for (std::size_t k = 0; config_.prefetch && k < program_.operands.size(); ++k) {
     const Spread& spread = program_.operands[k].spread;
@@ -190,6 +196,10 @@ void RowLowering::one_row() {
     const Running& row = running_operands_.at(k);
     next_rows_.emplace_back(k, b_.pointer(row.pointer, row.stride_bytes, 1));
   }
+}
+
+void RowLowering::one_row() {
+  begin_row();
   for (std::size_t k = 0; k < stages_.sweeps.size(); ++k) sweep(k);
   store_rows();
   if (!config_.simd && !config_.stripes) b_.emit({.code = Do::Barrier});  // scratch is written again by the next row
