@@ -1,5 +1,7 @@
 #include "schedule/candidates.hpp"
 
+#include <utility>
+
 #include "ir/contract.hpp"
 #include "schedule/shape.hpp"
 
@@ -10,12 +12,13 @@ std::vector<Config> for_simd(const Config& chosen) {
   std::vector<Config> configs;
   for (int unroll : {2, 4, 8, 16})
     for (bool streaming : {false, true})
-      for (bool prefetch : {false, true}) {
+      for (auto [prefetch, overlap] : {std::pair{false, false}, {true, false}, {true, true}}) {
         if (chosen.stripes && (unroll != 16 || prefetch)) continue;  // without loops there is nothing to unroll
         Config other = chosen;
         other.unroll = unroll;
         other.streaming = streaming;
         other.prefetch = prefetch;
+        other.overlap = overlap;
         configs.push_back(other);
       }
   return configs;

@@ -35,5 +35,20 @@ TEST(Lower, EverySweepPrefetchesItsShareOfTheNextRow) {
   EXPECT_GE(count(text.substr(second), "prefetch f32 global [p"), 8);
 }
 
+// Row r is stored in the loop that takes the exponentials of row r + 1; what is read there is read before any store.
+TEST(Lower, ARowsLastSweepGoesAlongWithTheNextRowsExponentials) {
+  const std::string text = lowered("softmax(x[i,j]) -> (y[i,j])\n  e = exp(x - amax(x))\n  y = e * (1 / sum(e))\n",
+                                   {.simd = true, .lanes = 16, .streaming = true, .prefetch = true, .overlap = true});
+  const std::size_t both = text.find("# a row, and the one before it"), alone = text.find("# the last row");
+  ASSERT_TRUE(both < alone && alone != text.npos);
+  EXPECT_EQ(count(text.substr(0, both), "store f32 global"), 0);
+  const std::string loop = text.substr(both, alone - both);
+  const std::string chunk = loop.substr(loop.find("# sweep 1"), loop.find("store f32 global") - loop.find("# sweep 1"));
+  EXPECT_EQ(count(chunk, "load f32 scratch"), 1);
+  EXPECT_EQ(count(chunk, "load f32 global"), 1);
+  EXPECT_EQ(count(chunk, "store f32 scratch"), 1);
+  EXPECT_EQ(count(loop, "prefetch"), 16 + 2);  // the stripe's lines once, and what is left of the row
+}
+
 }  // namespace
 }  // namespace trireme

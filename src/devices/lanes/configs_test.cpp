@@ -53,6 +53,8 @@ Config draw_config(Draw& draw, std::int64_t columns, Type compute, std::int64_t 
   if (config.simd) {
     config.lanes = draw.one_of({2, 4, 8, 16});
     config.unroll = draw.one_of({1, 2, 4, 16});
+    config.overlap = draw.one_of({true, false});
+    config.prefetch = draw.one_of({true, false});
     if (stripes <= 4 && draw.one_of({true, false})) {
       config.columns = columns;
       config.stripes = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(stripes)));
