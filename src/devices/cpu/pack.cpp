@@ -18,7 +18,7 @@ using x86::Isa;
 template <typename T>
 const Moves<T>& moves(Isa isa) {
   if constexpr (sizeof(T) > 1)
-    if (isa == Isa::Avx512) return avx512_moves<T>();
+    if (is_avx512(isa)) return avx512_moves<T>();
   return avx2_moves<T>();
 }
 

@@ -173,35 +173,28 @@ Vec Machine::narrow_two_bf16(const Vec& low, const Vec& high, bool exact) {
     cc_.vpermt2w(raw, upper_words, upper);
     return raw;
   }
-  // The machine's own conversion is the contract's, except that it takes subnormal values for zeros: those come by
-  // finish().
+  // The machine's own conversion is the contract's, except that it takes subnormal values for zeros.
   constexpr int subnormal = 0x20;  // of vfpclassps
-  Subnormal seldom{cc_.newLabel(), cc_.newLabel(), raw, low, high, temporary_k(), temporary_k(), zmms_.used, ks_.used};
-  cc_.vfpclassps(seldom.in_low, low, subnormal);
-  cc_.vfpclassps(seldom.in_high, high, subnormal);
+  const asmjit::Label seldom = cc_.newLabel(), done = cc_.newLabel();
+  const KReg in_low = temporary_k(), in_high = temporary_k();
+  cc_.vfpclassps(in_low, low, subnormal);
+  cc_.vfpclassps(in_high, high, subnormal);
   cc_.vcvtne2ps2bf16(raw, high, low);
-  cc_.kortestw(seldom.in_low, seldom.in_high);
-  cc_.jnz(seldom.here);
-  cc_.bind(seldom.back);
-  subnormals_.push_back(seldom);
-  return raw;
-}
-
-void Machine::finish_subnormals() {
-  for (const Subnormal& each : subnormals_) {
-    forget_temporaries();
-    zmms_.used = each.zmms;
-    ks_.used = each.ks;
-    Vec low = temporary_lane(), high = temporary_lane();
+  cc_.kortestw(in_low, in_high);
+  cc_.jnz(seldom);
+  cc_.aside([&] {
+    Vec rounded = temporary_lane(), upper = temporary_lane();
     KReg both = temporary_k();
-    cc_.bind(each.here);
-    round_bf16(low, each.low);
-    round_bf16(high, each.high);
-    cc_.vpermt2w(low, upper_words_, high);
-    cc_.kunpckwd(both, each.in_high, each.in_low);
-    cc_.k(both).vmovdqu16(each.raw, low);
-    cc_.jmp(each.back);
-  }
+    cc_.bind(seldom);
+    round_bf16(rounded, low);
+    round_bf16(upper, high);
+    cc_.vpermt2w(rounded, upper_words, upper);
+    cc_.kunpckwd(both, in_high, in_low);
+    cc_.k(both).vmovdqu16(raw, rounded);
+    cc_.jmp(done);
+  });
+  cc_.bind(done);
+  return raw;
 }
 
 // Adding 2^(e+23-m), where e is the exponent of |x| (at least the type's least) and m its mantissa bits, rounds to the

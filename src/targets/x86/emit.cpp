@@ -41,28 +41,19 @@ class Walker {
         with_notes_(with_notes) {}
 
   void walk() {
-    asmjit::FuncNode* function =
-        cc_.addFunc(asmjit::FuncSignatureT<void, const void*, std::int64_t, std::int64_t, std::int64_t>(
-            asmjit::CallConvId::kX64SystemV));
-    function->frame().setAvxEnabled();
-    function->frame().setAvxCleanup();
-    if (is_avx512(isa_)) function->frame().setAvx512Enabled();
     args_ = machine_.new_gp();
-    function->setArg(0, args_);
-    for (std::uint32_t k = 0; k < 3; ++k) function->setArg(k + 1, arguments_[k] = machine_.new_gp());
-
+    for (Gp& each : arguments_) each = machine_.new_gp();
+    cc_.enter({args_, arguments_[0], arguments_[1], arguments_[2]});
     Mem callers_mxcsr = cc_.newStack(4, 4);
     cc_.stmxcsr(callers_mxcsr);
-    cc_.ldmxcsr(cc_.newUInt32Const(asmjit::ConstPoolScope::kLocal, mxcsr));
+    cc_.ldmxcsr(cc_.newConst(&mxcsr, sizeof mxcsr));
     machine_.begin();
     if (int slot = kernel_.slot({Slot::Kind::Scratch}); slot >= 0)
       cc_.mov(scratch_ = machine_.new_gp(), ptr(args_, slot * 8));
     block(kernel_.body);
     if (machine_.streamed()) cc_.sfence();
     cc_.ldmxcsr(callers_mxcsr);
-    cc_.ret();
-    machine_.finish();
-    cc_.endFunc();
+    cc_.leave();
   }
 
   std::optional<std::string> fault() const {
@@ -117,7 +108,7 @@ class Walker {
       complain("scratch without a slot for it");
       base = args_;
     } else if (i.a) {
-      cc_.lea(base = machine_.temporary_gp(), ptr(scratch_, index(i.a)));
+      cc_.lea(base = machine_.new_gp(), ptr(scratch_, index(i.a)));
     }
     std::int64_t offset = i.imm;
     if (!fits32(offset)) {
@@ -137,15 +128,12 @@ class Walker {
 
   void block(const std::vector<Instr>& instructions) {
     for (const Instr& each : instructions) {
-      machine_.forget_temporaries();
       if (std::string text = with_notes_ ? comment_of(each, kernel_) : ""; !text.empty()) say(text);
       instruction(each);
-      registers_.release(each);
     }
   }
 
   void compare(const Instr& i) {
-    machine_.forget_temporaries();
     cc_.emit(Inst::kIdCmp, index(i.a), machine_.index_operand(index_or_none(i.b), i.imm));
   }
 
@@ -185,9 +173,16 @@ class Walker {
   }
 
   void fma(const Instr& i) {
-    const Vec a = lane(i.a), b = lane(i.b), c = lane(i.c);
-    registers_.release(i);  // the instruction overwrites an argument anyway
-    machine_.fma(lane(i.dst), a, b, c);
+    const Vec dst = lane(i.dst);
+    Vec a = lane(i.a), b = lane(i.b), c = lane(i.c);
+    if (registers_.wrong()) return;
+    if (dst != a && dst != b && dst != c) {  // it overwrites an argument anyway: best one that nobody reads again
+      const Vec over = registers_.dies(i.c, i) ? c : registers_.dies(i.b, i) ? b : a;
+      machine_.move(dst, over);
+      for (Vec* each : {&a, &b, &c})
+        if (*each == over) *each = dst;
+    }
+    machine_.fma(dst, a, b, c);
   }
 
   void primitive(const Instr& i) {
@@ -309,11 +304,11 @@ Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {
   holder.init(asmjit::Environment(asmjit::Arch::kX64));
   holder.setErrorHandler(&complaints);
   if (with_listing) holder.setLogger(&logger);
-  Compiler compiler(&holder);
+  Compiler compiler(&holder, is_avx512(isa));
   Walker walker(compiler, kernel, isa, with_listing);
   walker.walk();
   if (std::optional<std::string> fault = walker.fault()) return internal(kernel.name + ": " + *fault);
-  if (!complaints.first) compiler.finalize();
+  if (!complaints.first) compiler.finish();
   if (!complaints.first) holder.flatten();
   if (!complaints.first) holder.resolveUnresolvedLinks();
   if (complaints.first) return internal(fmt::format("{}: asmjit: {}", kernel.name, *complaints.first));

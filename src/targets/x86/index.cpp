@@ -12,7 +12,7 @@ asmjit::Operand Machine::index_operand(const Gp& b, std::int64_t imm) {
 }
 
 Gp Machine::in_register(std::int64_t value) {
-  Gp r = temporary_gp();
+  Gp r = new_gp();
   cc_.mov(r, value);
   return r;
 }
@@ -35,7 +35,7 @@ void Machine::index(Do code, const Gp& dst, const Gp& a, const Gp& b, std::int64
 
 // dst = dst op b, where dst may be b.
 void Machine::two_operand(asmjit::InstId id, const Gp& dst, const Gp& a, const asmjit::Operand& b) {
-  const Gp out = b == dst && dst != a ? temporary_gp() : dst;
+  const Gp out = b == dst && dst != a ? new_gp() : dst;
   if (out != a) cc_.mov(out, a);
   cc_.emit(id, out, b);
   if (out != dst) cc_.mov(dst, out);
@@ -48,7 +48,7 @@ void Machine::multiply(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm
 }
 
 void Machine::least(const Gp& dst, const Gp& a, const Gp& b) {
-  const Gp out = dst == a ? temporary_gp() : dst;
+  const Gp out = dst == a ? new_gp() : dst;
   if (out != b) cc_.mov(out, b);
   cc_.cmp(a, out);
   cc_.cmovl(out, a);
@@ -61,17 +61,18 @@ void Machine::divide(bool quotient, const Gp& dst, const Gp& a, const Gp& b, std
     if (quotient) return two_operand(Inst::kIdShr, dst, a, asmjit::Imm(std::countr_zero(bits)));
     return two_operand(Inst::kIdAnd, dst, a, index_operand({}, imm - 1));
   }
-  Gp low = temporary_gp(), high = temporary_gp(), divisor = b.isValid() ? b : in_register(imm);
-  cc_.mov(low, a);
-  cc_.xor_(high.r32(), high.r32());
-  cc_.div(high, low, divisor);
-  cc_.mov(dst, quotient ? low : high);
+  using asmjit::x86::rax, asmjit::x86::rdx;
+  const Gp divisor = b.isValid() ? b : in_register(imm);
+  cc_.mov(rax, a);
+  cc_.xor_(rdx.r32(), rdx.r32());
+  cc_.div(rdx, rax, divisor);
+  cc_.mov(dst, quotient ? rax : rdx);
 }
 
 void Machine::pointer_add(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm) {
   if (imm == 1 || imm == 2 || imm == 4 || imm == 8)
     return void(cc_.lea(dst, ptr(a, b, std::countr_zero(static_cast<std::uint64_t>(imm)))));
-  Gp offset = temporary_gp();
+  Gp offset = new_gp();
   multiply(offset, b, {}, imm);
   cc_.lea(dst, ptr(a, offset));
 }

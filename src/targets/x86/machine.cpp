@@ -5,24 +5,20 @@
 
 namespace trireme::x86 {
 
-using asmjit::ConstPoolScope;
-
 Vec Machine::temporary_vec(int bytes) {
-  if (bytes > 32) return temporary(zmms_, [&] { return cc_.newZmm(); });
-  if (bytes > 16) return temporary(ymms_, [&] { return cc_.newYmm(); });
-  return temporary(xmms_, [&] { return cc_.newXmm(); });
+  if (bytes > 32) return cc_.newZmm();
+  if (bytes > 16) return cc_.newYmm();
+  return cc_.newXmm();
 }
-
-void Machine::forget_temporaries() { xmms_.used = ymms_.used = zmms_.used = ks_.used = gps_.used = 0; }
 
 Mem Machine::all(const void* element, int element_bytes, const Vec& like) {
   if (avx512()) {
     const auto times = static_cast<Mem::Broadcast>(std::countr_zero(like.size() / element_bytes));
-    return cc_.newConst(ConstPoolScope::kLocal, element, element_bytes).cloneBroadcasted(times);
+    return cc_.newConst(element, element_bytes).cloneBroadcasted(times);
   }
   std::uint8_t copies[32];
   for (int at = 0; at < 32; at += element_bytes) std::memcpy(copies + at, element, element_bytes);
-  Mem at = cc_.newConst(ConstPoolScope::kLocal, copies, 32);
+  Mem at = cc_.newConst(copies, 32);
   at.setSize(0);
   return at;
 }
@@ -32,7 +28,7 @@ Mem Machine::iota(int element_bytes, int count) {
   std::uint32_t dwords[16] = {};
   const int step = element_bytes / 4;
   for (int t = 0; t < count; ++t) dwords[t * step] = static_cast<std::uint32_t>(t);
-  Mem at = cc_.newConst(ConstPoolScope::kLocal, dwords, static_cast<std::size_t>(element_bytes * count));
+  Mem at = cc_.newConst(dwords, static_cast<std::size_t>(element_bytes * count));
   at.setSize(0);
   return at;
 }
@@ -41,7 +37,7 @@ const Vec& Machine::words(Vec& kept, const Words& map) {
   if (!kept.isValid())
     at_start([&] {
       kept = cc_.newZmm();
-      cc_.vmovups(kept, cc_.newConst(ConstPoolScope::kLocal, map.data(), sizeof map));
+      cc_.vmovups(kept, cc_.newConst(map.data(), sizeof map));
     });
   return kept;
 }
@@ -51,7 +47,7 @@ const KReg& Machine::odd_words() {
     at_start([&] {
       Gp bits = new_gp().r32();
       cc_.mov(bits, 0xAAAAAAAAu);
-      cc_.kmovd(odd_words_ = cc_.newKd(), bits);
+      cc_.kmovd(odd_words_ = cc_.newK(), bits);
     });
   return odd_words_;
 }
@@ -60,9 +56,10 @@ void Machine::constant(const Vec& dst, double value) {
   if (std::bit_cast<std::uint64_t>(value) == 0) {
     cc_.vxorps(dst, dst, dst);
   } else if (wide()) {
-    cc_.vbroadcastsd(dst, cc_.newDoubleConst(ConstPoolScope::kLocal, value));
+    cc_.vbroadcastsd(dst, cc_.newConst(&value, sizeof value));
   } else {
-    cc_.vbroadcastss(dst, cc_.newFloatConst(ConstPoolScope::kLocal, static_cast<float>(value)));
+    const auto single = static_cast<float>(value);
+    cc_.vbroadcastss(dst, cc_.newConst(&single, sizeof single));
   }
 }
 
@@ -77,7 +74,7 @@ void Machine::from_index(const Vec& dst, const Gp& index) {
 
 void Machine::column(const Vec& dst, const Gp& index, std::int32_t more) {
   Vec integers = wide() ? temporary_raw32() : dst;
-  Gp first = temporary_gp().r32();
+  Gp first = new_gp().r32();
   cc_.lea(first, asmjit::x86::ptr(index, more));
   if (avx512()) {
     cc_.vpbroadcastd(integers, first);
@@ -116,13 +113,13 @@ void Machine::shuffle_xor(const Vec& dst, const Vec& a, int distance) {
 
 void Machine::mask_below(const Mask& dst, const Gp& index, std::int32_t more, const Gp& end) {
   // How many lanes are below: compared in 64 bits, or cut to 32 without a change of order.
-  Gp count = temporary_gp();
+  Gp count = new_gp();
   Vec one = temporary_vec(16), below = avx512() ? temporary_lane() : v(dst);
   cc_.mov(count, end);
   cc_.sub(count, index);
   if (more) cc_.sub(count, more);
   if (!wide() && !avx512()) {
-    Gp bound = temporary_gp();
+    Gp bound = new_gp();
     cc_.mov(bound.r32(), lanes());
     cc_.cmp(count, bound);
     cc_.cmovg(count, bound);
@@ -137,7 +134,7 @@ void Machine::mask_below(const Mask& dst, const Gp& index, std::int32_t more, co
 }
 
 Gp Machine::mask_bits(const Mask& mask) {
-  Gp bits = temporary_gp().r32();
+  Gp bits = new_gp().r32();
   if (avx512()) cc_.kmovd(bits, k(mask));
   else op(Inst::kIdVmovmskps, Inst::kIdVmovmskpd, bits, v(mask));
   return bits;

@@ -10,11 +10,11 @@
 #include <array>
 
 #include "schedule/kernel.hpp"
+#include "targets/x86/compiler.hpp"
 #include "targets/x86/emit.hpp"
 
 namespace trireme::x86 {
 
-using asmjit::x86::Compiler;
 using asmjit::x86::Gp;
 using asmjit::x86::KReg;
 using asmjit::x86::Mem;
@@ -28,14 +28,8 @@ class Machine {
 
   int lanes() const { return x86::lanes(isa_, compute_); }
   Vec new_lane() { return avx512() ? Vec(cc_.newZmm()) : Vec(cc_.newYmm()); }
-  Mask new_mask() { return avx512() ? Mask(cc_.newKq()) : Mask(cc_.newYmm()); }
+  Mask new_mask() { return avx512() ? Mask(cc_.newK()) : Mask(cc_.newYmm()); }
   Gp new_gp() { return cc_.newInt64(); }
-  // A register until forget_temporaries(). All instructions share them: asmjit's time grows with the square of the
-  // number of registers.
-  Gp temporary_gp() {
-    return temporary(gps_, [&] { return new_gp(); });
-  }
-  void forget_temporaries();
 
   // Index registers; `b` not valid: imm takes its place.
   void index(Do code, const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
@@ -76,7 +70,6 @@ class Machine {
   void store_two(const Mem& at, const Vec& low, const Vec& high, Type type, Hint hint, bool exact);
   void begin() { start_ = cc_.cursor(); }      // here belongs what the whole kernel needs
   bool streamed() const { return streamed_; }  // a fence is due before the end
-  void finish();                               // what is seldom needed, after the return
 
  private:
   bool avx512() const { return is_avx512(isa_); }
@@ -87,19 +80,7 @@ class Machine {
   Vec temporary_lane() { return temporary_vec(avx512() ? 64 : 32); }
   Vec temporary_raw(Type type) { return temporary_vec(raw_bytes(type)); }
   Vec temporary_raw32() { return temporary_vec(lanes() * 4); }
-  KReg temporary_k() {
-    return temporary(ks_, [&] { return cc_.newKq(); });
-  }
-  template <typename R>
-  struct Pool {
-    std::vector<R> registers;
-    std::size_t used = 0;
-  };
-  template <typename R, typename Make>
-  R temporary(Pool<R>& pool, Make make) {
-    if (pool.used == pool.registers.size()) pool.registers.push_back(make());
-    return pool.registers[pool.used++];
-  }
+  KReg temporary_k() { return cc_.newK(); }
 
   void two_operand(asmjit::InstId id, const Gp& dst, const Gp& a, const asmjit::Operand& b);
   void multiply(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
@@ -162,26 +143,9 @@ class Machine {
   Isa isa_;
   Type compute_;
   bool streamed_ = false;
-  struct Unaligned {  // a streaming store that meets no whole lines
-    asmjit::Label here, back;
-    Mem at;
-    Vec raw;
-  };
-  std::vector<Unaligned> unaligned_;
-  struct Subnormal {  // bf16 of two vectors, some of which the machine's own conversion takes for zero
-    asmjit::Label here, back;
-    Vec raw, low, high;
-    KReg in_low, in_high;
-    std::size_t zmms, ks;  // temporaries in use
-  };
-  void finish_subnormals();
-  std::vector<Subnormal> subnormals_;
   asmjit::BaseNode* start_ = nullptr;
   Vec spread_words_, upper_words_;
   KReg odd_words_;
-  Pool<Vec> xmms_, ymms_, zmms_;
-  Pool<KReg> ks_;
-  Pool<Gp> gps_;
   Mem partial_buffer_;
 };
 

@@ -18,8 +18,7 @@ Mem Machine::partial_buffer() {
 }
 
 void Machine::copy_elements(const Mem& to, const Mem& from, const Gp& bits, int element_bytes) {
-  Gp target = temporary_gp(), source = temporary_gp(), t = temporary_gp(), element = temporary_gp().r32(),
-     rest = temporary_gp().r32();
+  Gp target = new_gp(), source = new_gp(), t = new_gp(), element = new_gp().r32(), rest = new_gp().r32();
   Label next = cc_.newLabel(), done = cc_.newLabel();
   cc_.lea(target, to);
   cc_.lea(source, from);
@@ -82,7 +81,7 @@ void Machine::load(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
 void Machine::index_load(const Gp& dst, const Mem& at, const Mask& mask) {
   if (!mask.isValid()) return void(cc_.movsxd(dst, at));
   Label none = cc_.newLabel();
-  Gp which = mask_bits(mask), value = temporary_gp();  // dst may be part of the address
+  Gp which = mask_bits(mask), value = new_gp();  // dst may be part of the address
   cc_.xor_(value.r32(), value.r32());
   cc_.test(which, 1);
   cc_.jz(none);
@@ -116,23 +115,18 @@ void Machine::load_one(const Vec& dst, const Mem& at, Type type, const Mask& mas
 
 void Machine::store_streaming(const Mem& at, const Vec& raw, int size) {
   streamed_ = true;
-  Gp address = temporary_gp();
+  Gp address = new_gp();
   Label ordinary = cc_.newLabel(), done = cc_.newLabel();
   cc_.lea(address, at);
   cc_.test(address.r8(), size - 1);
   cc_.jnz(ordinary);
   cc_.vmovntps(at, part(raw, size));
+  cc_.aside([&] {  // no whole lines
+    cc_.bind(ordinary);
+    cc_.vmovups(at, part(raw, size));
+    cc_.jmp(done);
+  });
   cc_.bind(done);
-  unaligned_.push_back({ordinary, done, at, part(raw, size)});
-}
-
-void Machine::finish() {
-  finish_subnormals();
-  for (const Unaligned& each : unaligned_) {
-    cc_.bind(each.here);
-    cc_.vmovups(each.at, each.raw);
-    cc_.jmp(each.back);
-  }
 }
 
 void Machine::store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {

@@ -67,27 +67,13 @@ asmjit::x86::Reg Registers::find(Reg r, Bank bank) {
     if (!wrong_) wrong_ = r;
     return create(bank);
   }
-  if (!found->machine.isValid()) {
-    auto& free = free_[static_cast<int>(bank)];
-    if (!found->local || free.empty()) {
-      found->machine = create(bank);
-    } else {
-      found->machine = free.back();
-      free.pop_back();
-    }
-  }
+  if (!found->machine.isValid()) found->machine = create(bank);
   return found->machine;
 }
 
-void Registers::release(const Instr& i) {
-  auto release_one = [&](Reg r) {
-    Life* found = life(r);
-    if (!found || !found->local || found->last != &i || !found->machine.isValid()) return;
-    free_[static_cast<int>(r.bank)].push_back(found->machine);
-    found->machine.reset();
-  };
-  for (Reg r : {i.a, i.b, i.c, i.dst}) release_one(r);
-  for (Reg r : i.values) release_one(r);
+bool Registers::dies(Reg r, const Instr& i) const {
+  const Life& known = lives_[static_cast<int>(r.bank)][r.id];
+  return known.local && known.last == &i;
 }
 
 }  // namespace trireme::x86

@@ -1,6 +1,4 @@
-// Machine registers for a kernel's registers. One that lives inside a single run of instructions shares its machine
-// register with others that come before and after it: a stripe unrolled has hundreds, and asmjit's time grows with the
-// square of their number.
+// The compiler's registers for a kernel's, and what is known of their values.
 #pragma once
 #include <array>
 #include <optional>
@@ -19,8 +17,8 @@ class Registers {
   Gp index(Reg r) { return find(r, Bank::Index).as<Gp>(); }
   Gp pointer(Reg r) { return find(r, Bank::Pointer).as<Gp>(); }
 
-  // Gives back what `i` reads or writes for the last time. The arguments may then be overwritten by its result.
-  void release(const Instr& i);
+  // Nothing reads it after `i`, as far as one run of instructions shows.
+  bool dies(Reg r, const Instr& i) const;
   // Only ever a LaneConstant, and neither zero nor NaN.
   bool plain_constant(Reg r) const;
   // Only ever the result of rounding to this type: storing it so rounds nothing.
@@ -30,7 +28,7 @@ class Registers {
 
  private:
   struct Life {
-    asmjit::x86::Reg machine;                   // not valid: none at present
+    asmjit::x86::Reg machine;                   // not valid: none yet
     const std::vector<Instr>* block = nullptr;  // where it first occurs
     const Instr* last = nullptr;
     bool local = false;  // occurs in `block` only, and is written there first
@@ -46,7 +44,6 @@ class Registers {
 
   Machine& machine_;
   std::array<std::vector<Life>, 4> lives_;  // by bank
-  std::array<std::vector<asmjit::x86::Reg>, 4> free_;
   std::optional<Reg> wrong_;
 };
 
