@@ -41,15 +41,20 @@ class ColumnLowering {
     if (simd_) {
       from_ = zero_;
       to_ = blocks_;
-      Reg at = b_.copy(first), count = b_.index(Do::IndexSub, last, first);
-      Reg full = b_.index(Do::IndexSub, last, b_.index(Do::IndexAnd, count, lanes_ - 1));
-      b_.repeat_while_less(at, full, [&] {
-        for (std::size_t q = 0; q < results_.size(); ++q) store(q, sum_of_blocks(q, at, {}), at, {});
-        b_.increase(at, lanes_);
-      });
-      b_.when_less(at, last, [&] {
+      Reg at = b_.copy(first);
+      // Whole vectors on their own only where masked loads go lane by lane (WebAssembly): it is twice the code.
+      if (lanes_ * value_bytes() <= 16) {
+        Reg count = b_.index(Do::IndexSub, last, first);
+        Reg full = b_.index(Do::IndexSub, last, b_.index(Do::IndexAnd, count, lanes_ - 1));
+        b_.repeat_while_less(at, full, [&] {
+          for (std::size_t q = 0; q < results_.size(); ++q) store(q, sum_of_blocks(q, at, {}), at, {});
+          b_.increase(at, lanes_);
+        });
+      }
+      b_.repeat_while_less(at, last, [&] {
         Reg mask = b_.below(at, 0, last);
         for (std::size_t q = 0; q < results_.size(); ++q) store(q, sum_of_blocks(q, at, mask), at, mask);
+        b_.increase(at, lanes_);
       });
       return;
     }

@@ -39,7 +39,8 @@ constexpr std::uint64_t zmm_state = 0xE6;  // and k, the upper halves of zmm0–
 
 }  // namespace
 
-CpuId read_cpuid() {
+// Each question takes a virtual machine microseconds.
+static CpuId ask_processor() {
   CpuId found;
 #if defined(__x86_64__)
   std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -51,6 +52,12 @@ CpuId read_cpuid() {
     found.xcr0 = static_cast<std::uint64_t>(edx) << 32 | eax;
   }
 #endif
+  return found;
+}
+
+CpuId read_cpuid() {
+  static const CpuId asked = ask_processor();
+  CpuId found = asked;
   if (const char* mask = std::getenv("TRIREME_CPUID_MASK")) {
     CpuId kept;
     unsigned long long xcr0 = 0;
