@@ -142,6 +142,11 @@ check 2 'no/such/x.svg' bench "rms_norm 8x64" --seconds 0.01 --device lanes --sv
 check 0 '^lanes +ready +interpreted; self-test passed' doctor
 check 0 '^platform:  Linux ' doctor
 check 0 "^plans for 'cpu' run on " doctor
+for verb in 'verify|rms_norm 3x7' 'bench|rms_norm 3x7' doctor; do
+  IFS='|' read -ra words <<<"$verb"
+  TRIREME_THREADS=many check 2 "^trireme: TRIREME_THREADS is a number from 1 to 4096, not 'many'$" "${words[@]}"
+done
+check 2 "^trireme: \-\-threads: expected a whole number from 1 to 4096, not '4097'$" verify "rms_norm 3x7" --threads 4097
 TRIREME_VERBOSE=0 check 0 '^environment +TRIREME_VERBOSE=0$' doctor
 
 # The cache, in a folder of its own; then where there cannot be one.

@@ -9,6 +9,7 @@
 #include "bench_report.hpp"
 #include "device_choice.hpp"
 #include "measure.hpp"
+#include "plan/threads.hpp"
 #include "progress.hpp"
 #include "roofline.hpp"
 #include "verbs.hpp"
@@ -124,7 +125,6 @@ class Bench {
 Verb add_bench(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("bench", "Times problems on each device, beside copies of the same bytes");
   auto options = std::make_shared<Options>();
-  options->threads = all_threads();
   CLI::Option* lines = verb->add_option("lines", options->lines, "Problem lines, each one argument")->type_name("LINE");
   verb->add_flag(
       "--suite", options->suite,
@@ -134,9 +134,7 @@ Verb add_bench(CLI::App& app) {
       ->type_name("NAME")
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option("--threads", options->threads, "Threads on CPUs, of runs and of copies")
-      ->type_name("N")
-      ->check(at_least(1));
+  add_threads(*verb, options->threads, "Threads on CPUs, of runs and of copies");
   verb->add_option("--seconds", options->seconds, "Time to spend on a device")
       ->type_name("S")
       ->capture_default_str()
@@ -156,6 +154,8 @@ Verb add_bench(CLI::App& app) {
       verb, [options, lines]() -> Result<int> {
         if (lines->empty() && !options->suite)
           return Error{Code::InvalidArgument, "bench: give a problem line, such as \"rms_norm 4096x4096\", or --suite"};
+        TRIREME_TRY(threads, threads_asked(options->threads));
+        options->threads = threads;
         return Bench(*options).run();
       }};
 }

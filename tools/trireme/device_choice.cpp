@@ -1,11 +1,11 @@
 #include "device_choice.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <thread>
 
 #include "devices/arguments.hpp"
+#include "devices/parallel.hpp"
 #include "plan/devices.hpp"
+#include "verbs.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -42,10 +42,11 @@ Status run_once(const DeviceEntry& device, Prepared& prepared, const RunOptions&
   return executable->run(prepared.view(), options);
 }
 
-int all_threads() {
-  if (const char* asked = std::getenv("TRIREME_THREADS"))
-    if (int threads = std::atoi(asked); threads > 0) return threads;
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+void add_threads(CLI::App& verb, int& threads, const std::string& help) {
+  threads = 0;
+  verb.add_option("--threads", threads, help + "; TRIREME_THREADS, or one per core, unless said")
+      ->type_name("N")
+      ->check(from_to(1, max_parts));
 }
 
 }  // namespace trireme::cli

@@ -6,6 +6,10 @@
 #include "devices/device.hpp"
 #include "plan/check.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace trireme::cli {
 
 // `names`: whole ("cpu:avx2") or the part before the colon ("cpu"); none: every device. In the order of the table.
@@ -16,6 +20,8 @@ const DeviceEntry& reference_device();
 // Compiles the problem's program and runs it once, on spoiled results.
 Status run_once(const DeviceEntry& device, Prepared& prepared, const RunOptions& options);
 
-int all_threads();  // TRIREME_THREADS, or as many as the machine runs at once
+// Adds --threads. What was asked for stands in `threads` afterwards, 0 if nothing: threads_asked() makes a number of
+// it.
+void add_threads(CLI::App& verb, int& threads, const std::string& help);
 
 }  // namespace trireme::cli

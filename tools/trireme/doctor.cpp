@@ -13,6 +13,7 @@
 #include "devices/cuda/nvrtc.hpp"
 #include "ir/contract.hpp"
 #include "plan/ops.hpp"
+#include "plan/threads.hpp"
 #include "self_test.hpp"
 #include "trireme/device.hpp"
 #include "verbs.hpp"
@@ -100,7 +101,8 @@ Result<int> doctor() {
   fmt::print("trireme {}, contract version {}, {} operators\n", TRIREME_VERSION, contract::version,
              operator_texts().size());
   fmt::print("platform:  {}\n", platform());
-  fmt::print("processor: {}, {} threads\n           {}\n", processor_name(), all_threads(), processor_features());
+  TRIREME_TRY(threads, threads_asked(0));
+  fmt::print("processor: {}, {} threads\n           {}\n", processor_name(), threads, processor_features());
   TRIREME_TRY(all, choose_devices({}));
   int code = fine;
   for (const DeviceEntry* device : all) {

@@ -19,6 +19,7 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
   std::string what = error.what();
   if (const std::vector<std::string> rest = app->remaining(); !rest.empty() && app->get_subcommands().empty())
     what = fmt::format("no verb '{}'", rest.front());
+  if (app->get_subcommands().empty() && app->remaining().empty()) what = "which verb?";
   return fmt::format("trireme: {}\n'trireme --help' lists the verbs, 'trireme VERB --help' says more\n", what);
 }
 

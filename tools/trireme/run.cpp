@@ -9,7 +9,6 @@ Verb add_run(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("run", "Runs a program, or a kernel module, on arrays of .npy files");
   auto options = std::make_shared<RunProgramOptions>();
   auto module = std::make_shared<RunModuleOptions>();
-  options->threads = all_threads();
   auto several = [&](const char* name, std::vector<std::string>& values, const char* help, const char* form) {
     return verb->add_option(name, values, help)->type_name(form)->take_all()->expected(1)->allow_extra_args(false);
   };
@@ -30,9 +29,7 @@ Verb add_run(CLI::App& app) {
   verb->add_option("--target", options->target, "A device: cpu, cuda, wasm, reference, or a name that 'doctor' lists")
       ->type_name("NAME")
       ->capture_default_str();
-  verb->add_option("--threads", options->threads, "Threads on CPUs; the bits do not depend on it")
-      ->type_name("N")
-      ->check(at_least(1));
+  add_threads(*verb, options->threads, "Threads on CPUs; the bits do not depend on it");
   verb->add_option("--module", module->module, "Instead of a program: a module of the kernel ABI, trusted or not")
       ->type_name("FILE");
   verb->add_option("--as", module->as, "Of a module: the kernel it works like, where it has another name")

@@ -10,6 +10,7 @@
 #include "language/diagnostic.hpp"
 #include "npy_file.hpp"
 #include "plan/resolve.hpp"
+#include "plan/threads.hpp"
 #include "sources.hpp"
 #include "trireme/device.hpp"
 
@@ -222,7 +223,8 @@ Result<int> run_program(const RunProgramOptions& options) {
   TRIREME_TRY(problem, reading.run());
   TRIREME_TRY(prepared, load_empty_problem(problem));
   TRIREME_CHECK(read_inputs(reading.inputs, problem, prepared));
-  TRIREME_CHECK(run_once(device.entry(), prepared, {.threads = options.threads}));
+  TRIREME_TRY(threads, threads_asked(options.threads));
+  TRIREME_CHECK(run_once(device.entry(), prepared, {.threads = threads}));
   TRIREME_CHECK(write_outputs(reading.outputs, problem, prepared));
   return fine;
 }

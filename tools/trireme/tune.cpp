@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "devices/arguments.hpp"
+#include "devices/parallel.hpp"
 #include "measure.hpp"
 #include "plan/check.hpp"
 #include "progress.hpp"
@@ -58,7 +59,7 @@ Verb add_tune(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--threads", options->threads, "Threads on CPUs")
       ->type_name("N")
-      ->check(at_least(1))
+      ->check(from_to(1, max_parts))
       ->capture_default_str();
   verb->add_option("--seconds", options->seconds, "Time to spend on a schedule")->type_name("S")->capture_default_str();
   verb->footer(

@@ -17,16 +17,19 @@ struct Verb {
   std::function<Result<int>()> run;  // the exit code
 };
 
-// A check for numbers, in plain words.
-inline CLI::Validator at_least(std::int64_t least) {
+// Checks for numbers, in plain words.
+inline CLI::Validator from_to(std::int64_t least, std::int64_t most) {
   return CLI::Validator(
-      [least](std::string& text) {
+      [=](std::string& text) {
         std::int64_t value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= least) return std::string();
-        return "expected a whole number from " + std::to_string(least) + ", not '" + text + "'";
+        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return std::string();
+        std::string range = "from " + std::to_string(least);
+        if (most < INT64_MAX) range += " to " + std::to_string(most);
+        return "expected a whole number " + range + ", not '" + text + "'";
       },
       "");
 }
+inline CLI::Validator at_least(std::int64_t least) { return from_to(least, INT64_MAX); }
 
 Verb add_list(CLI::App& app);
 Verb add_show(CLI::App& app);

@@ -5,6 +5,7 @@
 #include "plan/difference.hpp"
 #include "plan/ops.hpp"
 #include "plan/remarks.hpp"
+#include "plan/threads.hpp"
 #include "reference/oracle.hpp"
 #include "sources.hpp"
 #include "verbs.hpp"
@@ -146,16 +147,13 @@ Result<int> verify(const Options& options) {
 Verb add_verify(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("verify", "Runs problems on every device and compares their bits");
   auto options = std::make_shared<Options>();
-  options->run.threads = all_threads();
   CLI::Option* lines = verb->add_option("lines", options->lines, "Problem lines, each one argument")->type_name("LINE");
   verb->add_flag("--all", options->all, "Every '#: try' line of every operator, forward and backward");
   verb->add_option("--device", options->devices, "Only this device beside the reference; repeatable")
       ->type_name("NAME")
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option("--threads", options->run.threads, "Threads on CPUs; the bits do not depend on it")
-      ->type_name("N")
-      ->check(at_least(1));
+  add_threads(*verb, options->run.threads, "Threads on CPUs; the bits do not depend on it");
   verb->add_option("--chunk", options->run.chunk_rows, "Rows handed over at a time; the bits do not depend on it")
       ->type_name("ROWS")
       ->check(at_least(1));
@@ -166,6 +164,8 @@ Verb add_verify(CLI::App& app) {
   return {verb, [options, lines]() -> Result<int> {
             if (lines->empty() && !options->all)
               return Error{Code::InvalidArgument, "verify: give a problem line, such as \"rms_norm 7x257\", or --all"};
+            TRIREME_TRY(threads, threads_asked(options->run.threads));
+            options->run.threads = threads;
             return verify(*options);
           }};
 }
