@@ -1,5 +1,6 @@
 // How long the CPU device takes to make a kernel, from the expanded program to executable memory: every operator, both
-// directions, every storage type of its elements, rows that are unrolled and rows that are not. Best of 7 each.
+// directions, every storage type of its elements; rows that are unrolled, rows that are not, more than caches hold.
+// Best of 7 each.
 //
 //   emission [--all]
 //
@@ -25,9 +26,10 @@ struct Made {
   double microseconds = 1e9;
 };
 
-Made make(const Prepared& prepared, const DeviceEntry& device) {
-  const Facts facts = facts_of(prepared.program, prepared.view());
-  Made made{print(prepared.problem), device.name};
+Made make(const Prepared& prepared, std::int64_t rows, const DeviceEntry& device) {
+  Facts facts = facts_of(prepared.program, prepared.view());
+  facts.rows = rows;
+  Made made{fmt::format("{} rows of {}", rows, print(prepared.problem)), device.name};
   for (int k = 0; k < 7; ++k) {
     auto start = std::chrono::steady_clock::now();
     auto executable = device.compile(prepared.program, facts).value();  // made anew: nobody holds the last one
@@ -51,11 +53,12 @@ int main(int argc, char** argv) {
       for (Type type : {Type::F32, Type::F64, Type::BF16, Type::F16, Type::F8E4M3, Type::F8E5M2, Type::I8})
         for (std::int64_t columns : {128, 512, 4096}) {
           problem.backward = backward;
-          problem.shape = {256, columns};
+          problem.shape = {1, columns};
           problem.types["x"] = type;
           Prepared prepared = prepare_problem(problem, {}, Fill::Nothing).value();
-          for (const char* name : {"cpu:avx2", "cpu:avx512"})
-            if (find_device(name)->missing().empty()) made.push_back(make(prepared, *find_device(name)));
+          for (std::int64_t rows : {256, 1 << 20})
+            for (const char* name : {"cpu:avx2", "cpu:avx512"})
+              if (find_device(name)->missing().empty()) made.push_back(make(prepared, rows, *find_device(name)));
         }
   }
   std::sort(made.begin(), made.end(), [](const Made& a, const Made& b) { return a.microseconds > b.microseconds; });

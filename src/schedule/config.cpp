@@ -14,11 +14,12 @@ namespace {
 Config for_simd(const Program& program, const Machine& machine, const Facts& facts) {
   Config config{.simd = true};
   config.lanes = machine.register_bytes / static_cast<int>(bytes(*program.compute));
-  // Code takes 0.2 µs an instruction to make, and is not to take 0.5 ms: fewer vectors a turn where each is much work,
-  // which costs nothing (rounds of 4 against 16: geglu_erf backward 1.00, layer_norm backward 1.02, softmax 1.03).
+  // Code takes 0.2 µs an instruction to make: fewer vectors a turn where each is much work, which costs nothing there
+  // (4 against 16: geglu_erf backward 1.00, gated_rms_norm backward 0.7 to 1.00; layer_norm backward 1.08).
   const int work = instructions_a_vector(program);
   const std::int64_t vectors = (facts.columns + config.lanes - 1) / config.lanes;
-  config.unroll = static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(400 / work, 2, 16))));
+  config.unroll =
+      work <= 32 ? 16 : std::clamp(static_cast<int>(std::bit_floor(256u / static_cast<unsigned>(work))), 2, 8);
   // Short rows are worth code of their own: no loop, no tail, column sums in registers (256x128: layer_norm backward
   // 8.9 µs against 17.5, softmax 14 against 23); without sums it gains nothing.
   Shape shape = shape_of(program, facts.layout);

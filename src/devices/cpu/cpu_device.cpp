@@ -62,11 +62,13 @@ class CpuExecutable : public HostExecutable {
       packing_.point(packing, args);
     }
     std::int64_t step = std::min(at_once, rows_of_a_call(blocks, problem.rows, options.chunk_rows));
-    in_parallel(options.parallel_for, static_cast<int>(workers), [&](int worker) {
+    // Whole row blocks, evenly.
+    std::int64_t part = rows_of_a_call(blocks, problem.rows, packing_.rows_together(problem));
+    std::int64_t parts = (problem.rows + part - 1) / part, takers = std::clamp<std::int64_t>(parts, 1, workers);
+    in_parallel(options.parallel_for, static_cast<int>(takers), [&](int worker) {
       std::byte* own_copies = copies + worker * packing_.worker_bytes(at_once, problem.columns);
-      // Whole row blocks, evenly.
-      std::int64_t from = blocks.count * worker / workers * blocks.row_block;
-      std::int64_t to = std::min(problem.rows, blocks.count * (worker + 1) / workers * blocks.row_block);
+      std::int64_t from = parts * worker / takers * part;
+      std::int64_t to = std::min(problem.rows, parts * (worker + 1) / takers * part);
       for (std::int64_t first = from; first < to; first += step) {
         std::int64_t last = std::min(first + step, to);
         packing_.begin_rows(packing, first, last, own_copies, args_of(worker));

@@ -1,5 +1,5 @@
-// Squares of entries transposed in registers, as many side by side as make a register. Included by one file for each
-// instruction set, which defines TRIREME_TARGET, the attribute of functions compiled for it, and `register_bytes`.
+// Squares of entries transposed in registers of R bytes, as many side by side as make a register. Included by one file
+// for each instruction set, which defines TRIREME_TARGET, the attribute of functions compiled for it.
 #include <immintrin.h>
 
 #include <cstdlib>
@@ -11,60 +11,61 @@
 namespace trireme::cpu {
 namespace {
 
-template <typename T>
-constexpr int in_register = register_bytes / static_cast<int>(sizeof(T));
-template <typename T>
-constexpr int square = in_register<T> < 16 ? in_register<T> : 16;
+template <typename T, int R>
+constexpr int in_register = R / static_cast<int>(sizeof(T));
+template <typename T, int R>
+constexpr int square = in_register<T, R> < 16 ? in_register<T, R> : 16;
 
-template <typename T>
+template <typename T, int R>
 struct Register {
-  using Vector [[gnu::vector_size(register_bytes)]] = T;
+  using Vector [[gnu::vector_size(R)]] = T;
 };
 
 // Of two rows that are `d` apart: swaps the quarters of each 2d x 2d square that lie off its diagonal.
-template <typename T, int d, int... k>
-[[TRIREME_TARGET, gnu::always_inline]] inline void swap_quarters(typename Register<T>::Vector& a,
-                                                                 typename Register<T>::Vector& b,
+template <typename T, int R, int d, int... k>
+[[TRIREME_TARGET, gnu::always_inline]] inline void swap_quarters(typename Register<T, R>::Vector& a,
+                                                                 typename Register<T, R>::Vector& b,
                                                                  std::integer_sequence<int, k...>) {
-  auto first = __builtin_shufflevector(a, b, (k & d ? in_register<T> + k - d : k)...);
-  b = __builtin_shufflevector(a, b, (k & d ? in_register<T> + k : k + d)...);
+  auto first = __builtin_shufflevector(a, b, (k & d ? in_register<T, R> + k - d : k)...);
+  b = __builtin_shufflevector(a, b, (k & d ? in_register<T, R> + k : k + d)...);
   a = first;
 }
 
-template <typename T, int d>
-[[TRIREME_TARGET, gnu::always_inline]] inline void transpose(typename Register<T>::Vector* rows) {
+template <typename T, int R, int d>
+[[TRIREME_TARGET, gnu::always_inline]] inline void transpose(typename Register<T, R>::Vector* rows) {
   if constexpr (d > 0) {
 #pragma GCC unroll 16
-    for (int k = 0; k < square<T>; ++k)
-      if (!(k & d)) swap_quarters<T, d>(rows[k], rows[k + d], std::make_integer_sequence<int, in_register<T>>{});
-    transpose<T, d / 2>(rows);
+    for (int k = 0; k < square<T, R>; ++k)
+      if (!(k & d)) swap_quarters<T, R, d>(rows[k], rows[k + d], std::make_integer_sequence<int, in_register<T, R>>{});
+    transpose<T, R, d / 2>(rows);
   }
 }
 
-template <typename T>
-[[TRIREME_TARGET, gnu::always_inline]] inline void stream(T* to, const typename Register<T>::Vector& from) {
-  if constexpr (register_bytes == 64)
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), reinterpret_cast<const __m512i&>(from));
-  else _mm256_stream_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<const __m256i&>(from));
+template <typename T, int R>
+[[TRIREME_TARGET, gnu::always_inline]] inline void stream(T* to, const typename Register<T, R>::Vector& from) {
+  if constexpr (R == 64) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), reinterpret_cast<const __m512i&>(from));
+  else if constexpr (R == 32)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<const __m256i&>(from));
+  else _mm_stream_si128(reinterpret_cast<__m128i*>(to), reinterpret_cast<const __m128i&>(from));
 }
 
-template <typename T, Way way>
+template <typename T, int R, Way way>
 [[TRIREME_TARGET, gnu::always_inline]] inline void squares_of_register(T* apart, std::int64_t stride, T* dense,
                                                                        std::int64_t step) {
-  constexpr int n = square<T>, parts = in_register<T> / n;
-  typename Register<T>::Vector rows[n];
+  constexpr int n = square<T, R>, parts = in_register<T, R> / n;
+  typename Register<T, R>::Vector rows[n];
 #pragma GCC unroll 16
   for (int k = 0; k < n; ++k) {
-    if constexpr (way == Way::Pack) std::memcpy(&rows[k], apart + k * stride, register_bytes);
+    if constexpr (way == Way::Pack) std::memcpy(&rows[k], apart + k * stride, R);
     else
       for (int p = 0; p < parts; ++p)
         std::memcpy(reinterpret_cast<T*>(&rows[k]) + p * n, dense + (k + p * n) * step, n * sizeof(T));
   }
-  transpose<T, n / 2>(rows);
+  transpose<T, R, n / 2>(rows);
 #pragma GCC unroll 16
   for (int k = 0; k < n; ++k) {
-    if constexpr (way == Way::Stream) stream<T>(apart + k * stride, rows[k]);
-    else if constexpr (way == Way::Unpack) std::memcpy(apart + k * stride, &rows[k], register_bytes);
+    if constexpr (way == Way::Stream) stream<T, R>(apart + k * stride, rows[k]);
+    else if constexpr (way == Way::Unpack) std::memcpy(apart + k * stride, &rows[k], R);
     else
       for (int p = 0; p < parts; ++p)
         std::memcpy(dense + (k + p * n) * step, reinterpret_cast<T*>(&rows[k]) + p * n, n * sizeof(T));
@@ -81,13 +82,13 @@ void fetch_columns(const Block<T>& block, std::int64_t from, std::int64_t count)
     for (std::int64_t r = 0; r < block.rows; r += line) __builtin_prefetch(block.apart + c * block.stride + r);
 }
 
-template <typename T, Way way>
+template <typename T, int R, Way way>
 [[TRIREME_TARGET]] void squares(const Block<T>& block) {
-  for (std::int64_t c = 0; c < block.columns; c += square<T>) {
-    if (way != Way::Stream) fetch_columns(block, c + 16, square<T>);
-    for (std::int64_t r = 0; r < block.rows; r += in_register<T>)
-      squares_of_register<T, way>(block.apart + c * block.stride + r, block.stride, block.dense + r * block.step + c,
-                                  block.step);
+  for (std::int64_t c = 0; c < block.columns; c += square<T, R>) {
+    if (way != Way::Stream) fetch_columns(block, c + 16, square<T, R>);
+    for (std::int64_t r = 0; r < block.rows; r += in_register<T, R>)
+      squares_of_register<T, R, way>(block.apart + c * block.stride + r, block.stride, block.dense + r * block.step + c,
+                                     block.step);
   }
 }
 

@@ -29,7 +29,7 @@ struct Moves {
 };
 
 template <typename T>
-const Moves<T>& avx2_moves();
+const Moves<T>& avx2_moves(bool small);  // squares
 template <typename T>
 const Moves<T>& avx512_moves();  // not for bytes, which have no permutations across a register before VBMI
 

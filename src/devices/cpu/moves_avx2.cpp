@@ -3,9 +3,6 @@
 #include <cstdlib>
 
 #define TRIREME_TARGET gnu::target("avx2")
-namespace {
-constexpr int register_bytes = 32;
-}
 #include "devices/cpu/move_squares.hpp"
 
 namespace trireme::cpu {
@@ -66,21 +63,30 @@ std::int64_t by_rows(const Block<T>& block) {
 template <typename T>
 constexpr Moves<T> wide_moves = {
     {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>},
-    {squares<T, Way::Pack>, squares<T, Way::Unpack>, squares<T, Way::Stream>},
-    in_register<T>,
-    square<T>,
+    {squares<T, 32, Way::Pack>, squares<T, 32, Way::Unpack>, squares<T, 32, Way::Stream>},
+    in_register<T, 32>,
+    square<T, 32>,
+};
+
+// For what is left over.
+template <typename T>
+constexpr Moves<T> narrow_moves = {
+    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>},
+    {squares<T, 16, Way::Pack>, squares<T, 16, Way::Unpack>, squares<T, 16, Way::Stream>},
+    in_register<T, 16>,
+    square<T, 16>,
 };
 
 }  // namespace
 
 template <typename T>
-const Moves<T>& avx2_moves() {
-  return wide_moves<T>;
+const Moves<T>& avx2_moves(bool small) {
+  return small ? narrow_moves<T> : wide_moves<T>;
 }
 
-template const Moves<std::uint8_t>& avx2_moves();
-template const Moves<std::uint16_t>& avx2_moves();
-template const Moves<std::uint32_t>& avx2_moves();
-template const Moves<std::uint64_t>& avx2_moves();
+template const Moves<std::uint8_t>& avx2_moves(bool);
+template const Moves<std::uint16_t>& avx2_moves(bool);
+template const Moves<std::uint32_t>& avx2_moves(bool);
+template const Moves<std::uint64_t>& avx2_moves(bool);
 
 }  // namespace trireme::cpu

@@ -2,9 +2,6 @@
 #include <cstdlib>
 
 #define TRIREME_TARGET gnu::target("avx512f,avx512bw")
-namespace {
-constexpr int register_bytes = 64;
-}
 #include "devices/cpu/move_squares.hpp"
 
 namespace trireme::cpu {
@@ -38,12 +35,12 @@ template <typename T>
 // |stride| of it, or with a negative stride as many from the other end.
 template <typename T>
 struct Where {
-  alignas(64) T dense[in_register<T>];              // each entry's place in its line of memory
-  alignas(64) T apart[most_apart][in_register<T>];  // each line's elements: which entry
-  std::uint32_t dense_of[most_apart] = {};          // which entries come from a line
-  std::uint32_t apart_of[most_apart] = {};          // which elements of a line are entries
+  alignas(64) T dense[in_register<T, 64>];              // each entry's place in its line of memory
+  alignas(64) T apart[most_apart][in_register<T, 64>];  // each line's elements: which entry
+  std::uint32_t dense_of[most_apart] = {};              // which entries come from a line
+  std::uint32_t apart_of[most_apart] = {};              // which elements of a line are entries
   explicit Where(std::int64_t stride) : dense{}, apart{} {
-    constexpr int n = in_register<T>;
+    constexpr int n = in_register<T, 64>;
     for (int t = 0; t < n; ++t) {
       int element = static_cast<int>((stride > 0 ? t : n - 1 - t) * std::abs(stride));
       dense[t] = static_cast<T>(element % n);
@@ -56,7 +53,7 @@ struct Where {
 
 template <typename T, Way way>
 [[TRIREME_TARGET]] std::int64_t by_rows(const Block<T>& block) {
-  constexpr int n = in_register<T>;
+  constexpr int n = in_register<T, 64>;
   const std::int64_t stride = block.stride, whole = block.columns / n * n;
   if (stride == 0 || std::abs(stride) > most_apart || whole == 0) return 0;
   const int lines = static_cast<int>(std::abs(stride));
@@ -86,9 +83,9 @@ template <typename T, Way way>
 template <typename T>
 constexpr Moves<T> wide_moves = {
     {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>},
-    {squares<T, Way::Pack>, squares<T, Way::Unpack>, squares<T, Way::Stream>},
-    in_register<T>,
-    square<T>,
+    {squares<T, 64, Way::Pack>, squares<T, 64, Way::Unpack>, squares<T, 64, Way::Stream>},
+    in_register<T, 64>,
+    square<T, 64>,
 };
 
 }  // namespace

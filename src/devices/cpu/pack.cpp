@@ -19,7 +19,7 @@ template <typename T>
 const Moves<T>& moves(Isa isa) {
   if constexpr (sizeof(T) > 1)
     if (is_avx512(isa)) return avx512_moves<T>();
-  return avx2_moves<T>();
+  return avx2_moves<T>(false);
 }
 
 // Entries may have any alignment.
@@ -96,7 +96,25 @@ bool lined_up(const Block<T>& block) {
          block.rows * sizeof(T) % 64 == 0;
 }
 
-// Rows lie closer to each other than columns: in the largest squares there are, then smaller ones, then one by one.
+// Rows that lie next to each other, in squares; then what is left over, in smaller ones.
+template <typename T>
+void move_squares(const Moves<T>& how, Way way, const Block<T>& block) {
+  Block<T> whole = block;
+  whole.rows = block.rows / how.square_rows * how.square_rows;
+  whole.columns = block.columns / how.square_columns * how.square_columns;
+  if (whole.rows == 0 || whole.columns == 0) whole.rows = whole.columns = 0;
+  else how.squares[static_cast<int>(way == Way::Stream && !lined_up(whole) ? Way::Unpack : way)](whole);
+  Block<T> right = part(block, 0, whole.columns), below = part(block, whole.rows, 0);
+  right.rows = whole.rows;
+  const Moves<T>&middle = avx2_moves<T>(false), &small = avx2_moves<T>(true);
+  for (const Block<T>& rest : {right, below}) {
+    if (rest.rows == 0 || rest.columns == 0) continue;
+    if (&how == &small) move_one_by_one(way, rest);
+    else move_squares(&how == &middle ? small : middle, way, rest);
+  }
+}
+
+// Rows lie closer to each other than columns.
 template <typename T>
 void move_across(Isa isa, Way way, Block<T> block) {
   if (block.row_stride == -1)  // from the other end
@@ -107,19 +125,8 @@ void move_across(Isa isa, Way way, Block<T> block) {
              -block.step,
              block.rows,
              block.columns};
-  if (block.row_stride != 1) return move_one_by_one(way, block);
-  const Moves<T>& how = moves<T>(isa);
-  Block<T> whole = block;
-  whole.rows = block.rows / how.square_rows * how.square_rows;
-  whole.columns = block.columns / how.square_columns * how.square_columns;
-  if (whole.rows == 0 || whole.columns == 0) whole.rows = whole.columns = 0;
-  else how.squares[static_cast<int>(way == Way::Stream && !lined_up(whole) ? Way::Unpack : way)](whole);
-  Block<T> right = part(block, 0, whole.columns), below = part(block, whole.rows, 0);
-  right.rows = whole.rows;
-  for (const Block<T>& rest : {right, below}) {
-    if (&how != &moves<T>(Isa::Avx2)) move_across(Isa::Avx2, way, rest);
-    else move_one_by_one(way, rest);
-  }
+  if (block.row_stride == 1) move_squares(moves<T>(isa), way, block);
+  else move_one_by_one(way, block);
 }
 
 // The smallest stride, which says what lies next to each other.

@@ -78,6 +78,17 @@ std::int64_t Packing::rows_at_once(const Blocks& blocks, std::int64_t rows, std:
   return rows_of_a_call(blocks, rows, std::clamp<std::int64_t>(rows, 1, wanted));
 }
 
+std::int64_t Packing::rows_together(const Problem2d& problem) const {
+  std::int64_t together = 1;
+  for (const Packed& each : packed_) {
+    if (!each.by_rows) continue;
+    std::int64_t entries = extents(each, problem.columns).column.extent(problem.columns);
+    if (rows_lie_closer(array_of(problem, each), problem.rows, entries))
+      together = std::max(together, line_bytes / static_cast<std::int64_t>(bytes(each.type)));
+  }
+  return together;
+}
+
 std::int64_t Packing::worker_bytes(std::int64_t rows_at_once, std::int64_t columns) const {
   std::int64_t bytes = 0;
   for (const Packed& each : packed_)

@@ -34,6 +34,8 @@ class Packing {
   // For any strides; for those of a problem fewer rows may be better.
   std::int64_t rows_at_once(const Blocks& blocks, std::int64_t rows, std::int64_t columns,
                             const Problem2d* problem = nullptr) const;
+  // Rows whose entries share lines: they are one worker's, so that no two write to the same line.
+  std::int64_t rows_together(const Problem2d& problem) const;
   std::int64_t shared_bytes(std::int64_t rows, std::int64_t columns) const;
   std::int64_t worker_bytes(std::int64_t rows_at_once, std::int64_t columns) const;
 

@@ -30,6 +30,7 @@ bool is_move(const InstNode* node) {
 
 Compiler::Compiler(asmjit::CodeHolder* holder, bool avx512)
     : asmjit::x86::Builder(holder), avx512_(avx512), zone_(4096), constants_(&zone_), constants_at_(newLabel()) {
+  virtuals_.reserve(2048);
   registers_[General] = {rcx, 6, 7, 8, 9, 10, 11, rbx, 12, 13, 14, 15};  // rsp and rbp are the frame's
   spares_[General] = {rax, rdx};
   for (int k = 0; k < (avx512 ? 32 : 16); ++k) registers_[Vector].push_back(k);
