@@ -4,6 +4,8 @@
 PRESET ?= release
 JOBS ?= $(shell nproc)
 
+export PRESET
+
 .PHONY: help setup build run test format clean
 
 help:

@@ -10,6 +10,7 @@ required=(g++ cmake ninja-build binutils git libasmjit-dev libfmt-dev libcli11-d
 # Without these the build is slower, or some tests are skipped and say so.
 optional=(ccache clang-format wabt python3-dev)
 command -v node >/dev/null || optional+=(nodejs)
+if [[ ${PRESET:-} == clang ]]; then required+=(clang); fi
 if [[ ${1:-} == tests ]]; then optional+=(chromium); fi
 
 if ! command -v dpkg-query >/dev/null; then

@@ -342,6 +342,20 @@ TEST_F(CudaPlan, EveryOperatorIsPlannedAndLaunched) {
   });
 }
 
+// The same kernels leave the terms; others sum them.
+TEST_F(CudaPlan, TheKernelHashIsOfEverythingThatRuns) {
+  run("", [](const Fake&) {
+    auto hash = [](const std::string& spread) {
+      std::string text = "sums(x[i,j]) -> (y[i,j], s" + spread + ")\n    y = x * x\n    s = colsum(y)\n";
+      Plan plan = Plan::create(gpu(), {.program = RowProgram::parse(text).value(), .shape = {64, 512}}).value();
+      return plan.sku().kernel_hash;
+    };
+    expect(hash("[i % 4, j]").size() == 16 && hash("[i % 4, j]") == hash("[i % 4, j]"), "one program, one hash");
+    expect(hash("[i % 4, j]") != hash("[i % 4, j / 2]"), "columns that share an entry are summed first");
+    expect(hash("[i % 4, j]") != hash("[]"), "a sum over everything");
+  });
+}
+
 TEST_F(CudaPlan, TimesGraphsAndCopiesInTurn) {
   run("", [](const Fake& fake) {
     for (const char* line : {"rms_norm 64x256", "rms_norm_heads 64x256 heads=4 backward"}) {

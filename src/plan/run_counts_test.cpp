@@ -15,21 +15,22 @@ namespace {
 std::atomic<long> allocations = 0, locks = 0, comparisons = 0;
 }
 
-void* operator new(std::size_t bytes) {
+// Not inlined: g++ would see free() given what new returned, and warn.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   ++allocations;
   auto line = static_cast<std::size_t>(alignment);
   if (void* memory = std::aligned_alloc(line, (bytes + line) / line * line)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 // Sanitizers have replaced these already.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -82,16 +83,16 @@ TEST(RunCounts, CountersCount) {
 }
 
 // From the first run on: threads, too, are made with the plan.
-void expect_no_counts(const Device& device, const RowProgram& program, int threads) {
-  PlanOptions options{.program = program, .shape = {40, 500}, .threads = threads};
-  for (const RowProgram::Parameter& each : program.signature())
+void expect_no_counts(PlanOptions options) {
+  options.shape = {40, 500};
+  for (const RowProgram::Parameter& each : options.program.signature())
     if (each.kind == RowProgram::Kind::Constant && !each.optional) options.constants[each.name] = 2;
-  Plan plan = Plan::create(device, options).value();
+  Plan plan = Plan::create(cpu(), options).value();
   Workspace workspace = plan.make_workspace().value();
   Args args = plan.args();
   std::vector<Floats> memory;
   for (const std::string& name : plan.names()) {
-    memory.push_back(sampled(40 * 500, name.c_str()));
+    memory.push_back(sampled(2 * 40 * 500, name.c_str()));
     args[name] = View{memory.back().data()};
   }
   Args::Slot slot = args.slot(plan.names()[0]).value();
@@ -109,8 +110,21 @@ TEST(RunCounts, RunAllocatesNothingTakesNoLockAndLooksUpNoName) {
     for (bool backward : {false, true})
       for (int threads : {1, 3}) {
         RowProgram program = RowProgram::named(name).value();
-        expect_no_counts(cpu(), backward ? program.differentiate().value() : program, threads);
+        expect_no_counts({.program = backward ? program.differentiate().value() : program, .threads = threads});
       }
+}
+
+TEST(RunCounts, NorDoesItForAnyLayoutOrOnTheHostsThreads) {
+  auto in_order = [](void*, int count, ParallelFor::Body* body, void* context) {
+    for (int k = 0; k < count; ++k) body(context, k);
+  };
+  for (int threads : {1, 3})
+    for (RowProgram program : {rms_norm(), rms_norm().differentiate().value()}) {
+      expect_no_counts({.program = program, .strides = {{"x", {1, 40}}}, .threads = threads});    // copied
+      expect_no_counts({.program = program, .strides = {{"x", {1000, 2}}}, .threads = threads});  // likewise
+      expect_no_counts({.program = program, .strides = {{"x", {-500, 1}}}, .threads = 1});
+      expect_no_counts({.program = program, .threads = threads, .parallel_for = {in_order}});
+    }
 }
 
 }  // namespace

@@ -126,6 +126,10 @@ Result<std::unique_ptr<Nvrtc>> Nvrtc::load(const std::string& path) {
   int major = 0, minor = 0, count = 0;
   rtc.version.call(&major, &minor);
   made->version_ = 1000 * major + 10 * minor;
+  // NVRTC opens its other half by name, and finds it by a search path of its own; not so where a sanitizer's dlopen,
+  // which has another, stands in between. What is open already is found in any case.
+  std::string folder = made->path_.substr(0, made->path_.rfind('/') + 1);
+  ::dlopen(fmt::format("{}libnvrtc-builtins.so.{}.{}", folder, major, minor).c_str(), RTLD_LAZY | RTLD_LOCAL);
   rtc.arch_count.call(&count);
   made->archs_.resize(static_cast<std::size_t>(std::max(count, 0)));
   if (count > 0) rtc.archs.call(made->archs_.data());
