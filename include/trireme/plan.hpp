@@ -43,12 +43,12 @@ struct PlanOptions {
   // have the compute type.
   std::map<std::string, Type> types = {};
   std::map<std::string, double> constants = {};
-  std::set<std::string> absent = {};                     // operands that are not given: their defaults take their place
-  std::optional<std::set<std::string>> results = {};     // those that are stored; all unless said
-  std::map<std::string, std::string> in_place = {};      // result -> the operand whose memory it may take
-  std::map<std::string, Dims> strides = {};              // in elements; contiguous unless said
-  int threads = 1;                                       // 0: TRIREME_THREADS, or one per core
-  ParallelFor parallel_for = {};                         // the host's threads; our own, started anew, unless given
+  std::set<std::string> absent = {};                  // operands that are not given: their defaults take their place
+  std::optional<std::set<std::string>> results = {};  // those that are stored; all unless said
+  std::map<std::string, std::string> in_place = {};   // result -> the operand whose memory it may take
+  std::map<std::string, Dims> strides = {};           // in elements; contiguous unless said
+  int threads = 1;                                    // 0: TRIREME_THREADS, or one per core
+  ParallelFor parallel_for = {};                      // the host's threads; our own, shared by all plans, unless given
   std::optional<std::int64_t> max_workspace_bytes = {};  // refuse a plan that needs more
   std::string config = {};  // how the program is laid over the machine, as sku().config says it; chosen unless given
 };
@@ -136,8 +136,10 @@ class TRIREME_API Plan {
   // What run() would refuse.
   Status check(Args& args) const;
 
-  // Allocates nothing, takes no lock, and waits for no device; what was checked once is not checked again until a slot
-  // changes. Arrays and workspace lie in the device's memory.
+  // Allocates nothing, takes no lock, and waits for no device (the reference device allocates; a GPU's first run on
+  // arrays that begin at no multiple of 16 bytes loads kernels, unless prepare() did; after a fork the child's first
+  // run starts threads); what was checked once is not checked again until a slot changes. Arrays and workspace lie in
+  // the device's memory.
   Status run(Args& args, Stream stream = {}, std::span<std::byte> workspace = {}) const;
 
   std::size_t workspace_bytes() const;  // it begins at a multiple of 256 bytes
