@@ -7,7 +7,9 @@
 #include <cstring>
 
 #include "devices/cuda/cuda_device.hpp"
+#include "language/parse.hpp"
 #include "passes/passes.hpp"
+#include "plan/ops.hpp"
 
 namespace trireme::bench {
 
@@ -80,7 +82,8 @@ class GpuProblem {
 };
 
 // Work beside copies of as many bytes, in turn, so that both see the same clocks; medians. A GPU that has just waited
-// for a compiler is slow at first: the first rounds do not count.
+// for a compiler is slow at first: the first rounds do not count. Each round begins with a copy that is not timed,
+// while the host puts everything else into the stream: what is timed is the device's work alone.
 class Beside {
  public:
   Beside(const cuda::Device& device, cuda::StreamHandle stream, std::int64_t bytes)
@@ -94,28 +97,25 @@ class Beside {
 
   // The copy's time by the work's.
   template <typename Work>
-  double share(Work&& work, int rounds = 11) {
-    constexpr int warm_up = 6;
+  double share(Work&& work, int rounds = 11, int warm_up = 6) {
     std::vector<double> work_times, copy_times;
     for (int k = 0; k < rounds + warm_up; ++k) {
-      double seconds = time(work);
-      double copy = time([&] { must(device_.copy_async(to_.get(), from_.get(), bytes_, stream_)); });
+      copy();
+      must(device_.record(start_, stream_));
+      work();
+      must(device_.record(between_, stream_));
+      copy();
+      must(device_.record(stop_, stream_));
+      must(device_.synchronize(stop_));
       if (k < warm_up) continue;
-      work_times.push_back(seconds);
-      copy_times.push_back(copy);
+      work_times.push_back(must(device_.milliseconds(start_, between_)));
+      copy_times.push_back(must(device_.milliseconds(between_, stop_)));
     }
     return median(copy_times) / median(work_times);
   }
 
  private:
-  template <typename Work>
-  double time(Work&& work) {
-    must(device_.record(start_, stream_));
-    work();
-    must(device_.record(stop_, stream_));
-    must(device_.synchronize(stop_));
-    return must(device_.milliseconds(start_, stop_)) * 1e-3;
-  }
+  void copy() { must(device_.copy_async(to_.get(), from_.get(), bytes_, stream_)); }
   static double median(std::vector<double>& values) {
     std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
     return values[values.size() / 2];
@@ -125,7 +125,34 @@ class Beside {
   cuda::StreamHandle stream_;
   std::int64_t bytes_;
   cuda::Memory from_, to_;
-  cuda::Event start_ = must(device_.event()), stop_ = must(device_.event());
+  cuda::Event start_ = must(device_.event()), between_ = must(device_.event()), stop_ = must(device_.event());
+};
+
+// An operator by name, forward or backward, as the measurements name it: OPERATOR[:backward][:f32|:f16].
+struct Wanted {
+  std::string_view operator_name;
+  bool backward;
+  Type type;
+
+  explicit Wanted(std::string_view text)
+      : operator_name(text.substr(0, text.find(':'))),
+        backward(text.find(":backward") != text.npos),
+        type(text.find(":f32") != text.npos   ? Type::F32
+             : text.find(":f16") != text.npos ? Type::F16
+                                              : Type::BF16) {}
+
+  Program program() const {
+    for (const OperatorText& each : operator_texts()) {
+      if (each.name != operator_name) continue;
+      Program source = must(parse(each.text));
+      return bound(backward ? must(differentiate(source)) : source, type);
+    }
+    fmt::print(stderr, "there is no operator {}\n", operator_name);
+    std::exit(2);
+  }
+  std::int64_t rows(std::int64_t tensor_bytes, std::int64_t columns) const {
+    return tensor_bytes / static_cast<std::int64_t>(bytes(type)) / columns;
+  }
 };
 
 }  // namespace trireme::bench

@@ -198,7 +198,7 @@ TEST_F(OnGpu, Schedules) {
                         config.vector = std::min(config.vector, one_of(1, 2, 4, 8));
                         config.hoist = one_of(true, false), config.reload = one_of(true, false);
                         config.streaming = one_of(true, false), config.rows = one_of(1, 3, 7);
-                        config.cluster = device->facts().clusters && stripes > 1 ? one_of(1, 1, 2, 4) : 1;
+                        config.cluster = device->facts().clusters && stripes > 1 ? one_of(1, 1, 2, 3, 4, 5) : 1;
                         config.stripes = one_of(1, 2, 4);
                         config.groups = static_cast<int>((stripes + config.stripes * config.cluster - 1) /
                                                          (config.stripes * config.cluster));
@@ -213,6 +213,8 @@ TEST_F(OnGpu, Schedules) {
                           config.teams = 32 / config.lanes * one_of(1, 2, 4);
                         if (config.teams == 1 && config.groups == 1) config.lanes = 32;
                         if (config.groups * config.cluster > 1) config.lanes = 32;
+                        config.stage = config.ring && config.teams == 1 && !config.hoist && one_of(true, false);
+                        config.resident = one_of(0, 1, 2);
                         Result<std::unique_ptr<cuda::CudaExecutable>> made =
                             cuda::CudaExecutable::create(*device, got.program, config);
                         if (!made) return made.error();  // what cannot be lowered is Unsupported, all else a fault

@@ -60,6 +60,7 @@ class ForThreads {
     // A row's sum costs shuffles for every element of a vector: 8-byte loads of 16-bit types reach 0.98 where 16-byte
     // loads reach 0.95 (rms_norm, 512 columns), and leave registers for column sums (0.93 against 0.77 at 2880).
     if (shape_.reductions && stripes_ > 1) config_.vector = std::min(config_.vector, 4);
+    if (few_rows()) return config_;
     if (stripes_ == 1) short_rows();
     else if (shape_.column_sums) rows_with_column_sums();
     else long_rows();
@@ -70,6 +71,15 @@ class ForThreads {
   // Enough that teams of so many rows still fill the machine?
   bool many_rows(std::int64_t a_team) const {
     return facts_.rows * config_.cluster >= a_team * config_.teams * 4 * machine_.processors;
+  }
+
+  // Less than a block for each processor: what counts is the way from the first load to the last store. All of a row's
+  // loads at once, weights among them, and as many threads as a row can use.
+  bool few_rows() {
+    if (shape_.column_sums || stripes_ == 1 || facts_.rows > machine_.processors) return false;
+    for (std::int64_t each : {1, 2, 4})
+      if (stripes_ <= 32 * each && split(each, 1)) return config_.hoist = true;
+    return false;
   }
 
   // Up to 256 columns: several rows a warp.

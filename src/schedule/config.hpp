@@ -37,6 +37,7 @@ struct Config {
   int groups = 1;            // groups that share a row and meet at barriers
   int teams = 1;             // rows side by side in a block; more than one only where groups is 1
   int cluster = 1;           // blocks that share a row; groups is then a power of two
+  int resident = 0;          // blocks that a processor is to hold at once, which bounds their registers; 0: unsaid
   int rows = 1;              // rows a team takes one after the other, where no column sums say so
   std::int64_t columns = 0;  // fixed in the code; 0: any number of columns
   int stripes = 0;           // stripes a group keeps in registers, a power of two, fully unrolled; 0: loops, reloading
@@ -44,6 +45,7 @@ struct Config {
   int ring = 0;              // rows under way in scratch by asynchronous copies; 0: none
   bool reload = false;       // unrolled stripes: later sweeps load again instead of keeping registers
   bool hoist = false;        // unrolled stripes: values per column are loaded once, before the first row
+  bool stage = false;        // with a ring, instead of hoist: values per column are copied to scratch, once
   bool streaming = false;    // element results bypass the caches
   bool prefetch = false;     // simd machines: while a row is at hand the next one is fetched
   bool overlap = false;      // simd machines, loops: a row's last sweep goes along with the next row's last but one

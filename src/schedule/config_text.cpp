@@ -16,10 +16,11 @@ struct Number {
   int Config::*member;
   int unsaid;  // the value that need not be printed
 };
-constexpr Number numbers[] = {
-    {"lanes", &Config::lanes, 0},     {"vector", &Config::vector, 1},  {"groups", &Config::groups, 1},
-    {"cluster", &Config::cluster, 1}, {"rows", &Config::rows, 1},      {"teams", &Config::teams, 1},
-    {"stripes", &Config::stripes, 0}, {"unroll", &Config::unroll, 16}, {"ring", &Config::ring, 0}};
+constexpr Number numbers[] = {{"lanes", &Config::lanes, 0},     {"vector", &Config::vector, 1},
+                              {"groups", &Config::groups, 1},   {"cluster", &Config::cluster, 1},
+                              {"rows", &Config::rows, 1},       {"teams", &Config::teams, 1},
+                              {"stripes", &Config::stripes, 0}, {"unroll", &Config::unroll, 16},
+                              {"ring", &Config::ring, 0},       {"resident", &Config::resident, 0}};
 
 struct Flag {
   std::string_view name;
@@ -27,6 +28,7 @@ struct Flag {
 };
 constexpr Flag flags[] = {{"reload", &Config::reload},
                           {"hoist", &Config::hoist},
+                          {"stage", &Config::stage},
                           {"streaming", &Config::streaming},
                           {"prefetch", &Config::prefetch},
                           {"overlap", &Config::overlap}};
@@ -104,8 +106,9 @@ Status check_simd(const Program& program, const Config& config, const Machine& m
   int lanes = machine.register_bytes / static_cast<int>(bytes(*program.compute));
   if (config.lanes != lanes)
     return wrong(fmt::format("lanes={}; this machine has {} in {}", config.lanes, lanes, name(*program.compute)));
-  if (config.vector != 1 || config.groups != 1 || config.teams != 1 || config.cluster != 1 || config.ring != 0)
-    return wrong("vector, groups, teams, cluster and ring are for thread machines");
+  if (config.vector != 1 || config.groups != 1 || config.teams != 1 || config.cluster != 1 || config.ring != 0 ||
+      config.stage)
+    return wrong("vector, groups, teams, cluster, ring and stage are for thread machines");
   std::int64_t chunks = contract::stripe / lanes;
   if (!std::has_single_bit(static_cast<unsigned>(config.unroll)) || config.unroll > chunks)
     return wrong(fmt::format("unroll={}; a power of two up to {} goes", config.unroll, chunks));
@@ -143,8 +146,9 @@ Status check_threads(const Program& program, const Config& config, const Machine
     return wrong("a block has 1 to 1024 threads: lanes * groups * teams");
   if (config.groups > 1 && config.lanes != 32) return wrong("several groups have 32 lanes each");
   if (config.teams > 1 && config.groups * config.cluster > 1) return wrong("teams share a block, not a row");
-  if (!power(config.cluster, 8) || (config.cluster > 1 && !machine.clusters))
-    return wrong("cluster is a power of two up to 8, where the machine has clusters");
+  if (config.cluster < 1 || config.cluster > 16 || (config.cluster > 1 && !machine.clusters))
+    return wrong("cluster is 1 to 16, where the machine has clusters");
+  if (config.resident > 32) return wrong("resident is at most 32");
   if (config.stripes) {
     if (!power(config.stripes, 64)) return wrong("stripes is a power of two up to 64");
     if (std::int64_t{config.stripes} * config.groups * config.cluster * contract::stripe < facts.columns)
@@ -153,6 +157,8 @@ Status check_threads(const Program& program, const Config& config, const Machine
   } else if (config.cluster > 1 || config.teams > 1 || config.ring) {
     return wrong("cluster, teams and ring need stripes");
   }
+  if (config.stage && (!config.ring || config.teams > 1 || config.hoist))
+    return wrong("stage needs a ring and one team a block, and excludes hoist");
   if (config.ring < 0 || config.ring == 1 || config.ring > 8) return wrong("ring is 0 or 2 to 8");
   return Done{};
 }

@@ -24,6 +24,14 @@ int RowLowering::chunks() const {
 
 bool RowLowering::in_ring(std::size_t operand) const { return ring_operands_.contains(operand); }
 
+// Can what a thread reads of an operand at once be copied to scratch at once?
+bool RowLowering::copies_whole(std::size_t k) const {
+  const Operand& operand = program_.operands[k];
+  if (operand.constant || !operand.spread.column.present || !operand.spread.plain()) return false;
+  std::int64_t piece = static_cast<std::int64_t>(bytes(*operand.type)) * config_.vector;
+  return !layout_.operand(k).strided && (piece == 4 || piece == 8 || piece == 16);
+}
+
 // Which columns a thread looks after: group g of a team takes the stripes from g * config.stripes on, so that each
 // group's stripes are one subtree of the contract's sum.
 void RowLowering::locate_threads() {
@@ -44,7 +52,8 @@ void RowLowering::locate_threads() {
   if (config_.stripes && config_.groups > 1) thread_column_ = b_.add(thread_column_, b_.mul(group_, group_columns));
   block_column_ = thread_column_;
   if (config_.cluster > 1) {
-    rank_ = b_.index(Do::IndexAnd, b_.special(Do::BlockIndex), config_.cluster - 1);
+    Reg block = b_.special(Do::BlockIndex), cluster = b_.index(Do::IndexDivide, block, b_.index(config_.cluster));
+    rank_ = b_.index(Do::IndexSub, block, b_.mul(cluster, config_.cluster));
     thread_column_ = b_.add(thread_column_, b_.mul(rank_, config_.groups * group_columns));
     row_owner_ = b_.add(row_owner_, b_.mul(rank_, config_.groups * config_.lanes));
   }
@@ -95,19 +104,20 @@ void RowLowering::lay_out_scratch() {
     }
     if (config_.ring) {
       at = (at + 15) / 16 * 16;
-      ring_at_ = at;
       std::int64_t covered =
           static_cast<std::int64_t>(config_.groups) * config_.stripes * chunks() * config_.lanes * config_.vector;
       for (std::size_t k : used_operands()) {
-        const Operand& operand = program_.operands[k];
-        if (operand.constant || !operand.spread.row.present || !operand.spread.column.present) continue;
-        if (!operand.spread.plain() || layout_.operand(k).strided) continue;
-        std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
-        std::int64_t piece = size * config_.vector;
-        if (piece != 4 && piece != 8 && piece != 16) continue;
-        ring_operands_[k] = ring_slot_bytes_;
-        ring_slot_bytes_ += covered * size;
+        if (!copies_whole(k)) continue;
+        std::int64_t size = static_cast<std::int64_t>(bytes(*program_.operands[k].type));
+        if (program_.operands[k].spread.row.present) {
+          ring_operands_[k] = ring_slot_bytes_;
+          ring_slot_bytes_ += covered * size;
+        } else if (config_.stage) {
+          staged_operands_[k] = at;
+          at += covered * size;
+        }
       }
+      ring_at_ = at;
       at += ring_slot_bytes_ * config_.ring * config_.teams;
     }
   } else {
@@ -160,6 +170,7 @@ void RowLowering::run() {
     row_leaves_.resize(leaves);
     all_leaves_.resize(leaves);
     if (config_.hoist) hoist_columns();
+    if (config_.stage) stage_columns();
   }
   if (parity_bytes_) parity_ = b_.copy(zero_);
   if (config_.cluster > 1) open_mailboxes();
@@ -184,6 +195,8 @@ Status lowerable(const Program& program, const Config& config) {
   if (!config.simd && !config.columns) return refuse("thread machines fix the number of columns");
   if (config.cluster > 1 && (!config.stripes || !std::has_single_bit(static_cast<unsigned>(config.groups))))
     return refuse("a cluster's blocks take whole subtrees: unrolled stripes, and a power of two of groups");
+  if (config.stage && (!config.ring || config.teams > 1 || config.hoist))
+    return refuse("staged values need a ring and one team a block, and are not hoisted");
   if (config.cluster > config.lanes) return refuse("a group sends its sums to a cluster's blocks lane by lane");
   if (config.stripes && !config.columns) return refuse("unrolled stripes fix the number of columns");
   return Done{};
@@ -201,6 +214,7 @@ Result<Kernels> lower(const Program& program, const Config& config) {
   rows.compute = *program.compute;
   rows.launch = {.lanes = config.lanes, .groups = config.groups, .teams = config.teams};
   rows.launch.cluster = config.cluster;
+  rows.launch.resident = config.resident;
   rows.launch.rows = config.rows;
   RowLowering(program, stages, config, rows).run();
   for (std::size_t r : stages.column_results) kernels.column_results.push_back(static_cast<int>(r));

@@ -1,5 +1,6 @@
 #include "schedule/lower_columns.hpp"
 
+#include <bit>
 #include <optional>
 
 #include "schedule/kernel_builder.hpp"
@@ -10,7 +11,6 @@ namespace trireme {
 namespace {
 
 constexpr int most_levels = 12;  // of pair sums: more blocks than contract::row_blocks ever makes
-constexpr int groups_of_a_block = 16;
 
 class ColumnLowering {
  public:
@@ -21,6 +21,7 @@ class ColumnLowering {
         b_(kernel),
         simd_(kernel.simd),
         lanes_(kernel.launch.lanes),
+        width_(static_cast<int>(kernel.launch.columns_covered)),
         groups_(kernel.launch.groups) {}
 
   void run() {
@@ -39,8 +40,6 @@ class ColumnLowering {
     }
     Reg first = b_.argument(0), last = b_.argument(1);
     if (simd_) {
-      from_ = zero_;
-      to_ = blocks_;
       Reg at = b_.copy(first);
       // Whole vectors on their own only where masked loads go lane by lane (WebAssembly): it is twice the code.
       if (lanes_ * value_bytes() <= 16) {
@@ -58,39 +57,59 @@ class ColumnLowering {
       });
       return;
     }
-    // A group of lanes takes an aligned run of blocks whose length is a power of two: one subtree.
+    // Few columns have many partial rows: `width` lanes lie side by side, and the other lanes of a group take other
+    // rows. Each takes an aligned run of blocks whose length is a power of two: one subtree.
     Reg lane = b_.special(Do::ThreadLane), group = b_.special(Do::ThreadGroup);
-    Reg run = b_.copy(one_), covered = b_.index(groups_);
+    Reg column = lane, part = group;
+    int parts = groups_ * lanes_ / width_;
+    if (width_ < lanes_) {
+      column = b_.index(Do::IndexAnd, lane, width_ - 1);
+      part = b_.add(b_.mul(group, lanes_ / width_),
+                    b_.index(Do::IndexShiftRight, lane, std::countr_zero(static_cast<unsigned>(width_))));
+    }
+    Reg run = b_.copy(one_), covered = b_.index(parts);
     b_.repeat_while_less(covered, blocks_, [&] {
       b_.emit({.code = Do::IndexAdd, .dst = run, .a = run, .b = run});
       b_.emit({.code = Do::IndexAdd, .dst = covered, .a = covered, .b = covered});
     });
-    from_ = b_.index(Do::IndexMul, group, run);
-    to_ = b_.index(Do::IndexMin, b_.add(from_, run), blocks_);
-    Reg at = b_.add(first, b_.add(b_.mul(b_.special(Do::BlockIndex), lanes_), lane));
-    Reg mask = b_.below(at, 0, last);
-    // Group 0 writes.
-    Reg writer_end = b_.index(Do::IndexMin, last, b_.index(Do::IndexMul, b_.index(Do::IndexSub, one_, group), last));
-    Reg writes = b_.below(at, 0, writer_end);
+    from_ = b_.index(Do::IndexMul, part, run);
+    Reg at = b_.add(first, b_.add(b_.mul(b_.special(Do::BlockIndex), width_), column));
+    // All lanes of a group go the same way, so they count to the end of a whole run: blocks that do not exist are -0.0.
+    auto value_of = [&](std::size_t q) {
+      return [&, q](Reg k, Reg value) {
+        Reg block = b_.add(from_, k);
+        Reg left = b_.index(Do::IndexSub, blocks_, block);
+        Reg mask = b_.below(at, 0, b_.index(Do::IndexMin, last, b_.index(Do::IndexMul, left, last)));
+        Reg loaded = b_.fresh(Bank::Lane);
+        load(q, block, at, mask, loaded);
+        b_.assign(value, b_.primitive(Op::Select, {mask, loaded, b_.number(-0.0)}));
+      };
+    };
     for (std::size_t q = 0; q < results_.size(); ++q) {
-      Reg sum = sum_of_blocks(q, at, mask);
-      Reg place = b_.add(b_.mul(group, lanes_), lane);
+      Reg sum = pairs().sum(zero_, run, value_of(q));
       if (q > 0) b_.emit({.code = Do::Barrier});
-      b_.emit({.code = Do::Store, .type = type(), .space = Space::Scratch, .b = place, .values = {sum}});
+      b_.emit({.code = Do::Store,
+               .type = type(),
+               .space = Space::Scratch,
+               .b = b_.add(b_.mul(part, width_), column),
+               .values = {sum}});
       b_.emit({.code = Do::Barrier});
-      std::vector<Reg> sums;
-      for (int g = 0; g < groups_; ++g) {
-        sums.push_back(b_.fresh(Bank::Lane));
-        b_.emit({.code = Do::Load,
-                 .type = type(),
-                 .space = Space::Scratch,
-                 .b = lane,
-                 .imm = g * lanes_ * value_bytes(),
-                 .values = {sums.back()}});
-      }
-      store(q, pairs().tree(sums), at, writes);
+      b_.when_less(group, one_, [&] {
+        std::vector<Reg> sums;
+        for (int p = 0; p < parts; ++p) {
+          sums.push_back(b_.fresh(Bank::Lane));
+          b_.emit({.code = Do::Load,
+                   .type = type(),
+                   .space = Space::Scratch,
+                   .b = column,
+                   .imm = p * width_ * value_bytes(),
+                   .values = {sums.back()}});
+        }
+        // One part writes.
+        store(q, pairs().tree(sums), at, b_.below(b_.add(at, b_.index(Do::IndexMul, part, last)), 0, last));
+      });
     }
-    b_.kernel().scratch_bytes = groups_ * lanes_ * value_bytes();
+    b_.kernel().scratch_bytes = parts * width_ * value_bytes();
   }
 
  private:
@@ -99,11 +118,13 @@ class ColumnLowering {
 
   PairSums pairs() { return {b_, zero_, most_levels}; }
 
+  void load(std::size_t q, Reg block, Reg column, Reg mask, Reg value) {
+    Reg row = b_.pointer(partials_[q], b_.index(Do::IndexMul, block, stride_), value_bytes());
+    b_.emit({.code = Do::Load, .type = type(), .a = row, .b = column, .c = mask, .values = {value}});
+  }
+
   Reg sum_of_blocks(std::size_t q, Reg column, Reg mask) {
-    return pairs().sum(from_, to_, [&](Reg block, Reg value) {
-      Reg row = b_.pointer(partials_[q], b_.index(Do::IndexMul, block, stride_), value_bytes());
-      b_.emit({.code = Do::Load, .type = type(), .a = row, .b = column, .c = mask, .values = {value}});
-    });
+    return pairs().sum(zero_, blocks_, [&](Reg block, Reg value) { load(q, block, column, mask, value); });
   }
 
   void store(std::size_t q, Reg total, Reg column, Reg mask) {
@@ -139,8 +160,8 @@ class ColumnLowering {
   const Layout& layout_;
   KernelBuilder b_;
   bool simd_;
-  int lanes_, groups_;
-  Reg zero_, one_, blocks_, stride_, base_, from_, to_;
+  int lanes_, width_, groups_;
+  Reg zero_, one_, blocks_, stride_, base_, from_;
   std::vector<Reg> results_, partials_;
   std::vector<std::optional<ColumnSteps>> steps_;
 };
@@ -153,9 +174,12 @@ Kernel lower_columns(const Program& program, const Stages& stages, const Config&
   kernel.simd = config.simd;
   kernel.compute = *program.compute;
   kernel.slots = std::move(slots);
+  // At 128 columns and 8192 partial rows, 16 groups of 32 columns would each read 512 rows, one latency after the
+  // other.
+  bool few = config.columns <= 2048;
   kernel.launch.lanes = config.simd ? config.lanes : 32;
-  kernel.launch.groups = config.simd ? 1 : groups_of_a_block;
-  kernel.launch.columns_covered = kernel.launch.lanes;
+  kernel.launch.groups = config.simd ? 1 : few ? 32 : 16;
+  kernel.launch.columns_covered = config.simd || !few ? kernel.launch.lanes : config.columns > 512 ? 16 : 8;
   ColumnLowering(program, stages, config.layout, kernel).run();
   return kernel;
 }

@@ -193,17 +193,20 @@ void RowLowering::publish(std::size_t k, std::size_t which, Reg partial) {
 Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
   // Each lane takes as many neighbouring sums as it must.
   int count = config_.groups * config_.cluster;
-  int each = std::max(1, count / config_.lanes);
-  Reg mask = count >= config_.lanes ? Reg{} : b_.below(lane_, 0, b_.index(count));
+  int each = static_cast<int>(std::bit_ceil(static_cast<unsigned>((count + config_.lanes - 1) / config_.lanes)));
+  Reg first = each > 1 ? b_.mul(lane_, each) : lane_;
   std::vector<Reg> sums;
   for (int n = 0; n < each; ++n) {
+    Reg mask = count == each * config_.lanes ? Reg{} : b_.below(first, n, b_.index(count));
     Reg value = b_.fresh(Bank::Lane);
-    Instr load{
-        .code = Do::Load, .type = *program_.compute, .space = Space::Scratch, .a = parity_, .b = lane_, .c = mask};
-    load.imm = sums_of(k, which);
-    load.values = {value};
-    if (each > 1) load.b = b_.add(b_.mul(lane_, each), n);
-    b_.emit(std::move(load));
+    b_.emit({.code = Do::Load,
+             .type = *program_.compute,
+             .space = Space::Scratch,
+             .a = parity_,
+             .b = first,
+             .c = mask,
+             .imm = sums_of(k, which) + n * value_bytes(),
+             .values = {value}});
     if (mask) value = b_.primitive(Op::Select, {mask, value, b_.number(identity(op))});
     sums.push_back(value);
   }

@@ -189,6 +189,8 @@ class RowLowering {
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
   bool in_ring(std::size_t operand) const;
+  bool copies_whole(std::size_t operand) const;
+  void stage_columns();
 
   const Program& program_;
   const Stages& stages_;
@@ -258,6 +260,7 @@ class RowLowering {
   std::int64_t ring_at_ = 0, ring_slot_bytes_ = 0;
   std::unordered_map<std::size_t, std::int64_t> ring_operands_;  // operand -> offset in a slot of the ring
   Reg ring_offset_;
+  std::map<std::size_t, std::int64_t> staged_operands_;  // operand -> offset in scratch
 };
 
 }  // namespace trireme

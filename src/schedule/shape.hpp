@@ -10,6 +10,7 @@ namespace trireme {
 
 struct Shape {
   int column_sums = 0;
+  int column_operands = 0;        // weights, biases
   int reductions = 0;             // sweeps that end with one
   std::int64_t stored_bytes = 0;  // bytes a column costs in results per element
   std::int64_t widest = 1;        // bytes of the widest array per element
@@ -24,7 +25,9 @@ struct Shape {
 inline Shape shape_of(const Program& program, const Layout& layout) {
   Shape shape;
   for (const Operand& operand : program.operands) {
-    if (operand.constant || !operand.spread.row.present || !operand.spread.column.present) continue;
+    if (operand.constant || !operand.spread.column.present) continue;
+    shape.column_operands += !operand.spread.row.present;
+    if (!operand.spread.row.present) continue;
     std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
     shape.widest = std::max(shape.widest, size);
     shape.row_bytes += size;

@@ -175,6 +175,10 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
     load.b = block_column_;
     load.a = ring_offset_;
     load.imm += ring_operands_.at(index);
+  } else if (auto staged = staged_operands_.find(index); staged != staged_operands_.end()) {
+    load.space = Space::Scratch;
+    load.b = block_column_;
+    load.imm += staged->second;
   } else {
     load.a = operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index);
     if (points_at_column(index, false)) load.b = {};

@@ -57,8 +57,7 @@ void RowLowering::walk_blocks() {
     return;
   }
   Reg block = b_.special(Do::BlockIndex);
-  if (config_.cluster > 1)
-    block = b_.index(Do::IndexShiftRight, block, std::countr_zero(static_cast<unsigned>(config_.cluster)));
+  if (config_.cluster > 1) block = b_.index(Do::IndexDivide, block, b_.index(config_.cluster));
   if (config_.teams > 1) block = b_.add(b_.mul(block, config_.teams), team_);
   row_ = b_.add(first, b_.index(Do::IndexMul, block, row_block));
   Reg end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
@@ -166,6 +165,29 @@ void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
                  .count = config_.vector});
       }
     move_on(ahead);
+  }
+  b_.emit({.code = Do::CopyCommit});
+}
+
+// As the ring, once for all rows. These copies end before the first row's do.
+void RowLowering::stage_columns() {
+  for (const auto& [k, at] : staged_operands_) {
+    std::int64_t size = static_cast<std::int64_t>(bytes(*program_.operands[k].type));
+    Reg target = b_.mul(block_column_, size);
+    for (int stripe = 0; stripe < config_.stripes; ++stripe)
+      for (int c = 0; c < chunks(); ++c) {
+        Leaf leaf = unrolled_leaf(stripe, c, {.limit = columns_});
+        if (leaf.id < 0) continue;
+        b_.emit({.code = Do::CopyAsync,
+                 .type = *program_.operands[k].type,
+                 .a = column_pointers_.at(k),
+                 .b = thread_column_,
+                 .c = leaf.mask,
+                 .d = target,
+                 .imm = leaf.offset * size,
+                 .imm2 = at + leaf.offset * size,
+                 .count = config_.vector});
+      }
   }
   b_.emit({.code = Do::CopyCommit});
 }

@@ -67,7 +67,7 @@ Config draw_config(Draw& draw, std::int64_t columns, Type compute, std::int64_t 
   config.lanes = draw.one_of({4, 8, 16, 32, 32});
   if (draw.one_of({true, true, true, false})) {
     config.stripes = draw.one_of({1, 2, 4});
-    config.cluster = draw.one_of({1, 1, 2, 4, 8});
+    config.cluster = draw.one_of({1, 1, 2, 3, 4, 5, 8});
     std::int64_t each = config.stripes * config.cluster;
     config.groups = static_cast<int>((stripes + each - 1) / each);
     if (config.cluster > 1) config.groups = static_cast<int>(std::bit_ceil(static_cast<unsigned>(config.groups)));
@@ -79,6 +79,7 @@ Config draw_config(Draw& draw, std::int64_t columns, Type compute, std::int64_t 
     config.groups = draw.one_of({1, 2, 3, 4, 8});
   }
   if (config.groups == 1 && config.cluster == 1 && config.stripes) config.teams = draw.one_of({1, 2, 4, 8});
+  config.stage = config.ring && config.teams == 1 && !config.hoist && draw.one_of({true, false});
   return config;
 }
 
