@@ -32,7 +32,7 @@ class Threads {
         widest_(shape.widest_vector(facts)),
         sums_(shape.column_sums > 0),
         reduces_(shape.reductions > 0),
-        stages_(shape.column_operands > 0),
+        stages_(shape.column_bytes > 0),
         stripes_(contract::stripes(chosen.columns)) {}
 
   std::vector<Config> all() {

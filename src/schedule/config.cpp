@@ -82,19 +82,20 @@ class ForThreads {
     return false;
   }
 
-  // Up to 256 columns: several rows a warp.
+  // Up to 256 columns: several rows a warp. With sums, 16 elements a lane: fewer lanes share a row, and fewer shuffles
+  // are needed (0.96 against 0.93 at 256).
   void short_rows() {
     config_.stripes = 1;
     config_.hoist = true;
     std::int64_t vectors = (facts_.columns + config_.vector - 1) / config_.vector;
-    // With sums, 16 elements a lane: fewer lanes share a row, and fewer shuffles are needed (0.96 against 0.93 at 256).
-    bool shared = shape_.reductions && !(shape_.column_sums && facts_.columns <= 128);
-    config_.lanes = static_cast<int>(std::clamp<std::int64_t>(next_power(shared ? (vectors + 1) / 2 : vectors), 4, 32));
+    if (shape_.reductions) vectors = (vectors + 1) / 2;
+    config_.lanes = static_cast<int>(std::clamp<std::int64_t>(next_power(vectors), 4, 32));
     config_.teams = 128 / config_.lanes;
     if (!shape_.reductions) return;
     if (shape_.column_sums) {
-      if (facts_.columns > 128) ring(2), config_.reload = config_.ring > 0;
-    } else if (facts_.columns <= 128 && many_rows(4)) {
+      ring(2);
+      config_.reload = config_.ring > 0 && (twice() || facts_.columns > 128);  // layer_norm at 128: 0.83, else 0.55
+    } else if ((facts_.columns <= 128 || twice()) && many_rows(4)) {
       config_.rows = 4;  // the prologue is paid once: 0.93 against 0.82 at 128
       ring(4);
     }
@@ -111,54 +112,101 @@ class ForThreads {
     std::int64_t alone = one ? 64 : 48, block = 32, each = stripes_ <= 32 ? 2 : 4, cluster = 1;
     if (fit < 32 && even())
       block = alone = std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(fit / 2, 1)));
-    if (stripes_ > alone) cluster = std::min<std::int64_t>(one ? 8 : 16, next_power((stripes_ + block - 1) / block));
+    if (stripes_ > alone) {
+      // A cluster's blocks take a power of two of stripes: as large as leaves few of them without work.
+      while (block > 8 && up(stripes_, block) * block * 16 > stripes_ * 17) block /= 2;
+      if (block <= 8) each = 2;
+      std::int64_t most = one && even() ? 8 : 16;
+      for (cluster = up(stripes_, block); cluster > most;) cluster = up(stripes_, block *= 2);
+    }
     if (!split(each, cluster)) return in_loops();
-    config_.hoist = true;
+    // One block a multiprocessor: it may have all registers (0.90 against 0.87 at 5120).
+    if (contract::row_blocks(std::int64_t{1} << 40, facts_.columns) * cluster <= machine_.processors) config_.resident = 1;
     // Two sums in a cluster have 256 threads a block, and registers for what the ring would be read for twice.
-    bool keeps = !one && cluster > 1;
-    ring(keeps || !std::has_single_bit(static_cast<std::uint64_t>(facts_.columns)) ? 3 : 2);
-    config_.reload = config_.ring > 0 && each >= 4 && !keeps;
+    bool keeps = (!one && cluster > 1) || each < 4;
+    bool odd = !std::has_single_bit(static_cast<std::uint64_t>(facts_.columns));
+    // Weights in scratch leave registers (0.937 against 0.919 at 12288).
+    config_.stage = odd && !keeps && cluster == 1;
+    ring(keeps && (cluster > 1 || odd) ? 3 : 2);
+    config_.stage &= config_.ring > 0;
+    config_.hoist = !config_.stage;
+    config_.reload = config_.ring > 0 && !keeps;
   }
 
-  // Blocks of a cluster take a power of two of stripes each: other rows would leave some of them idle.
+  static std::int64_t up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
   bool even() const { return std::has_single_bit(static_cast<std::uint64_t>(stripes_)); }
+  bool twice() const { return shape_.reductions > 1; }
+
+  // Nothing ties a row's blocks together: two stripes a warp, and blocks of 64 to 256 threads, as even as can be.
+  // Larger blocks wait for their last warps (geglu backward at 7168: 0.80 with 448 threads).
+  void rows_without_sums() {
+    config_.hoist = true;
+    std::int64_t each = stripes_ == 1 ? 1 : 2, groups = 4;
+    while (groups > 1 && up(stripes_, each * groups) * each * groups * 16 > stripes_ * 17) groups /= 2;
+    config_.stripes = static_cast<int>(each);
+    config_.groups = static_cast<int>(std::min(groups, up(stripes_, each)));
+    config_.cluster = static_cast<int>(up(stripes_, each * config_.groups));
+    config_.teams = config_.groups * config_.cluster == 1 ? 128 / config_.lanes : 1;
+  }
 
   void long_rows() {
-    if (!shape_.reductions) {
-      // Two stripes a warp, at most 512 threads, and nothing that ties a row's blocks together: 1.00 at 4096.
-      config_.hoist = true;
-      for (std::int64_t each : {2, 4, 8}) {
-        std::int64_t cluster = even() ? std::min<std::int64_t>(8, next_power(stripes_ / 32)) : 1;
-        bool small = stripes_ <= 16 * each * cluster || each == 8;
-        if (small && (split(each, cluster) || split(each, 1))) return;
+    if (!shape_.reductions) return rows_without_sums();
+    bool several = shape_.row_bytes > shape_.widest;  // arrays to read
+    if (!twice() && several && shape_.widest < 4 && stripes_ <= 64) {
+      // Loads of two arrays are enough to wait for: fewer of them a thread, weights beside them (add_rms_norm 0.97
+      // against 0.86 at 4096).
+      config_.vector = shape_.widest_vector(facts_);
+      if (split(stripes_ <= 2 ? 1 : 2, 1)) {
+        config_.hoist = true;
+        return;
       }
-      config_.hoist = false;
-      return in_loops();
     }
-    bool once = shape_.reductions == 1;
-    std::int64_t each = stripes_ <= (once ? 4 : 2) ? 2 : 4;
-    if (stripes_ <= (!even() ? 128 : once ? 64 : 32) && split(each, 1)) {
+    if (stripes_ <= 4 && twice() && many_rows(4) && split(next_power(stripes_), 1)) {
+      config_.rows = 4;  // 0.95 against 0.87 (layer_norm, 512)
+      config_.hoist = stripes_ <= 2;
+      ring(3);
+      return;
+    }
+    std::int64_t each = stripes_ <= (twice() ? 2 : 4) ? 2 : 4;
+    bool weights = shape_.column_bytes > 0;
+    if (stripes_ <= (!even() ? 128 : twice() && !weights ? 32 : 64) && split(each, 1)) {
       config_.hoist = each <= 2;
+      // Beside less than half the threads that a multiprocessor holds, a row read again is better than one kept: 32
+      // registers and not 66 (layer_norm at 12288 0.91 against 0.75, at 18432 0.89 against 0.56).
+      config_.reload = twice() && stripes_ > 32 && !even();
       return;
     }
-    // Clusters of blocks of 256 threads: what one waits for, others fill (softmax at 16384: 0.91 against 0.78).
-    std::int64_t cluster = std::min<std::int64_t>(8, next_power((stripes_ + 31) / 32));
-    if (!split(stripes_ > 128 ? 8 : 4, cluster)) {
+    in_a_cluster(weights);
+  }
+
+  // What one block waits for, others fill. A few rows each, the next one on its way while this one is summed.
+  void in_a_cluster(bool weights) {
+    std::int64_t block = twice() && weights && stripes_ <= 128 ? 64 : 32;
+    std::int64_t cluster = std::min<std::int64_t>(8, next_power(up(stripes_, block)));
+    if (!split(!twice() || stripes_ <= 128 ? 4 : 8, cluster)) {
       if (!split(4, 1)) in_loops();
-      return;
-    }
-    // A few rows each, the next one on its way while this one is summed: 0.90 at 65536, where reading the row once a
-    // sweep reaches 0.63.
-    if (stripes_ > 64 && many_rows(4)) {
-      config_.rows = 4;
-      config_.hoist = true;
+    } else if (!twice() && many_rows(2) && stripes_ > 64) {
+      // rms_norm at 65536: 0.95; with weights in registers and 128 threads 0.92.
+      config_.vector = shape_.widest_vector(facts_);
+      config_.rows = 2;
+      config_.stage = weights;
       ring(2);
-      config_.reload = once && config_.ring > 0;
+      config_.stage &= config_.ring > 0;
+      config_.reload = config_.ring > 0;
+    } else if (twice() && weights && stripes_ <= 256 && many_rows(16)) {
+      config_.rows = 16;  // layer_norm at 32768: 0.86, 0.45 with clusters of four and four rows
+      config_.hoist = true;
+      ring(3);
+    } else if (twice() && weights) {
+      config_.reload = true;  // 0.74 at 131072, where hoisted weights take all registers (0.60)
+    } else if (twice() && stripes_ > 64 && many_rows(4)) {
+      config_.rows = 4;
+      ring(2);
     }
   }
 
   bool split(std::int64_t each, std::int64_t cluster) {
-    std::int64_t groups = (stripes_ + each * cluster - 1) / (each * cluster);
+    std::int64_t groups = up(stripes_, each * cluster);
     if (cluster > 1) groups = next_power(groups);
     if (groups > 32 || (cluster > 1 && !machine_.clusters)) return false;
     config_.stripes = static_cast<int>(each);
@@ -176,7 +224,8 @@ class ForThreads {
 
   void ring(std::int64_t wanted) {
     std::int64_t columns = config_.groups * config_.stripes * std::min(contract::stripe, next_power(facts_.columns));
-    std::int64_t slots = (machine_.shared_bytes - 4096) / (columns * shape_.row_bytes * config_.teams);
+    std::int64_t staged = config_.stage ? columns * shape_.column_bytes : 0;
+    std::int64_t slots = (machine_.shared_bytes - 4096 - staged) / (columns * shape_.row_bytes * config_.teams);
     config_.ring = static_cast<int>(std::min(wanted, slots));
     if (config_.ring < 2) config_.ring = 0;
   }

@@ -7,6 +7,7 @@
 
 #include "ir/contract.hpp"
 #include "schedule/config.hpp"
+#include "schedule/stages.hpp"
 
 namespace trireme {
 namespace {
@@ -146,8 +147,9 @@ Status check_threads(const Program& program, const Config& config, const Machine
     return wrong("a block has 1 to 1024 threads: lanes * groups * teams");
   if (config.groups > 1 && config.lanes != 32) return wrong("several groups have 32 lanes each");
   if (config.teams > 1 && config.groups * config.cluster > 1) return wrong("teams share a block, not a row");
-  if (config.cluster < 1 || config.cluster > 16 || (config.cluster > 1 && !machine.clusters))
-    return wrong("cluster is 1 to 16, where the machine has clusters");
+  if (config.cluster < 1 || config.cluster > 4096) return wrong("cluster is 1 to 4096");
+  if (config.cluster > (machine.clusters ? 16 : 1) && split_into_stages(program, facts.layout.over_operands).reduces())
+    return wrong("blocks that share a row's sums are 1 to 16, where the machine has clusters");
   if (config.resident > 32) return wrong("resident is at most 32");
   if (config.stripes) {
     if (!power(config.stripes, 64)) return wrong("stripes is a power of two up to 64");

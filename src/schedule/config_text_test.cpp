@@ -56,7 +56,7 @@ TEST(ConfigText, FitsOrIsAnError) {
   EXPECT_EQ(fits("threads lanes=32 columns=1000", threads, facts), "");
   EXPECT_NE(fits("threads lanes=32 vector=8 columns=1000", threads, facts), "");
   EXPECT_NE(fits("threads lanes=32 groups=2 columns=1000 stripes=1", threads, facts), "");
-  EXPECT_NE(fits("threads lanes=32 cluster=2 groups=4 columns=1000 stripes=1", threads, facts), "");
+  EXPECT_NE(fits("threads lanes=32 cluster=2 groups=3 columns=1000 stripes=1", threads, facts), "");
   EXPECT_NE(fits("threads lanes=32 groups=64 columns=1000", threads, facts), "");
   EXPECT_NE(fits("simd lanes=16", threads, facts), "");
 }

@@ -154,7 +154,8 @@ inline constexpr int first_column_jump = 8;
 struct Launch {
   int lanes = 1;                     // lanes a group (simd width, or threads up to 32)
   int groups = 1;                    // groups a team: what works on one row together
-  int cluster = 1;                   // blocks a cluster, which share a row; neighbours in the grid
+  int cluster = 1;                   // blocks that share a row; neighbours in the grid
+  bool meets = false;                // they send each other sums: the machine has to run them side by side
   int resident = 0;                  // blocks that a processor is to hold at once; 0: unsaid
   int rows = 1;                      // rows a team takes, where no column sums say so
   int teams = 1;                     // teams a block

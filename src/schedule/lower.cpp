@@ -173,13 +173,13 @@ void RowLowering::run() {
     if (config_.stage) stage_columns();
   }
   if (parity_bytes_) parity_ = b_.copy(zero_);
-  if (config_.cluster > 1) open_mailboxes();
+  if (config_.cluster > 1 && stages_.reduces()) open_mailboxes();
   walk_blocks();
 }
 
 namespace {
 
-Status lowerable(const Program& program, const Config& config) {
+Status lowerable(const Program& program, const Config& config, const Stages& stages) {
   auto refuse = [&](std::string what) { return Error{trireme::Code::Unsupported, program.name + ": " + what}; };
   for (const Output& result : program.results) {
     bool sum = program[result.value].op == Op::ColumnSum;
@@ -197,7 +197,8 @@ Status lowerable(const Program& program, const Config& config) {
     return refuse("a cluster's blocks take whole subtrees: unrolled stripes, and a power of two of groups");
   if (config.stage && (!config.ring || config.teams > 1 || config.hoist))
     return refuse("staged values need a ring and one team a block, and are not hoisted");
-  if (config.cluster > config.lanes) return refuse("a group sends its sums to a cluster's blocks lane by lane");
+  if (config.cluster > config.lanes && stages.reduces())
+    return refuse("a group sends its sums to a cluster's blocks lane by lane");
   if (config.stripes && !config.columns) return refuse("unrolled stripes fix the number of columns");
   return Done{};
 }
@@ -205,8 +206,8 @@ Status lowerable(const Program& program, const Config& config) {
 }  // namespace
 
 Result<Kernels> lower(const Program& program, const Config& config) {
-  TRIREME_CHECK(lowerable(program, config));
   Stages stages = split_into_stages(program, config.layout.over_operands);
+  TRIREME_CHECK(lowerable(program, config, stages));
   Kernels kernels;
   Kernel& rows = kernels.rows;
   rows.name = program.name;
@@ -215,6 +216,7 @@ Result<Kernels> lower(const Program& program, const Config& config) {
   rows.launch = {.lanes = config.lanes, .groups = config.groups, .teams = config.teams};
   rows.launch.cluster = config.cluster;
   rows.launch.resident = config.resident;
+  rows.launch.meets = config.cluster > 1 && stages.reduces();
   rows.launch.rows = config.rows;
   RowLowering(program, stages, config, rows).run();
   for (std::size_t r : stages.column_results) kernels.column_results.push_back(static_cast<int>(r));

@@ -1,11 +1,14 @@
 #include "schedule/lower_columns.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <optional>
 
+#include "ir/contract.hpp"
 #include "schedule/kernel_builder.hpp"
 #include "schedule/pair_sums.hpp"
 #include "schedule/row_lowering.hpp"
+#include "schedule/shape.hpp"
 
 namespace trireme {
 namespace {
@@ -174,12 +177,16 @@ Kernel lower_columns(const Program& program, const Stages& stages, const Config&
   kernel.simd = config.simd;
   kernel.compute = *program.compute;
   kernel.slots = std::move(slots);
-  // At 128 columns and 8192 partial rows, 16 groups of 32 columns would each read 512 rows, one latency after the
-  // other.
-  bool few = config.columns <= 2048;
-  kernel.launch.lanes = config.simd ? config.lanes : 32;
-  kernel.launch.groups = config.simd ? 1 : few ? 32 : 16;
-  kernel.launch.columns_covered = config.simd || !few ? kernel.launch.lanes : config.columns > 512 ? 16 : 8;
+  kernel.launch.lanes = config.lanes;
+  kernel.launch.columns_covered = config.lanes;
+  if (!config.simd) {
+    // Eight partial rows are under way at a time; each further eight cost a latency. At 128 columns and 8192 partial
+    // rows, 16 groups of 32 columns would each read 512; at 65536 columns there are 30.
+    std::int64_t rows = contract::row_blocks(std::int64_t{1} << 40, config.columns);
+    kernel.launch.lanes = 32;
+    kernel.launch.columns_covered = rows > 512 ? 8 : rows > 256 ? 16 : 32;
+    kernel.launch.groups = rows > 256 ? 32 : std::clamp(static_cast<int>(next_power(rows / 8)), 1, 16);
+  }
   ColumnLowering(program, stages, config.layout, kernel).run();
   return kernel;
 }

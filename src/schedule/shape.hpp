@@ -10,7 +10,7 @@ namespace trireme {
 
 struct Shape {
   int column_sums = 0;
-  int column_operands = 0;        // weights, biases
+  std::int64_t column_bytes = 0;  // bytes a column costs in operands per column: weights, biases
   int reductions = 0;             // sweeps that end with one
   std::int64_t stored_bytes = 0;  // bytes a column costs in results per element
   std::int64_t widest = 1;        // bytes of the widest array per element
@@ -26,9 +26,9 @@ inline Shape shape_of(const Program& program, const Layout& layout) {
   Shape shape;
   for (const Operand& operand : program.operands) {
     if (operand.constant || !operand.spread.column.present) continue;
-    shape.column_operands += !operand.spread.row.present;
-    if (!operand.spread.row.present) continue;
     std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
+    if (!operand.spread.row.present) shape.column_bytes += size;
+    if (!operand.spread.row.present) continue;
     shape.widest = std::max(shape.widest, size);
     shape.row_bytes += size;
   }

@@ -1,6 +1,7 @@
 // Splits an expanded program into stages at its row reductions.
 // One stage is one sweep over the row; what a later sweep needs is kept or reloaded, as the config says.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ struct Stages {
   std::vector<Stage> sweeps;
   std::vector<std::size_t> row_stores;      // results per row, written after the sweep that finishes them
   std::vector<std::size_t> column_results;  // results that are column sums, in order
+
+  bool reduces() const {  // along rows
+    return std::any_of(sweeps.begin(), sweeps.end(), [](const Stage& each) { return !each.reductions.empty(); });
+  }
 };
 
 // `over_operands`, per result: element results that may lie on an operand. Those are written by the last sweep, after

@@ -147,7 +147,9 @@ Reg RowLowering::evaluate_one(NodeId id) {
       return primitive(node, args[0], args[1], args[2]);
     }
     case Op::RowIndex: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = row_});
-    case Op::ColumnCount: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = columns_});
+    case Op::ColumnCount:
+      if (config_.columns && config_.columns <= 1 << 24) return b_.number(static_cast<double>(config_.columns));
+      return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = columns_});
   }
 }
 

@@ -42,7 +42,7 @@ Result<LoadedKernels> LoadedKernels::create(const Device& device, const Program&
   auto entry = [&](const Kernel& kernel) -> Result<Function> {
     TRIREME_TRY(function, device.function(made.module_, kernel.name.c_str()));
     TRIREME_CHECK(device.allow_shared(function, static_cast<std::uint32_t>(kernel.scratch_bytes)));
-    if (kernel.launch.cluster > 8) TRIREME_CHECK(device.allow_large_clusters(function));
+    if (kernel.launch.meets && kernel.launch.cluster > 8) TRIREME_CHECK(device.allow_large_clusters(function));
     return function;
   };
   TRIREME_TRY(rows, entry(made.kernels_.rows));
@@ -80,7 +80,7 @@ Status LoadedKernels::launch_rows(const Program& program, const Problem2d& probl
                         {.grid = {blocks_for(row_blocks, form.teams) * static_cast<std::uint32_t>(form.cluster)},
                          .block = {static_cast<std::uint32_t>(form.threads())},
                          .shared_bytes = static_cast<std::uint32_t>(kernels_.rows.scratch_bytes),
-                         .cluster = form.cluster > 1 ? static_cast<std::uint32_t>(form.cluster) : 0,
+                         .cluster = form.meets ? static_cast<std::uint32_t>(form.cluster) : 0,
                          .stream = stream},
                         params));
     first = end;

@@ -26,7 +26,7 @@ Status emit_into(Module& module, const trireme::Kernel& form, int arch) {
   if (form.simd) return Error{Code::Internal, form.name + ": PTX runs thread kernels"};
   KernelOptions options{.comment = head(form), .reqntid = {static_cast<std::uint32_t>(form.launch.threads())}};
   options.minnctapersm = static_cast<std::uint32_t>(form.launch.resident);
-  if (form.launch.cluster > 1) options.reqnctapercluster = static_cast<std::uint32_t>(form.launch.cluster);
+  if (form.launch.meets) options.reqnctapercluster = static_cast<std::uint32_t>(form.launch.cluster);
   Kernel& kernel = module.kernel(form.name, options);
   if (form.compute == Type::F32) return Machine<F32>(form, kernel, arch).run();
   return Machine<F64>(form, kernel, arch).run();

@@ -223,6 +223,23 @@ void Machine<R>::reciprocal_from_one(R divisor, R d) {
   }
 }
 
+// The quotient in f64, which is the same rounded to f32 and has no slow path to call: a guess by the reciprocal is off
+// by a bit or two, the remainder (exact) mends it, and two more bits than twice f32's precision leave no room for a
+// second rounding. A quotient that needs no mending keeps its sign of zero, its infinity, its NaN.
+template <typename R>
+void Machine<R>::divide_by(R a, double divisor, R d) {
+  if constexpr (std::same_as<R, F32>) {
+    F64 dividend = k_.widen(a), reciprocal = k_.constant<F64>(1 / divisor);
+    F64 guess = k_.mul(dividend, reciprocal);
+    F64 remainder = k_.fma(guess, -divisor, dividend);
+    F64 mended = k_.fma(remainder, reciprocal, guess);
+    Pred wants = k_.setp(FloatCompare::Ne, remainder, 0.0);
+    k_.narrow(k_.selp(mended, guess, wants), Round::Even, into(d));
+  } else {
+    k_.div(a, divisor, into(d));
+  }
+}
+
 template <typename R>
 void Machine<R>::primitive(const Instr& instr) {
   using Bits = BitsOf<R>;
@@ -248,7 +265,9 @@ void Machine<R>::primitive(const Instr& instr) {
     case Op::Mul: k_.mul(a(), b(), into(d)); break;
     case Op::Div:
       if (instr.imm == 1) reciprocal_from_one(b(), d);
-      else if (is_one(instr.a)) k_.rcp(b(), into(d));
+      else if (constant(instr.a) == 1) k_.rcp(b(), into(d));
+      else if (double by = constant(instr.b); std::isnormal(by) && std::abs(by) >= 1 && std::abs(by) <= 0x1p24)
+        divide_by(a(), by, d);
       else k_.div(a(), b(), into(d));
       break;
     case Op::Neg: k_.neg(a(), into(d)); break;

@@ -18,6 +18,7 @@ class Machine {
   void instruction(const Instr& instr);
   void index(const Instr& instr);
   void reciprocal_from_one(R divisor, R d);
+  void divide_by(R a, double divisor, R d);
   void primitive(const Instr& instr);
 
   // memory.cpp
@@ -53,7 +54,7 @@ class Machine {
     return instr.b ? Operand<U64>(index(instr.b)) : Operand<U64>(instr.imm);
   }
   void find_constants(const std::vector<Instr>& body, std::vector<int>& writes);
-  bool is_one(Reg reg) const { return reg && constants_[reg.id] == 1.0; }
+  double constant(Reg reg) const { return constants_[reg.id]; }  // NaN: none
 
   const trireme::Kernel& form_;
   Kernel& k_;
