@@ -94,7 +94,8 @@ class ForThreads {
     if (!shape_.reductions) return;
     if (shape_.column_sums) {
       ring(2);
-      config_.reload = config_.ring > 0 && (twice() || facts_.columns > 128);  // layer_norm at 128: 0.83, else 0.55
+      // Two sums: 0.83 at 128 columns, 0.73 without.
+      config_.reload = config_.ring > 0 && (shape_.column_sums > 1 || facts_.columns > 128);
     } else if ((facts_.columns <= 128 || twice()) && many_rows(4)) {
       config_.rows = 4;  // the prologue is paid once: 0.93 against 0.82 at 128
       ring(4);
@@ -120,8 +121,9 @@ class ForThreads {
       for (cluster = up(stripes_, block); cluster > most;) cluster = up(stripes_, block *= 2);
     }
     if (!split(each, cluster)) return in_loops();
-    // One block a multiprocessor: it may have all registers (0.90 against 0.87 at 5120).
-    if (contract::row_blocks(std::int64_t{1} << 40, facts_.columns) * cluster <= machine_.processors) config_.resident = 1;
+    // Few blocks a multiprocessor may have all its registers: rms_norm 0.90 against 0.87 at 5120, layer_norm 0.86
+    // against 0.80 at 2880.
+    if (!std::has_single_bit(static_cast<std::uint64_t>(facts_.columns)) && cluster == 1) config_.resident = 1;
     // Two sums in a cluster have 256 threads a block, and registers for what the ring would be read for twice.
     bool keeps = (!one && cluster > 1) || each < 4;
     bool odd = !std::has_single_bit(static_cast<std::uint64_t>(facts_.columns));
@@ -141,68 +143,72 @@ class ForThreads {
   // Larger blocks wait for their last warps (geglu backward at 7168: 0.80 with 448 threads).
   void rows_without_sums() {
     config_.hoist = true;
-    std::int64_t each = stripes_ == 1 ? 1 : 2, groups = 4;
-    while (groups > 1 && up(stripes_, each * groups) * each * groups * 16 > stripes_ * 17) groups /= 2;
+    std::int64_t each = 2, groups = up(stripes_, each);
+    if (groups > 8)
+      for (groups = 8; groups > 1 && up(stripes_, each * groups) * each * groups * 16 > stripes_ * 17;) groups /= 2;
     config_.stripes = static_cast<int>(each);
-    config_.groups = static_cast<int>(std::min(groups, up(stripes_, each)));
+    config_.groups = static_cast<int>(groups);
     config_.cluster = static_cast<int>(up(stripes_, each * config_.groups));
     config_.teams = config_.groups * config_.cluster == 1 ? 128 / config_.lanes : 1;
   }
 
   void long_rows() {
     if (!shape_.reductions) return rows_without_sums();
+    bool weights = shape_.column_bytes > 0, narrow = shape_.widest < 4;
     bool several = shape_.row_bytes > shape_.widest;  // arrays to read
-    if (!twice() && several && shape_.widest < 4 && stripes_ <= 64) {
-      // Loads of two arrays are enough to wait for: fewer of them a thread, weights beside them (add_rms_norm 0.97
+    if (!twice() && several && narrow && stripes_ <= 20) {
+      // Loads of two arrays are enough to wait for: fewer of them a thread, weights beside them (add_rms_norm 0.96
       // against 0.86 at 4096).
       config_.vector = shape_.widest_vector(facts_);
-      if (split(stripes_ <= 2 ? 1 : 2, 1)) {
-        config_.hoist = true;
-        return;
-      }
+      config_.hoist = true;
+      split(stripes_ <= 2 ? 1 : 2, 1);
+      return;
     }
-    if (stripes_ <= 4 && twice() && many_rows(4) && split(next_power(stripes_), 1)) {
+    if (!twice() && several && narrow && stripes_ <= 256 && machine_.clusters && many_rows(2)) return rows_ahead();
+    if (stripes_ == 2 && twice() && many_rows(4)) {
+      split(2, 1);
       config_.rows = 4;  // 0.95 against 0.87 (layer_norm, 512)
-      config_.hoist = stripes_ <= 2;
-      ring(3);
+      config_.hoist = true;
+      ring(4);
       return;
     }
     std::int64_t each = stripes_ <= (twice() ? 2 : 4) ? 2 : 4;
-    bool weights = shape_.column_bytes > 0;
     if (stripes_ <= (!even() ? 128 : twice() && !weights ? 32 : 64) && split(each, 1)) {
       config_.hoist = each <= 2;
       // Beside less than half the threads that a multiprocessor holds, a row read again is better than one kept: 32
       // registers and not 66 (layer_norm at 12288 0.91 against 0.75, at 18432 0.89 against 0.56).
-      config_.reload = twice() && stripes_ > 32 && !even();
+      config_.reload = twice() && weights && narrow && stripes_ > 32 && !even();
       return;
     }
-    in_a_cluster(weights);
+    std::int64_t block = twice() && weights && narrow && stripes_ <= 128 ? 64 : 32;
+    std::int64_t cluster = std::min<std::int64_t>(8, next_power(up(stripes_, block)));
+    if (!twice() && stripes_ <= 256 && machine_.clusters && many_rows(2)) return rows_ahead();
+    if (!split(stripes_ <= 128 ? 4 : 8, cluster)) {
+      if (!split(4, 1)) in_loops();
+    } else if (twice() && weights && narrow && stripes_ > 256) {
+      config_.reload = true;  // 0.74 at 131072, where hoisted weights take all registers (0.60)
+    } else if (stripes_ > 64 && many_rows(16)) {
+      // A few rows each, the next one on its way while this one is summed. layer_norm at 32768: 0.86, and 0.45 with
+      // clusters of four and four rows; softmax at 65536: 0.85, f32 0.91.
+      config_.rows = twice() && weights && narrow ? 16 : 4;
+      config_.hoist = true;
+      ring(config_.rows > 4 ? 3 : 2);
+      config_.reload = !twice() && config_.ring > 0;
+    }
   }
 
-  // What one block waits for, others fill. A few rows each, the next one on its way while this one is summed.
-  void in_a_cluster(bool weights) {
-    std::int64_t block = twice() && weights && stripes_ <= 128 ? 64 : 32;
-    std::int64_t cluster = std::min<std::int64_t>(8, next_power(up(stripes_, block)));
-    if (!split(!twice() || stripes_ <= 128 ? 4 : 8, cluster)) {
-      if (!split(4, 1)) in_loops();
-    } else if (!twice() && many_rows(2) && stripes_ > 64) {
-      // rms_norm at 65536: 0.95; with weights in registers and 128 threads 0.92.
-      config_.vector = shape_.widest_vector(facts_);
-      config_.rows = 2;
-      config_.stage = weights;
-      ring(2);
-      config_.stage &= config_.ring > 0;
-      config_.reload = config_.ring > 0;
-    } else if (twice() && weights && stripes_ <= 256 && many_rows(16)) {
-      config_.rows = 16;  // layer_norm at 32768: 0.86, 0.45 with clusters of four and four rows
-      config_.hoist = true;
-      ring(3);
-    } else if (twice() && weights) {
-      config_.reload = true;  // 0.74 at 131072, where hoisted weights take all registers (0.60)
-    } else if (twice() && stripes_ > 64 && many_rows(4)) {
-      config_.rows = 4;
-      ring(2);
-    }
+  // Two rows a block, the second on its way while the first is summed, weights in scratch: registers for enough
+  // threads. rms_norm at 65536: 0.95, and 0.92 with weights in registers.
+  void rows_ahead() {
+    std::int64_t block = 32;
+    while (block > 8 && up(stripes_, block) * block * 16 > stripes_ * 17) block /= 2;
+    config_.vector = shape_.widest_vector(facts_);
+    split(4, stripes_ < 32 ? 1 : up(stripes_, block));
+    config_.rows = 2;
+    config_.stage = shape_.column_bytes > 0;
+    ring(2);
+    config_.stage &= config_.ring > 0;
+    config_.reload = config_.ring > 0;
   }
 
   bool split(std::int64_t each, std::int64_t cluster) {

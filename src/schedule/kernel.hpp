@@ -53,7 +53,8 @@ enum class Do : std::uint8_t {
   ThreadLane,       // dst = this thread's lane in its group, 0 .. lanes-1      (thread machines)
   ThreadGroup,      // dst = this thread's group in its team, 0 .. groups-1    (thread machines)
   ThreadTeam,       // dst = this thread's team in its block, 0 .. teams-1     (thread machines)
-  BlockIndex,       // dst = this block's number in the grid                    (thread machines)
+  BlockIndex,       // dst = this block's number in the grid; blocks that share a row have the same
+  BlockRank,        // dst = its number among those that share a row            (thread machines)
   IndexMove,        // dst = a
   IndexAdd,         // dst = a + b
   IndexSub,         // dst = a - b

@@ -52,8 +52,7 @@ void RowLowering::locate_threads() {
   if (config_.stripes && config_.groups > 1) thread_column_ = b_.add(thread_column_, b_.mul(group_, group_columns));
   block_column_ = thread_column_;
   if (config_.cluster > 1) {
-    Reg block = b_.special(Do::BlockIndex), cluster = b_.index(Do::IndexDivide, block, b_.index(config_.cluster));
-    rank_ = b_.index(Do::IndexSub, block, b_.mul(cluster, config_.cluster));
+    rank_ = b_.special(Do::BlockRank);
     thread_column_ = b_.add(thread_column_, b_.mul(rank_, config_.groups * group_columns));
     row_owner_ = b_.add(row_owner_, b_.mul(rank_, config_.groups * config_.lanes));
   }

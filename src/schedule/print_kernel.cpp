@@ -147,6 +147,7 @@ std::string print(const Instr& instr, const Kernel& kernel) {
     case Do::ThreadGroup: return is("group");
     case Do::ThreadTeam: return is("team");
     case Do::BlockIndex: return is("block");
+    case Do::BlockRank: return is("rank");
     case Do::IndexMove:
     case Do::LaneMove: return is(text(instr.a));
     case Do::IndexAdd: return infix("+");

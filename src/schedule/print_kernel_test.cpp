@@ -23,6 +23,7 @@ TEST(print_kernel, index) {
   check({.code = Do::ThreadGroup, .dst = x(1)}, "x1 = group");
   check({.code = Do::ThreadTeam, .dst = x(1)}, "x1 = team");
   check({.code = Do::BlockIndex, .dst = x(1)}, "x1 = block");
+  check({.code = Do::BlockRank, .dst = x(1)}, "x1 = rank");
   check({.code = Do::IndexMove, .dst = x(1), .a = x(2)}, "x1 = x2");
   check({.code = Do::IndexAdd, .dst = x(1), .a = x(2), .b = x(3)}, "x1 = x2 + x3");
   check({.code = Do::IndexSub, .dst = x(1), .a = x(2), .imm = 4}, "x1 = x2 - 4");

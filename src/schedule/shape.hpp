@@ -14,7 +14,7 @@ struct Shape {
   int reductions = 0;             // sweeps that end with one
   std::int64_t stored_bytes = 0;  // bytes a column costs in results per element
   std::int64_t widest = 1;        // bytes of the widest array per element
-  std::int64_t row_bytes = 0;     // bytes a column costs in the ring: all operands per element
+  std::int64_t row_bytes = 0;     // bytes a column costs in the ring: operands per element that are read
 
   // Elements of 16 bytes at most, as the arrays lie.
   int widest_vector(const Facts& facts) const {
@@ -24,8 +24,12 @@ struct Shape {
 
 inline Shape shape_of(const Program& program, const Layout& layout) {
   Shape shape;
-  for (const Operand& operand : program.operands) {
-    if (operand.constant || !operand.spread.column.present) continue;
+  std::vector<bool> used = reachable(program), read(program.operands.size());
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (used[id] && program[id].op == Op::Operand) read[program[id].payload] = true;
+  for (std::size_t k = 0; k < program.operands.size(); ++k) {
+    const Operand& operand = program.operands[k];
+    if (operand.constant || !operand.spread.column.present || !read[k]) continue;
     std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
     if (!operand.spread.row.present) shape.column_bytes += size;
     if (!operand.spread.row.present) continue;

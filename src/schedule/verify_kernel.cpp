@@ -23,6 +23,7 @@ constexpr std::array<Form, 44> forms = {{
     {Do::ThreadGroup, "x", "", "", "", "", true},
     {Do::ThreadTeam, "x", "", "", "", "", true},
     {Do::BlockIndex, "x", "", "", "", "", true},
+    {Do::BlockRank, "x", "", "", "", "", true},
     {Do::IndexMove, "x", "x", "", "", ""},  // or both Pointers
     {Do::IndexAdd, "x", "x", "x?", "", ""},
     {Do::IndexSub, "x", "x", "x?", "", ""},

@@ -57,7 +57,6 @@ void RowLowering::walk_blocks() {
     return;
   }
   Reg block = b_.special(Do::BlockIndex);
-  if (config_.cluster > 1) block = b_.index(Do::IndexDivide, block, b_.index(config_.cluster));
   if (config_.teams > 1) block = b_.add(b_.mul(block, config_.teams), team_);
   row_ = b_.add(first, b_.index(Do::IndexMul, block, row_block));
   Reg end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);

@@ -86,6 +86,7 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
     case Do::ThreadGroup:
     case Do::ThreadTeam:
     case Do::BlockIndex:
+    case Do::BlockRank:
     case Do::IndexMove:
     case Do::IndexAdd:
     case Do::IndexSub:
@@ -235,7 +236,8 @@ bool Machine<T>::index(const Instr& instr, const Active& active) {
     case Do::ThreadLane: return set([&](int t) { return t % launch.lanes; });
     case Do::ThreadGroup: return set([&](int t) { return t / launch.lanes % launch.groups; });
     case Do::ThreadTeam: return set([&](int t) { return t / (launch.lanes * launch.groups) % launch.teams; });
-    case Do::BlockIndex: return set([&](int t) { return block_ * launch.cluster + t / launch.threads(); });
+    case Do::BlockIndex: return set([&](int) { return block_; });
+    case Do::BlockRank: return set([&](int t) { return t / launch.threads(); });
     case Do::IndexMove: return set([&](int t) { return a[t]; });
     case Do::IndexAdd: return combine([](I x, I y) { return bits(x) + bits(y); });
     case Do::IndexSub: return combine([](I x, I y) { return bits(x) - bits(y); });

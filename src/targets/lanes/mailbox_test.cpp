@@ -7,7 +7,7 @@ namespace {
 // Two blocks; every group sends its number to both, and each block waits for what it is told to wait for.
 struct Exchange : Plant {
   static constexpr std::int64_t box = 64;
-  Reg rank = code.index(Do::IndexAnd, code.special(Do::BlockIndex), 1);
+  Reg rank = code.special(Do::BlockRank);
 
   Exchange() { kernel.launch.cluster = 2; }
   void open() { code.emit({.code = Do::OpenMailbox, .imm2 = box}); }

@@ -76,6 +76,7 @@ void Machine<R>::instruction(const Instr& instr) {
     case Do::ThreadGroup:
     case Do::ThreadTeam:
     case Do::BlockIndex:
+    case Do::BlockRank:
     case Do::IndexMove:
     case Do::IndexAdd:
     case Do::IndexSub:
@@ -177,6 +178,17 @@ void Machine<R>::instruction(const Instr& instr) {
   }
 }
 
+// Blocks that share a row are the machine's cluster if they meet, else neighbours in the grid.
+template <typename R>
+U32 Machine<R>::block_number(bool rank) {
+  std::int64_t cluster = form_.launch.cluster;
+  if (form_.launch.meets) return k_.read(rank ? Special::ClusterCtarank : Special::ClusteridX);
+  U32 block = k_.read(Special::CtaidX);
+  if (cluster == 1) return rank ? k_.constant<U32>(0) : block;
+  U32 row = k_.div_u(block, cluster);
+  return rank ? k_.sub(block, k_.mul(row, cluster)) : row;
+}
+
 template <typename R>
 void Machine<R>::index(const Instr& instr) {
   U64 d = index(instr.dst);
@@ -195,7 +207,8 @@ void Machine<R>::index(const Instr& instr) {
       if (launch.teams == 1) k_.assign(d, 0);
       else k_.cvt_u<U64>(group_number_, into(d));
       break;
-    case Do::BlockIndex: k_.cvt_u<U64>(k_.read(Special::CtaidX), into(d)); break;
+    case Do::BlockIndex:
+    case Do::BlockRank: k_.cvt_u<U64>(block_number(instr.code == Do::BlockRank), into(d)); break;
     case Do::IndexMove: k_.assign(d, index(instr.a)); break;
     case Do::IndexAdd: k_.add(index(instr.a), second(instr), into(d)); break;
     case Do::IndexSub: k_.sub(index(instr.a), second(instr), into(d)); break;

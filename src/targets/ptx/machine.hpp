@@ -17,6 +17,7 @@ class Machine {
   void block(const std::vector<Instr>& body);
   void instruction(const Instr& instr);
   void index(const Instr& instr);
+  U32 block_number(bool rank);
   void reciprocal_from_one(R divisor, R d);
   void divide_by(R a, double divisor, R d);
   void primitive(const Instr& instr);

@@ -152,6 +152,7 @@ Status Machine::step(const Instr& instr) {
     case Do::ThreadGroup:
     case Do::ThreadTeam:
     case Do::BlockIndex:
+    case Do::BlockRank:
     case Do::Barrier:
     case Do::ClusterBarrier:
     case Do::OpenMailbox:

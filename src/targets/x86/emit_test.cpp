@@ -183,8 +183,8 @@ TEST(Emit, RefusesWhatIsNoSimdKernel) {
     Builder other = b;
     other.kernel.launch.lanes = 5;
     EXPECT_TRUE(refused(other, isa));
-    for (Do code : {Do::ThreadLane, Do::ThreadGroup, Do::ThreadTeam, Do::BlockIndex, Do::LaneBit, Do::Barrier,
-                    Do::CopyAsync, Do::CopyCommit, Do::CopyWait}) {
+    for (Do code : {Do::ThreadLane, Do::ThreadGroup, Do::ThreadTeam, Do::BlockIndex, Do::BlockRank, Do::LaneBit,
+                    Do::Barrier, Do::CopyAsync, Do::CopyCommit, Do::CopyWait}) {
       Builder thread(isa, Type::F32, 1);
       thread.add({.code = code, .dst = {Bank::Index, 0}});
       EXPECT_TRUE(refused(thread, isa));

@@ -247,6 +247,7 @@ class Walker {
       case Do::ThreadGroup:
       case Do::ThreadTeam:
       case Do::BlockIndex:
+      case Do::BlockRank:
       case Do::LaneBit:
       case Do::Barrier:
       case Do::ClusterBarrier:
