@@ -35,8 +35,9 @@ void RowLowering::start_trail() {
   trail_ = {};
   const std::size_t last = stages_.sweeps.size() - 1;
   auto read_by = [&](std::size_t operand, const std::vector<NodeId>& nodes) {
-    return std::any_of(nodes.begin(), nodes.end(),
-                       [&](NodeId id) { return program_[id].op == Op::Operand && program_[id].payload == operand; });
+    return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+      return program_[id].op == Op::Operand && program_[id].payload == static_cast<std::int64_t>(operand);
+    });
   };
   for (std::size_t k : used_operands()) {
     if (!running_operands_.contains(k)) continue;
