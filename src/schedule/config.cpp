@@ -121,9 +121,10 @@ class ForThreads {
       for (cluster = up(stripes_, block); cluster > most;) cluster = up(stripes_, block *= 2);
     }
     if (!split(each, cluster)) return in_loops();
-    // Few blocks a multiprocessor may have all its registers: rms_norm 0.90 against 0.87 at 5120, layer_norm 0.86
-    // against 0.80 at 2880.
-    if (!std::has_single_bit(static_cast<std::uint64_t>(facts_.columns)) && cluster == 1) config_.resident = 1;
+    // As many registers as the blocks leave: rms_norm 0.90 against 0.87 at 5120, layer_norm 0.86 against 0.80 at 2880.
+    std::int64_t row_blocks = contract::row_blocks(std::int64_t{1} << 40, facts_.columns);
+    if (!std::has_single_bit(static_cast<std::uint64_t>(facts_.columns)) && cluster == 1)
+      config_.resident = row_blocks > machine_.processors ? 2 : 1;
     // Two sums in a cluster have 256 threads a block, and registers for what the ring would be read for twice.
     bool keeps = (!one && cluster > 1) || each < 4;
     bool odd = !std::has_single_bit(static_cast<std::uint64_t>(facts_.columns));
@@ -155,8 +156,8 @@ class ForThreads {
   void long_rows() {
     if (!shape_.reductions) return rows_without_sums();
     bool weights = shape_.column_bytes > 0, narrow = shape_.widest < 4;
-    bool several = shape_.row_bytes > shape_.widest;  // arrays to read
-    if (!twice() && several && narrow && stripes_ <= 20) {
+    bool several = narrow && shape_.row_bytes > shape_.widest;  // arrays to read
+    if (!twice() && several && stripes_ <= 20) {
       // Loads of two arrays are enough to wait for: fewer of them a thread, weights beside them (add_rms_norm 0.96
       // against 0.86 at 4096).
       config_.vector = shape_.widest_vector(facts_);
@@ -164,8 +165,8 @@ class ForThreads {
       split(stripes_ <= 2 ? 1 : 2, 1);
       return;
     }
-    if (!twice() && several && narrow && stripes_ <= 256 && machine_.clusters && many_rows(2)) return rows_ahead();
-    if (stripes_ == 2 && twice() && many_rows(4)) {
+    if (!twice() && (several || stripes_ > 64) && rows_ahead()) return;
+    if (stripes_ == 2 && twice() && weights && many_rows(4)) {
       split(2, 1);
       config_.rows = 4;  // 0.95 against 0.87 (layer_norm, 512)
       config_.hoist = true;
@@ -176,39 +177,50 @@ class ForThreads {
     if (stripes_ <= (!even() ? 128 : twice() && !weights ? 32 : 64) && split(each, 1)) {
       config_.hoist = each <= 2;
       // Beside less than half the threads that a multiprocessor holds, a row read again is better than one kept: 32
-      // registers and not 66 (layer_norm at 12288 0.91 against 0.75, at 18432 0.89 against 0.56).
+      // registers and not 66 (layer_norm at 12288 0.92 against 0.75, at 18432 0.92 against 0.56).
       config_.reload = twice() && weights && narrow && stripes_ > 32 && !even();
       return;
     }
     std::int64_t block = twice() && weights && narrow && stripes_ <= 128 ? 64 : 32;
     std::int64_t cluster = std::min<std::int64_t>(8, next_power(up(stripes_, block)));
-    if (!twice() && stripes_ <= 256 && machine_.clusters && many_rows(2)) return rows_ahead();
+    std::int64_t rows = twice() && weights && narrow ? 16 : 4;
     if (!split(stripes_ <= 128 ? 4 : 8, cluster)) {
       if (!split(4, 1)) in_loops();
-    } else if (twice() && weights && narrow && stripes_ > 256) {
+    } else if (twice() && narrow && weights && stripes_ > 256) {
       config_.reload = true;  // 0.74 at 131072, where hoisted weights take all registers (0.60)
-    } else if (stripes_ > 64 && many_rows(16)) {
+    } else if (stripes_ > 64 && many_rows(rows) && !(twice() && !weights && stripes_ > 256)) {
       // A few rows each, the next one on its way while this one is summed. layer_norm at 32768: 0.86, and 0.45 with
-      // clusters of four and four rows; softmax at 65536: 0.85, f32 0.91.
-      config_.rows = twice() && weights && narrow ? 16 : 4;
+      // clusters of four and four rows; softmax at 65536 0.85; but at 131072 0.94 without (f32), 0.79 with.
+      config_.rows = static_cast<int>(rows);
       config_.hoist = true;
-      ring(config_.rows > 4 ? 3 : 2);
+      ring(rows > 4 ? 3 : 2);
       config_.reload = !twice() && config_.ring > 0;
     }
   }
 
   // Two rows a block, the second on its way while the first is summed, weights in scratch: registers for enough
-  // threads. rms_norm at 65536: 0.95, and 0.92 with weights in registers.
-  void rows_ahead() {
-    std::int64_t block = 32;
-    while (block > 8 && up(stripes_, block) * block * 16 > stripes_ * 17) block /= 2;
+  // threads. rms_norm at 65536: 0.95, and 0.92 with weights in registers. False where the row cannot be dealt out
+  // evenly to blocks of 16 or 32 stripes, and where blocks would be larger than those of long_rows() for no gain (one
+  // array at 131072).
+  bool rows_ahead() {
+    std::int64_t block = stripes_ > 256 ? 64 : 32;
+    while (block > 16 && up(stripes_, block) * block * 16 > stripes_ * 17) block /= 2;
+    bool alone = stripes_ < 32;
+    if (!alone && up(stripes_, block) * block * 16 > stripes_ * 17) return false;
+    if (stripes_ > 256 && shape_.row_bytes <= 4) return false;
+    config_.cluster = static_cast<int>(alone ? 1 : up(stripes_, block));
+    if (!machine_.clusters || !many_rows(2) || config_.cluster > 8) {
+      config_.cluster = 1;
+      return false;
+    }
+    split(4, config_.cluster);
     config_.vector = shape_.widest_vector(facts_);
-    split(4, stripes_ < 32 ? 1 : up(stripes_, block));
     config_.rows = 2;
     config_.stage = shape_.column_bytes > 0;
     ring(2);
     config_.stage &= config_.ring > 0;
     config_.reload = config_.ring > 0;
+    return true;
   }
 
   bool split(std::int64_t each, std::int64_t cluster) {

@@ -118,5 +118,32 @@ TEST(Configs, give_the_bits_of_the_reference) {
   }
 }
 
+// What choose_config takes on a large GPU for large batches, on a few rows: every branch of it lowers, fits the
+// machine, and gives the bits.
+TEST(Configs, chosen_for_large_batches) {
+  const Machine machine{.simd = false, .shared_bytes = 232448, .clusters = true, .processors = 132};
+  int clusters = 0, rings = 0, staged = 0;
+  for (std::size_t p = 0; p < 5; ++p)
+    for (const char* backward : {"", " backward"})
+      for (std::int64_t columns : {96, 512, 2880, 5120, 7168, 12288, 18432, 32768, 131072}) {
+        if (columns > 20000 && (p + *backward) % 2) continue;  // slow here
+        const char* type = columns % 3 ? "bf16" : "f32";
+        std::string line = fmt::format("p 3x{} x={}{}", columns, type, backward);
+        Prepared prepared = prepare_problem(parse_problem(line).value(), programs[p]).value();
+        Facts facts = facts_of(prepared.program, prepared.view());
+        facts.rows = (std::int64_t{1} << 28) / columns;
+        facts.config = choose_config(prepared.program, machine, facts);
+        Result<Config> config = config_for(prepared.program, machine, facts);
+        ASSERT_TRUE(config) << line << ": " << config.error().message << " in " << print(*facts.config);
+        clusters += config->cluster > 1;
+        rings += config->ring > 0;
+        staged += config->stage;
+        check(programs[p], line, *config, config->rows);
+      }
+  EXPECT_GT(clusters, 10);
+  EXPECT_GT(rings, 10);
+  EXPECT_GT(staged, 2);
+}
+
 }  // namespace
 }  // namespace trireme

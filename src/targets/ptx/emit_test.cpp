@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <bit>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -62,6 +64,27 @@ TEST(PtxEmit, PtxasAcceptsEverySchedule) {
       }
     }
   }
+}
+
+// The way by which a kernel divides by a constant (Machine::divide_by), in the same IEEE arithmetic.
+TEST(PtxEmit, QuotientsThroughDoublesAreRoundedOnce) {
+  auto quotient = [](float a, float divisor) {
+    double reciprocal = 1 / double{divisor}, guess = a * reciprocal;
+    double remainder = std::fma(guess, -double{divisor}, a);
+    return static_cast<float>(remainder < 0 || remainder > 0 ? std::fma(remainder, reciprocal, guess) : guess);
+  };
+  std::uint32_t bits = 1;
+  for (float divisor : {3.0f, 6.0f, 49.0f, 2880.0f, -7168.0f, 16777215.0f})
+    for (std::uint32_t k = 0; k < 1 << 18; ++k) {
+      bits = bits * 1664525 + 1013904223;
+      // Any number, small multiples of the least one (ties among subnormals), multiples of the divisor.
+      for (float a : {std::bit_cast<float>(bits), std::bit_cast<float>(k), static_cast<float>(k) * divisor}) {
+        float wanted = a / divisor, got = quotient(a, divisor);
+        if (std::isnan(wanted)) ASSERT_TRUE(std::isnan(got));
+        else
+          ASSERT_EQ(std::bit_cast<std::uint32_t>(got), std::bit_cast<std::uint32_t>(wanted)) << a << " / " << divisor;
+      }
+    }
 }
 
 // Every type is stored on every architecture; f8 before sm_89 by arithmetic.
