@@ -214,7 +214,7 @@ class ForThreads {
       return false;
     }
     split(4, config_.cluster);
-    config_.vector = shape_.widest_vector(facts_);
+    config_.vector = std::min(shape_.widest_vector(facts_), static_cast<int>(16 / shape_.widest_column));
     config_.rows = 2;
     config_.stage = shape_.column_bytes > 0;
     ring(2);

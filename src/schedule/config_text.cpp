@@ -7,6 +7,7 @@
 
 #include "ir/contract.hpp"
 #include "schedule/config.hpp"
+#include "schedule/shape.hpp"
 #include "schedule/stages.hpp"
 
 namespace trireme {
@@ -129,17 +130,13 @@ Status check_threads(const Program& program, const Config& config, const Machine
   auto power = [](std::int64_t value, std::int64_t most) {
     return value >= 1 && value <= most && std::has_single_bit(static_cast<std::uint64_t>(value));
   };
-  std::int64_t widest = 1;
-  for (const Operand& operand : program.operands)
-    if (operand.type) widest = std::max<std::int64_t>(widest, static_cast<std::int64_t>(bytes(*operand.type)));
-  for (const Output& result : program.results)
-    widest = std::max<std::int64_t>(widest, static_cast<std::int64_t>(bytes(*result.type)));
+  int widest = shape_of(program, facts.layout).widest_vector(facts);
   if (config.columns != facts.columns)
     return wrong(fmt::format("columns={}; the problem has {}", config.columns, facts.columns));
   if (!power(config.lanes, 32)) return wrong("lanes is a power of two up to 32");
-  if (!power(config.vector, std::min(16 / widest, std::max<std::int64_t>(facts.alignment, 1))))
+  if (!power(config.vector, widest))
     return wrong(fmt::format("vector={}; a power of two up to {} goes: 16 bytes, and what the arrays' places allow",
-                             config.vector, std::min(16 / widest, facts.alignment)));
+                             config.vector, widest));
   if (config.groups < 1 || config.teams < 1 || config.rows < 1 || config.groups * config.teams * config.lanes > 1024)
     return wrong("a block has 1 to 1024 threads: lanes * groups * teams");
   if (config.groups > 1 && config.lanes != 32) return wrong("several groups have 32 lanes each");

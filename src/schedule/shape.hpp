@@ -10,11 +10,12 @@ namespace trireme {
 
 struct Shape {
   int column_sums = 0;
-  std::int64_t column_bytes = 0;  // bytes a column costs in operands per column: weights, biases
-  int reductions = 0;             // sweeps that end with one
-  std::int64_t stored_bytes = 0;  // bytes a column costs in results per element
-  std::int64_t widest = 1;        // bytes of the widest array per element
-  std::int64_t row_bytes = 0;     // bytes a column costs in the ring: operands per element that are read
+  std::int64_t column_bytes = 0;   // bytes a column costs in operands per column: weights, biases
+  std::int64_t widest_column = 1;  // bytes of the widest of those
+  int reductions = 0;              // sweeps that end with one
+  std::int64_t stored_bytes = 0;   // bytes a column costs in results per element
+  std::int64_t widest = 1;         // bytes of the widest array per element
+  std::int64_t row_bytes = 0;      // bytes a column costs in the ring: operands per element that are read
 
   // Elements of 16 bytes at most, as the arrays lie.
   int widest_vector(const Facts& facts) const {
@@ -31,8 +32,11 @@ inline Shape shape_of(const Program& program, const Layout& layout) {
     const Operand& operand = program.operands[k];
     if (operand.constant || !operand.spread.column.present || !read[k]) continue;
     std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
-    if (!operand.spread.row.present) shape.column_bytes += size;
-    if (!operand.spread.row.present) continue;
+    if (!operand.spread.row.present) {
+      shape.column_bytes += size;
+      shape.widest_column = std::max(shape.widest_column, size);
+      continue;
+    }
     shape.widest = std::max(shape.widest, size);
     shape.row_bytes += size;
   }
