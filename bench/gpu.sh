@@ -47,6 +47,21 @@ done 2>&1 | tee "$out/bench.txt"
 echo "== small batches"
 timeout 60 "$programs/small_batches" | tee "$out/small_batches.txt" || status=1
 
+echo "== tune: the winner is kept, and a plan takes it"
+tuned=$(mktemp -d)
+for line in "rms_norm 13107x5120 x=f32 backward" "softmax 2048x32768 x=bf16"; do
+  TRIREME_CACHE=$tuned timeout 60 "$programs/trireme" tune "$line" --device cuda || status=1
+  TRIREME_CACHE=$tuned timeout 60 "$programs/trireme" verify "$line" --device cuda | grep -v oracle || status=1
+done 2>&1 | tee "$out/tune.txt"
+rm -rf "$tuned"
+if command -v ncu >/dev/null; then
+  echo "== counters: what bounds what"
+  python3 "$(dirname "$0")/gpu_counters.py" "$programs" rms_norm:4096 rms_norm:65536 rms_norm:backward:4096 \
+    rms_norm:backward:18432 rms_norm:backward:f32:5120 layer_norm:16384 layer_norm:65536 layer_norm:backward:4096 \
+    layer_norm:backward:131072 softmax:128 softmax:65536 add_rms_norm:8192 geglu:backward:8192 \
+    rms_norm_columns:backward:128 rms_norm_columns:backward:4096 | tee "$out/counters.md"
+fi
+
 echo "== the textbook's norms (examples/jit): held to the oracle, and the baseline of the table"
 timeout 200 "$programs/textbook" "$(dirname "$0")/../examples/jit/normalization.cu" 256 >"$out/textbook.txt" 2>&1 || status=1
 grep -E '^(FAIL|skipped|NVRTC|share|rms_norm|layer_norm)' "$out/textbook.txt"

@@ -107,7 +107,7 @@ class ForThreads {
   // that two of them fit a multiprocessor, and one fills what the other waits for (add_rms_norm f32 at 65536: 0.89
   // against 0.56).
   void rows_with_column_sums() {
-    std::int64_t two_rows = 2 * contract::stripe * shape_.row_bytes;  // bytes a stripe
+    std::int64_t two_rows = 2 * contract::stripe * std::max<std::int64_t>(shape_.row_bytes, 1);  // bytes a stripe
     std::int64_t fit = (machine_.shared_bytes - 4096) / two_rows;
     bool one = shape_.column_sums == 1 && fit >= 64;
     std::int64_t alone = one ? 64 : 48, block = 32, each = stripes_ <= 32 ? 2 : 4, cluster = 1;
@@ -241,6 +241,7 @@ class ForThreads {
   }
 
   void ring(std::int64_t wanted) {
+    if (!shape_.row_bytes) return;  // nothing is read by rows and columns
     std::int64_t columns = config_.groups * config_.stripes * std::min(contract::stripe, next_power(facts_.columns));
     std::int64_t staged = config_.stage ? columns * shape_.column_bytes : 0;
     std::int64_t slots = (machine_.shared_bytes - 4096 - staged) / (columns * shape_.row_bytes * config_.teams);

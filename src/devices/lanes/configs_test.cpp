@@ -29,6 +29,8 @@ constexpr std::string_view programs[] = {
     // a maximum, then a sum
     "p(x[i,j], scale[] = 1) -> (y[i,j])\n"
     "  e = exp((x - amax(x)) * scale)\n  y = e / sum(e)\n",
+    // nothing per element is read
+    "p(t[i], x[j]) -> (y[i,j])\n  y = t * x / (sum(x * x) + 1)\n",
     // no reduction
     "p(x[i,j], gate[i,j]) -> (y[i,j])\n  y = x * silu(gate)\n",
     // indices as numbers, a row operand, no element result
@@ -123,7 +125,7 @@ TEST(Configs, give_the_bits_of_the_reference) {
 TEST(Configs, chosen_for_large_batches) {
   const Machine machine{.simd = false, .shared_bytes = 232448, .clusters = true, .processors = 132};
   int clusters = 0, rings = 0, staged = 0;
-  for (std::size_t p = 0; p < 5; ++p)
+  for (std::size_t p = 0; p < 6; ++p)
     for (const char* backward : {"", " backward"})
       for (std::int64_t columns : {96, 512, 2880, 5120, 7168, 12288, 18432, 32768, 131072}) {
         if (columns > 20000 && (p + *backward) % 2) continue;  // slow here
