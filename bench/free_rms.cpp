@@ -5,11 +5,14 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "devices/arguments.hpp"
 #include "plan/check.hpp"
 #include "plan/devices.hpp"
 #include "plan/problem.hpp"
+#include "trireme/ops.hpp"
+#include "trireme/plan.hpp"
 
 namespace {
 
@@ -56,9 +59,32 @@ void compare(std::int64_t rows, std::int64_t columns) {
              free, ours / free, executable->describe());
 }
 
+// What a call costs beside its work: Plan::run on one row of 128 columns, by the time a row takes among many.
+void time_run() {
+  auto plan_of = [](std::int64_t rows) {
+    return Plan::create(Device::cpu().value(), {.program = ops::rms_norm(), .shape = {rows, 128}}).value();
+  };
+  std::vector<float> x(64 * 128, 1), gamma(128, 1), y(64 * 128), rstd(64);
+  auto time = [&](std::int64_t rows) {
+    Plan plan = plan_of(rows);
+    Args args = plan.args();
+    args["x"] = View{x.data()};
+    args["gamma"] = View{gamma.data()};
+    args["y"] = View{y.data()};
+    args["rstd"] = View{rstd.data()};
+    double best = std::numeric_limits<double>::infinity();
+    for (int turn = 0; turn < 200; ++turn) best = std::min(best, nanoseconds(200, [&] { plan.run(args).value(); }));
+    return best;
+  };
+  double one = time(1), many = time(64);
+  fmt::print("Plan::run, 1x128: {:.0f} ns; a row of 64x128 takes {:.0f} ns\n", one, (many - one) / 63);
+}
+
 }  // namespace
 
 int main() {
-  for (auto [rows, columns] : {std::pair{1, 4096}, {4, 1024}, {16, 128}, {64, 128}, {16, 1024}, {16, 4096}, {4, 16384}})
-    compare(rows, columns);
+  for (auto [rows, columns] : {std::pair{1024, 128}, {128, 1024}, {32, 4096}, {8, 16384}, {2, 65536}})
+    compare(rows, columns);  // 1 MiB
+  for (auto [rows, columns] : {std::pair{1, 128}, {16, 128}, {4, 1024}, {1, 4096}}) compare(rows, columns);
+  time_run();
 }
