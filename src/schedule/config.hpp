@@ -38,7 +38,8 @@ struct Config {
   int teams = 1;             // rows side by side in a block; more than one only where groups is 1
   int cluster = 1;           // blocks that share a row; groups is then a power of two
   int resident = 0;          // blocks that a processor is to hold at once, which bounds their registers; 0: unsaid
-  int rows = 1;              // rows a team takes one after the other, where no column sums say so
+  int rows = 1;              // rows a team takes one after the other, where no column sums say so; simd: 2 for two
+                             // unrolled rows in turn
   std::int64_t columns = 0;  // fixed in the code; 0: any number of columns
   int stripes = 0;           // stripes a group keeps in registers, a power of two, fully unrolled; 0: loops, reloading
   int unroll = 16;           // vectors of a stripe unrolled in a loop, a power of two

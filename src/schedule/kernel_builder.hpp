@@ -28,6 +28,15 @@ class KernelBuilder {
     emit(std::move(instr));
     return dst;
   }
+  // What `body` emits, without emitting it.
+  template <typename Body>
+  std::vector<Instr> recorded(Body&& body) {
+    std::vector<Instr> instructions;
+    std::vector<Instr>* outer = std::exchange(out_, &instructions);
+    body();
+    out_ = outer;
+    return instructions;
+  }
   void note(std::string text) { emit({.code = Do::Note, .text = std::move(text)}); }
 
   // Index arithmetic. The second argument is a register or a number.

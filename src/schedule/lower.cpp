@@ -216,7 +216,7 @@ Result<Kernels> lower(const Program& program, const Config& config) {
   rows.launch.cluster = config.cluster;
   rows.launch.resident = config.resident;
   rows.launch.meets = config.cluster > 1 && stages.reduces();
-  rows.launch.rows = config.rows;
+  rows.launch.rows = config.simd ? 1 : config.rows;
   RowLowering(program, stages, config, rows).run();
   for (std::size_t r : stages.column_results) kernels.column_results.push_back(static_cast<int>(r));
   if (!stages.column_results.empty()) {

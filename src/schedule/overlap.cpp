@@ -1,4 +1,4 @@
-// Two rows at once, in loops on simd machines: a row's last sweep, which stores, goes along with the next row's last
+// Two rows at once, on simd machines. In loops a row's last sweep, which stores, goes along with the next row's last
 // but one, which computes. Otherwise one core computes while memory waits, then waits while memory takes what it
 // stored.
 #include <algorithm>
@@ -131,6 +131,40 @@ void RowLowering::walk_overlapping(Reg end) {
     trailing_ = false;
     b_.note("the last row");
     in_trail([&] { sweep_in_loops(stages_.sweeps.size() - 1); });
+  });
+}
+
+// Unrolled rows are short, and each waits for its own sums: two of them, instruction by instruction in turn, fill each
+// other's waits. Column sums take the first row's part first, as both do the same.
+void RowLowering::walk_pairs(Reg end) {
+  start_running_pointers();
+  b_.note("two rows");
+  b_.repeat_while_less(row_, b_.index(Do::IndexSub, end, one_index_), [&] {
+    std::vector<Instr> first = b_.recorded([&] { one_row(); });
+    auto operands = running_operands_, results = running_results_;
+    Reg row = std::exchange(row_, b_.add(row_, 1));
+    for (auto* pointers : {&running_operands_, &running_results_})
+      for (std::size_t k = 0; k < std::max(program_.operands.size(), program_.results.size()); ++k)
+        if (auto it = pointers->find(k); it != pointers->end())
+          it->second.pointer = b_.pointer(it->second.pointer, it->second.stride_bytes, 1);
+    std::vector<Instr> second = b_.recorded([&] { one_row(); });
+    const bool in_turn = first.size() == second.size();
+    for (std::size_t k = 0; k < first.size(); ++k) {
+      b_.emit(std::move(first[k]));
+      if (in_turn) b_.emit(std::move(second[k]));
+    }
+    for (std::size_t k = 0; !in_turn && k < second.size(); ++k) b_.emit(std::move(second[k]));
+    running_operands_ = std::move(operands);
+    running_results_ = std::move(results);
+    row_ = row;
+    move_on();
+    move_on();
+    b_.increase(row_, 2);
+  });
+  b_.note("one is left");
+  b_.when_less(row_, end, [&] {
+    one_row();
+    b_.increase(row_, 1);
   });
 }
 

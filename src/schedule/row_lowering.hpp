@@ -145,6 +145,7 @@ class RowLowering {
   // overlap.cpp. The *lead* is the row at hand; the *trail*, the row before it, has its last sweep to go.
   bool can_overlap() const;
   void walk_overlapping(Reg end);
+  void walk_pairs(Reg end);
   void start_trail();
   void lead();
   void hand_over();

@@ -75,6 +75,7 @@ void RowLowering::walk_blocks() {
 
 void RowLowering::walk_rows(Reg end) {
   if (overlap_) return walk_overlapping(end);
+  if (config_.simd && config_.stripes && config_.rows == 2 && !layout_.jumps()) return walk_pairs(end);
   int ahead = config_.ring - 1;
   Reg fill, filled_to;
   start_running_pointers();

@@ -114,7 +114,7 @@ TEST(Configs, give_the_bits_of_the_reference) {
     std::string line = fmt::format("p {}x{} x={}{}", rows, columns, type, backward ? " backward" : "");
     std::int64_t alignment = std::min<std::int64_t>(16, columns & -columns);
     Config config = draw_config(draw, columns, std::string_view(type) == "f64" ? Type::F64 : Type::F32, alignment);
-    config.rows = draw.one_of({1, 3, 7});
+    config.rows = draw.one_of({1, 2, 3, 7});
     check(text, line, config, config.rows);
     if (HasFailure()) FAIL() << "in turn " << turn;
   }
