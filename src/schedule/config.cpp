@@ -23,7 +23,6 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
       work <= 32 ? 16 : std::clamp(static_cast<int>(std::bit_floor(256u / static_cast<unsigned>(work))), 2, 8);
   // Short rows are worth code of their own: no loop, no tail, column sums in registers (256x128: layer_norm backward
   // 8.9 µs against 17.5, softmax 14 against 23); without sums it gains nothing.
-  Shape shape = shape_of(program, facts.layout);
   const std::int64_t most = shape.reductions || shape.column_sums ? 1000 : 256;
   if (goes_lane_by_lane(program, facts.layout)) {
     config.unroll = 2;  // going lane by lane is a loop of its own in every vector
