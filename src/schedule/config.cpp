@@ -128,7 +128,7 @@ class ForThreads {
     // As many registers as the blocks leave: rms_norm 0.90 against 0.87 at 5120, layer_norm 0.86 against 0.80 at 2880.
     std::int64_t row_blocks = contract::row_blocks(std::int64_t{1} << 40, facts_.columns);
     if (!std::has_single_bit(static_cast<std::uint64_t>(facts_.columns)) && cluster == 1)
-      config_.resident = row_blocks > machine_.processors ? 2 : 1;
+      config_.resident = row_blocks > machine_.processors && config_.groups > 6 ? 2 : 1;
     // Two sums in a cluster have 256 threads a block, and registers for what the ring would be read for twice.
     bool keeps = (!one && cluster > 1) || each < 4;
     bool odd = !std::has_single_bit(static_cast<std::uint64_t>(facts_.columns));
@@ -192,9 +192,10 @@ class ForThreads {
       if (!split(4, 1)) in_loops();
     } else if (twice() && narrow && weights && stripes_ > 256) {
       config_.reload = true;  // 0.74 at 131072, where hoisted weights take all registers (0.60)
-    } else if (stripes_ > 64 && many_rows(rows) && !(twice() && !weights && stripes_ > 256)) {
+    } else if (stripes_ > 64 && many_rows(rows) && !(twice() && !weights && !narrow && stripes_ > 256)) {
       // A few rows each, the next one on its way while this one is summed. layer_norm at 32768: 0.86, and 0.45 with
-      // clusters of four and four rows; softmax at 65536 0.85; but at 131072 0.94 without (f32), 0.79 with.
+      // clusters of four and four rows; softmax at 65536 0.85; but at 131072 f32 0.94 without, 0.79 with (bf16 0.66,
+      // 0.71).
       config_.rows = static_cast<int>(rows);
       config_.hoist = true;
       ring(rows > 4 ? 3 : 2);
