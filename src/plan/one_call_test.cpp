@@ -46,7 +46,9 @@ TEST(OneCall, fault_29_TenThousandShapesInBoundedMemory) {
   for (std::int64_t k = 0; k < 500; ++k) call(first + k);
   long before = resident_pages();
   for (std::int64_t k = 500; k < shapes; ++k) call(first + k);
+#if !defined(__SANITIZE_ADDRESS__)                        // which keeps what was freed
   EXPECT_LT(resident_pages() - before, 4096) << "pages";  // 16 MB; a plan is some 20 KB
+#endif
   EXPECT_LE(cached_plans(), max_cached_plans);
 }
 

@@ -13,7 +13,12 @@
 
 namespace {
 std::atomic<long> allocations = 0, locks = 0, comparisons = 0;
+
+void* aligned(std::size_t bytes, std::align_val_t alignment) {
+  auto line = static_cast<std::size_t>(alignment);
+  return std::aligned_alloc(line, (bytes + line) / line * line);
 }
+}  // namespace
 
 // Not inlined: g++ would see free() given what new returned, and warn.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
@@ -23,9 +28,17 @@ std::atomic<long> allocations = 0, locks = 0, comparisons = 0;
 }
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   ++allocations;
-  auto line = static_cast<std::size_t>(alignment);
-  if (void* memory = std::aligned_alloc(line, (bytes + line) / line * line)) return memory;
+  if (void* memory = aligned(bytes, alignment)) return memory;
   throw std::bad_alloc();
+}
+// Sanitizers have forms of their own of these, too.
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(bytes ? bytes : 1);
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return aligned(bytes, alignment);
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
