@@ -2,6 +2,7 @@
 // for each instruction set, which defines TRIREME_TARGET, the attribute of functions compiled for it.
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -72,20 +73,19 @@ template <typename T, int R, Way way>
   }
 }
 
-// Columns that lie far apart: no processor guesses them. Where all of them stay in a cache it would be work for
-// nothing.
+// Into the second cache: columns a power of two apart share a few places of the first. No processor guesses them.
 template <typename T>
 void fetch_columns(const Block<T>& block, std::int64_t from, std::int64_t count) {
-  constexpr std::int64_t line = 64 / sizeof(T), in_cache = (1 << 20) / sizeof(T);
-  if (block.columns * std::abs(block.stride) <= in_cache) return;
+  constexpr std::int64_t line = 64 / sizeof(T);
   for (std::int64_t c = from; c < from + count && c < block.columns; ++c)
-    for (std::int64_t r = 0; r < block.rows; r += line) __builtin_prefetch(block.apart + c * block.stride + r);
+    for (std::int64_t r = 0; r < block.rows; r += line) __builtin_prefetch(block.apart + c * block.stride + r, 0, 2);
 }
 
 template <typename T, int R, Way way>
 [[TRIREME_TARGET]] void squares(const Block<T>& block) {
+  const std::int64_t ahead = std::max<std::int64_t>(16, 64 * (64 / sizeof(T)) / block.rows);  // 64 lines
   for (std::int64_t c = 0; c < block.columns; c += square<T, R>) {
-    if (way != Way::Stream) fetch_columns(block, c + 16, square<T, R>);
+    if (way != Way::Stream && block.far) fetch_columns(block, c + ahead, square<T, R>);
     for (std::int64_t r = 0; r < block.rows; r += in_register<T, R>)
       squares_of_register<T, R, way>(block.apart + c * block.stride + r, block.stride, block.dense + r * block.step + c,
                                      block.step);

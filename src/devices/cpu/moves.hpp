@@ -17,6 +17,7 @@ struct Block {
   std::int64_t row_stride, stride;
   T* dense;
   std::int64_t step, rows, columns;
+  bool far;  // worth fetching ahead
 };
 
 template <typename T>

@@ -49,7 +49,8 @@ std::int64_t by_rows(const Block<T>& block) {
   done.columns = whole;
   if (way == Way::Unpack) {
     if (block.stride != -1) return 0;
-    done = {block.dense + last, block.step, -1, block.apart - last, block.row_stride, block.rows, whole};  // as well
+    done = {block.dense + last, block.step, -1,    block.apart - last,
+            block.row_stride,   block.rows, whole, false};  // as well
   }
   switch (std::abs(block.stride)) {
     case 1: return pack_rows<T, 1>(done), whole;

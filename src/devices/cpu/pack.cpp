@@ -62,7 +62,8 @@ Block<T> part(const Block<T>& all, std::int64_t row, std::int64_t column) {
           all.dense + row * all.step + column,
           all.step,
           all.rows - row,
-          all.columns - column};
+          all.columns - column,
+          all.far};
 }
 
 template <typename T>
@@ -157,7 +158,8 @@ void copy(Isa isa, Way way, const Array& array, const DenseRows& dense) {
                            dense_row(row) + from,
                            step,
                            rows,
-                           std::min(column_run, columns - from)};
+                           std::min(column_run, columns - from),
+                           dense.far};
       if (across) move_across(isa, way, block);
       else move_rows(isa, way, block);
     }

@@ -55,6 +55,10 @@ std::int64_t Packing::Packed::row_bytes(std::int64_t columns) const {
   return (lines | 1) * line_bytes;
 }
 
+bool Packing::far(const Packed& packed, std::int64_t rows, std::int64_t columns) {
+  return rows * columns * static_cast<std::int64_t>(bytes(packed.type)) > cache_bytes;
+}
+
 // Divisors are folded into the program, so this cannot fail once it has been compiled.
 Indexing Packing::extents(const Packed& packed, std::int64_t columns) const {
   if (packed.spread.plain()) return {{packed.spread.row.present}, {packed.spread.column.present}};
@@ -74,6 +78,7 @@ std::int64_t Packing::rows_at_once(const Blocks& blocks, std::int64_t rows, std:
   }
   if (row == 0) return std::max<std::int64_t>(rows, 1);
   std::int64_t wanted = std::max({cache_bytes / row, sharing, std::int64_t{1}});
+  if (problem && sharing) wanted = wanted / sharing * sharing;  // no line is cut
   if (wanted * row > too_many_bytes) wanted = std::max<std::int64_t>(too_many_bytes / row, 1);
   return rows_of_a_call(blocks, rows, std::clamp<std::int64_t>(rows, 1, wanted));
 }
@@ -131,15 +136,17 @@ void Packing::each_by_rows(const Run& run, const std::byte* own, Each&& each) co
 void Packing::begin(const Run& run) const {
   each_shared(run,
               [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
-                if (!packed.result) pack(isa_, array, {at, packed.row_bytes(columns), 0, rows, columns});
+                if (!packed.result)
+                  pack(isa_, array, {at, packed.row_bytes(columns), 0, rows, columns, far(packed, rows, columns)});
               });
 }
 
 void Packing::finish(const Run& run) const {
-  each_shared(run,
-              [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
-                if (packed.result) unpack(isa_, array, {at, packed.row_bytes(columns), 0, rows, columns}, false);
-              });
+  each_shared(
+      run, [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
+        if (packed.result)
+          unpack(isa_, array, {at, packed.row_bytes(columns), 0, rows, columns, far(packed, rows, columns)}, false);
+      });
 }
 
 void Packing::point(const Run& run, std::uint64_t* args) const {
@@ -161,13 +168,16 @@ void Packing::begin_rows(const Run& run, std::int64_t first, std::int64_t last, 
   each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
     args[packed.pointer_slot] =
         reinterpret_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(first * packed.row_bytes(columns));
-    if (!packed.result) pack(isa_, array, {at, packed.row_bytes(columns), first, last, columns});
+    if (!packed.result)
+      pack(isa_, array, {at, packed.row_bytes(columns), first, last, columns, far(packed, run.problem.rows, columns)});
   });
 }
 
 void Packing::finish_rows(const Run& run, std::int64_t first, std::int64_t last, const std::byte* own) const {
   each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
-    if (packed.result) unpack(isa_, array, {at, packed.row_bytes(columns), first, last, columns}, run.streaming);
+    if (packed.result)
+      unpack(isa_, array, {at, packed.row_bytes(columns), first, last, columns, far(packed, run.problem.rows, columns)},
+             run.streaming);
   });
 }
 

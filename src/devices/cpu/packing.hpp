@@ -15,6 +15,7 @@ namespace trireme::cpu {
 struct DenseRows {
   std::byte* memory;  // where row `first` begins
   std::int64_t row_bytes, first, last, columns;
+  bool far;  // the array outgrows the second cache
 };
 bool rows_lie_closer(const Array& array, std::int64_t rows, std::int64_t columns);  // than columns do
 void pack(x86::Isa isa, const Array& array, const DenseRows& to);
@@ -62,6 +63,7 @@ class Packing {
     int pointer_slot = -1, stride_slot = -1;
     std::int64_t row_bytes(std::int64_t columns) const;
   };
+  static bool far(const Packed& packed, std::int64_t rows, std::int64_t columns);
   static const Array& array_of(const Problem2d& problem, const Packed& packed) {
     return (packed.result ? problem.results : problem.operands)[packed.index];
   }

@@ -54,7 +54,7 @@ void there_and_back(x86::Isa isa) {
     if (whole_lines_apart) first = 0, last = 64;
     std::int64_t row_bytes = whole_lines(extent.columns * static_cast<std::int64_t>(size));
     std::vector<std::byte> copy((last - first) * row_bytes + 1);
-    const DenseRows dense{copy.data(), row_bytes, first, last, extent.columns};
+    const DenseRows dense{copy.data(), row_bytes, first, last, extent.columns, round % 2 == 0};
     pack(isa, extent.array, dense);
     for (std::int64_t r = first; r < last; ++r)
       for (std::int64_t c = 0; c < extent.columns; ++c)
