@@ -22,8 +22,8 @@ struct Block {
 
 template <typename T>
 struct Moves {
-  // Pack, Unpack: as many columns as it can do well, which it returns.
-  std::int64_t (*by_rows[2])(const Block<T>&);
+  // All ways: as many columns as it can do well, which it returns.
+  std::int64_t (*by_rows[3])(const Block<T>&);
   // All ways: a block of whole squares whose rows lie next to each other. Stream: its lines begin at 64 bytes.
   void (*squares[3])(const Block<T>&);
   std::int64_t square_rows, square_columns;

@@ -63,7 +63,7 @@ std::int64_t by_rows(const Block<T>& block) {
 
 template <typename T>
 constexpr Moves<T> wide_moves = {
-    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>},
+    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>, by_rows<T, Way::Unpack>},
     {squares<T, 32, Way::Pack>, squares<T, 32, Way::Unpack>, squares<T, 32, Way::Stream>},
     in_register<T, 32>,
     square<T, 32>,
@@ -72,7 +72,7 @@ constexpr Moves<T> wide_moves = {
 // For what is left over.
 template <typename T>
 constexpr Moves<T> narrow_moves = {
-    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>},
+    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>, by_rows<T, Way::Unpack>},
     {squares<T, 16, Way::Pack>, squares<T, 16, Way::Unpack>, squares<T, 16, Way::Stream>},
     in_register<T, 16>,
     square<T, 16>,

@@ -63,6 +63,8 @@ template <typename T, Way way>
   for (std::int64_t r = 0; r < block.rows; ++r) {
     T* lowest = block.apart + r * block.row_stride + (stride > 0 ? 0 : (n - 1) * stride);
     T* dense = block.dense + r * block.step;
+    // Backwards: whole lines, where they begin at 64 bytes.
+    const bool streams = way == Way::Stream && lines == 1 && reinterpret_cast<std::uintptr_t>(lowest) % 64 == 0;
     for (std::int64_t c = 0; c < whole; c += n, lowest += n * stride) {
       if constexpr (way == Way::Pack) {
         __m512i entries = _mm512_setzero_si512();
@@ -72,6 +74,11 @@ template <typename T, Way way>
         _mm512_storeu_si512(dense + c, entries);
       } else {
         const __m512i entries = _mm512_loadu_si512(dense + c);
+        if (streams) {
+          const __m512i line = taken<T>(entries, ~0u, _mm512_load_si512(where.apart[0]), entries);
+          _mm512_stream_si512(reinterpret_cast<__m512i*>(lowest), line);
+          continue;
+        }
         for (int k = 0; k < lines; ++k)
           store(lowest + k * n, where.apart_of[k], taken<T>(entries, ~0u, _mm512_load_si512(where.apart[k]), entries));
       }
@@ -82,7 +89,7 @@ template <typename T, Way way>
 
 template <typename T>
 constexpr Moves<T> wide_moves = {
-    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>},
+    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>, by_rows<T, Way::Stream>},
     {squares<T, 64, Way::Pack>, squares<T, 64, Way::Unpack>, squares<T, 64, Way::Stream>},
     in_register<T, 64>,
     square<T, 64>,

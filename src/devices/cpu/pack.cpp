@@ -69,7 +69,7 @@ Block<T> part(const Block<T>& all, std::int64_t row, std::int64_t column) {
 template <typename T>
 void move_rows(Isa isa, Way way, const Block<T>& block) {
   const bool packs = way == Way::Pack;
-  const std::int64_t done = block.stride == 1 ? 0 : moves<T>(isa).by_rows[packs ? 0 : 1](block);
+  const std::int64_t done = block.stride == 1 ? 0 : moves<T>(isa).by_rows[static_cast<int>(way)](block);
   const Block<T> rest = part(block, 0, done);
   const std::size_t size = static_cast<std::size_t>(rest.columns) * sizeof(T);
   for (std::int64_t r = 0; r < rest.rows; ++r) {
