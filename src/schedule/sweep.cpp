@@ -211,7 +211,8 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
 // chunks, only chunks of whole lines do, or of halves that are stored together.
 bool RowLowering::streams(std::size_t k, Type type) const {
   if (!config_.streaming || !config_.simd) return config_.streaming;
-  return stages_.sweeps[k].reductions.empty() || half_a_line(type) || config_.lanes * bytes(type) >= line_bytes;
+  bool together = half_a_line(type) && (config_.stripes || config_.unroll >= chunks());
+  return stages_.sweeps[k].reductions.empty() || together || config_.lanes * bytes(type) >= line_bytes;
 }
 
 // Two chunks of 16-bit elements fill an AVX-512 register: one rounding, one store.

@@ -40,9 +40,11 @@ std::string table_rows(const Measurement& measured) {
   if (!measured.timing.host.empty())
     text += fmt::format("  {:<12} {:<15} {:>10.4f} {:>10.4f}            of the host's time, apart\n", "", "launch",
                         best(measured.timing.host) * 1e3, median(measured.timing.host) * 1e3);
-  return text + fmt::format("  {:<12} {}; compiled in {:.1f} ms; best of {}; first {} rows have the reference's bits\n",
-                            "", measured.how, measured.compile_seconds * 1e3, measured.timing.runs.size(),
-                            measured.checked_rows);
+  return text + fmt::format(
+                    "  {0:<12} {1}; compiled in {2:.1f} ms; best of {3}; first {4} rows have the reference's bits\n"
+                    "  {0:<12} {5}\n",
+                    "", measured.how, measured.compile_seconds * 1e3, measured.timing.runs.size(),
+                    measured.checked_rows, measured.command);
 }
 
 std::string as_json(const std::vector<Measurement>& all) {
