@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks and measures on a machine with an NVIDIA GPU and nothing else of ours: bits first, then races, then speed.
 # Takes the folder of statically linked programs (`cmake --preset static && ninja -C build/static gpu_programs`).
-#   bench/gpu.sh [FOLDER [OUTPUT FOLDER]]
+# With the folder of the Python package (`ninja -C build/release python_package`) and torch, also its tests and its peers.
+#   bench/gpu.sh [FOLDER [OUTPUT FOLDER [PACKAGE FOLDER]]]
 set -uo pipefail
 programs=${1:-build/static}
 out=${2:-.}
@@ -75,4 +76,8 @@ for setting in "TRIREME_CACHE=$kept CUDA_CACHE_DISABLE=1" "TRIREME_CACHE=$kept C
 done 2>&1 | tee "$out/first_result.txt"
 TRIREME_CACHE=$kept "$programs/trireme" cache verify || status=1
 rm -rf "$kept"
+if [[ -n ${3:-} ]] && python3 -c 'import torch' 2>/dev/null; then
+  echo "== peers: torch, torch.compile, Liger where it can be imported"
+  bash "$(dirname "$0")/gpu_python.sh" "$3" "$out" || status=1
+fi
 exit $status

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <set>
+#include <string>
 
 #include "devices/arguments.hpp"
 #include "devices/cache/kernel_cache.hpp"
@@ -43,22 +45,35 @@ Result<std::vector<Tried>> try_configs(const DeviceEntry& device, const Program&
   TRIREME_TRY(machine, device.machine());
   Facts facts = facts_of(program, problem);
   std::vector<Tried> tried;
-  std::vector<Config> configs = candidate_configs(program, machine, facts);
-  for (std::size_t k = 0; k < configs.size(); ++k) {
-    tried.push_back({configs[k], std::numeric_limits<double>::infinity()});
-    facts.config = configs[k];
-    Result<std::unique_ptr<Executable>> executable = device.compile(program, facts);
-    if (!executable && k == 0) return executable.error();
-    if (executable) {
-      TRIREME_TRY(timing,
-                  executable.value()->time(
-                      problem, {.threads = options.threads, .seconds = options.seconds, .bytes = options.bytes}));
-      tried.back().seconds = *std::min_element(timing.runs.begin(), timing.runs.end());
+  std::set<std::string> seen;
+  // `from` and `to`: which part of the work this is.
+  auto try_all = [&](const std::vector<Config>& configs, double from, double to) -> Status {
+    for (std::size_t k = 0; k < configs.size(); ++k) {
+      if (!seen.insert(print(configs[k])).second) continue;
+      tried.push_back({configs[k], std::numeric_limits<double>::infinity()});
+      facts.config = configs[k];
+      Result<std::unique_ptr<Executable>> executable = device.compile(program, facts);
+      if (!executable && tried.size() == 1) return executable.error();
+      if (executable) {
+        TRIREME_TRY(timing,
+                    executable.value()->time(
+                        problem, {.threads = options.threads, .seconds = options.seconds, .bytes = options.bytes}));
+        tried.back().seconds = *std::min_element(timing.runs.begin(), timing.runs.end());
+      }
+      if (options.progress)
+        options.progress(from + (to - from) * static_cast<double>(k + 1) / static_cast<double>(configs.size()));
     }
-    if (options.progress) options.progress(static_cast<double>(k + 1) / static_cast<double>(configs.size()));
-  }
-  std::stable_sort(tried.begin() + 1, tried.end(),
-                   [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
+    std::stable_sort(tried.begin() + 1, tried.end(),
+                     [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
+    return Done{};
+  };
+  TRIREME_CHECK(try_all(candidate_configs(program, machine, facts), 0, 0.8));
+  // One step further from the best, the chosen one among them.
+  std::vector<Config> near;
+  for (std::size_t k = 0; k < std::min<std::size_t>(tried.size(), 5); ++k)
+    for (Config& each : neighbours(tried[k].config)) near.push_back(std::move(each));
+  TRIREME_CHECK(try_all(near, 0.8, 1));
+  if (options.progress) options.progress(1);
   return tried;
 }
 
