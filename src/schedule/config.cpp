@@ -49,7 +49,7 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   return config;
 }
 
-// Figures are shares of a copy, bf16, 256 MiB, found by bench/schedules on an H200 unless said otherwise.
+// Figures are shares of a copy, bf16, 256 or 512 MiB, found by bench/schedules on an H200 unless said otherwise.
 class ForThreads {
  public:
   ForThreads(const Program& program, const Machine& machine, const Facts& facts)
@@ -118,20 +118,18 @@ class ForThreads {
     if (fit < 32 && even())
       block = alone = std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(fit / 2, 1)));
     if (stripes_ > alone) {
-      // A cluster's blocks take a power of two of stripes: as large as leaves few of them without work.
-      while (block > 8 && up(stripes_, block) * block * 16 > stripes_ * 17) block /= 2;
+      while (block > 8 && !divides(block)) block /= 2;
       if (block <= 8) each = 2;
       std::int64_t most = one && even() ? 8 : 16;
       for (cluster = up(stripes_, block); cluster > most;) cluster = up(stripes_, block *= 2);
     }
     if (!split(each, cluster)) return in_loops();
+    bool odd = !std::has_single_bit(static_cast<std::uint64_t>(facts_.columns));
     // As many registers as the blocks leave: rms_norm 0.90 against 0.87 at 5120, layer_norm 0.86 against 0.80 at 2880.
     std::int64_t row_blocks = contract::row_blocks(std::int64_t{1} << 40, facts_.columns);
-    if (!std::has_single_bit(static_cast<std::uint64_t>(facts_.columns)) && cluster == 1)
-      config_.resident = row_blocks > machine_.processors && config_.groups > 6 ? 2 : 1;
+    if (odd && cluster == 1) config_.resident = row_blocks > machine_.processors && config_.groups > 6 ? 2 : 1;
     // Two sums in a cluster have 256 threads a block, and registers for what the ring would be read for twice.
     bool keeps = (!one && cluster > 1) || each < 4;
-    bool odd = !std::has_single_bit(static_cast<std::uint64_t>(facts_.columns));
     // Weights in scratch leave registers (0.937 against 0.919 at 12288).
     config_.stage = odd && !keeps && cluster == 1;
     ring(keeps && (cluster > 1 || odd) ? 3 : 2);
@@ -141,6 +139,8 @@ class ForThreads {
   }
 
   static std::int64_t up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+  // Do blocks of so many stripes (a power of two) leave few of them without work?
+  bool divides(std::int64_t block) const { return up(stripes_, block) * block * 16 <= stripes_ * 17; }
   bool even() const { return std::has_single_bit(static_cast<std::uint64_t>(stripes_)); }
   bool twice() const { return shape_.reductions > 1; }
 
@@ -150,7 +150,7 @@ class ForThreads {
     config_.hoist = true;
     std::int64_t each = 2, groups = up(stripes_, each);
     if (groups > 8)
-      for (groups = 8; groups > 1 && up(stripes_, each * groups) * each * groups * 16 > stripes_ * 17;) groups /= 2;
+      for (groups = 8; groups > 1 && !divides(each * groups);) groups /= 2;
     config_.stripes = static_cast<int>(each);
     config_.groups = static_cast<int>(groups);
     config_.cluster = static_cast<int>(up(stripes_, each * config_.groups));
@@ -209,10 +209,9 @@ class ForThreads {
   // array at 131072).
   bool rows_ahead() {
     std::int64_t block = stripes_ > 256 ? 64 : 32;
-    while (block > 16 && up(stripes_, block) * block * 16 > stripes_ * 17) block /= 2;
+    while (block > 16 && !divides(block)) block /= 2;
     bool alone = stripes_ < 32;
-    if (!alone && up(stripes_, block) * block * 16 > stripes_ * 17) return false;
-    if (stripes_ > 256 && shape_.row_bytes <= 4) return false;
+    if ((!alone && !divides(block)) || (stripes_ > 256 && shape_.row_bytes <= 4)) return false;
     config_.cluster = static_cast<int>(alone ? 1 : up(stripes_, block));
     if (!machine_.clusters || !many_rows(2) || config_.cluster > 8) {
       config_.cluster = 1;
