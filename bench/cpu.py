@@ -9,7 +9,7 @@ import subprocess
 
 OPERATORS = ["rms_norm", "layer_norm", "add_rms_norm", "softmax", "swiglu"]
 BACKWARD = ["rms_norm", "layer_norm", "softmax", "swiglu"]
-SHAPES = ["4096x4096", "65536x128", "256x65536"]
+SHAPES = ["4096x4096", "3200x5120", "65536x128", "256x65536"]
 
 options = argparse.ArgumentParser(description=__doc__)
 options.add_argument("--build", default="build/release", type=pathlib.Path)
