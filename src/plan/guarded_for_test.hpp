@@ -2,6 +2,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -48,7 +49,7 @@ class GuardedProblem {
         columns_(columns),
         constants_(std::move(constants)),
         buffers_(std::move(buffers)) {
-    for (Buffer& buffer : buffers_.results) std::memset(buffer.memory.data(), poison, buffer.memory.size());
+    for (Buffer& buffer : buffers_.results) std::fill(buffer.memory.begin(), buffer.memory.end(), std::byte{poison});
   }
 
   Status run_reference() {

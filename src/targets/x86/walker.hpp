@@ -14,7 +14,6 @@ class Walker {
   Walker(Compiler& compiler, const Kernel& kernel, Isa isa, bool with_notes)
       : cc_(compiler),
         kernel_(kernel),
-        isa_(isa),
         machine_(compiler, isa, kernel.compute),
         registers_(kernel, machine_),
         with_notes_(with_notes) {}
@@ -262,7 +261,6 @@ class Walker {
 
   Compiler& cc_;
   const Kernel& kernel_;
-  Isa isa_;
   Machine machine_;
   Registers registers_;
   bool with_notes_;
