@@ -30,8 +30,10 @@ Result<std::vector<std::byte>> read_file(const std::string& path) {
 Status write_file(const std::string& path, std::span<const std::byte> head, std::span<const std::byte> bytes) {
   std::FILE* file = path == "-" ? stdout : std::fopen(path.c_str(), "wb");
   if (!file) return failure(path);
-  bool written = std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
-                 std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  auto put = [&](std::span<const std::byte> part) {  // fwrite takes no null pointer, not even for nothing
+    return part.empty() || std::fwrite(part.data(), 1, part.size(), file) == part.size();
+  };
+  bool written = put(head) && put(bytes);
   written = std::fflush(file) == 0 && written;
   if (file != stdout) written = std::fclose(file) == 0 && written;
   if (!written) return failure(path);
