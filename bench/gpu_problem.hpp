@@ -46,10 +46,7 @@ class GpuProblem {
       std::uint16_t bits = static_cast<std::uint16_t>((k & 2 ? 0x3F00 : 0x3F80) + (k * 2654435761u >> 26));
       std::memcpy(&noise[k], &bits, 2);
     }
-    std::vector<bool> read(program.operands.size());
-    std::vector<bool> used = reachable(program);
-    for (NodeId id = 0; id < program.size(); ++id)
-      if (used[id] && program[id].op == Op::Operand) read[program[id].payload] = true;
+    std::vector<bool> read = read_operands(program);
     auto array = [&](const Spread& spread, Type type, bool moved) {
       std::int64_t r = spread.row.present ? rows : 1, c = spread.column.present ? columns : 1;
       std::int64_t size = r * c * static_cast<std::int64_t>(bytes(type));

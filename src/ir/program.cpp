@@ -113,6 +113,13 @@ std::vector<bool> reachable(const Program& program) {
   return reached;
 }
 
+std::vector<bool> read_operands(const Program& program) {
+  std::vector<bool> reached = reachable(program), read(program.operands.size());
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (reached[id] && program[id].op == Op::Operand) read[program[id].payload] = true;
+  return read;
+}
+
 std::optional<double> as_number(const Program& program, NodeId id) {
   if (program[id].op != Op::Number) return std::nullopt;
   return program[id].number();

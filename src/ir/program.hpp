@@ -96,6 +96,9 @@ class Program {
 // True for the nodes that results (and the defaults and divisors of operands and results) reach.
 std::vector<bool> reachable(const Program& program);
 
+// By operand: does a node that is reachable read it?
+std::vector<bool> read_operands(const Program& program);
+
 // The node's value as a number, if it is one.
 std::optional<double> as_number(const Program& program, NodeId id);
 

@@ -125,10 +125,7 @@ class Creator {
   }
 
   Status add_arrays() {
-    std::vector<bool> used = reachable(plan_.program);
-    std::vector<bool> read(plan_.program.operands.size());
-    for (NodeId id = 0; id < plan_.program.size(); ++id)
-      if (used[id] && plan_.program[id].op == Op::Operand) read[plan_.program[id].payload] = true;
+    std::vector<bool> read = read_operands(plan_.program);
     for (std::size_t k = 0; k < plan_.program.operands.size(); ++k) {
       const Operand& operand = plan_.program.operands[k];
       if (operand.constant) continue;

@@ -25,9 +25,7 @@ struct Shape {
 
 inline Shape shape_of(const Program& program, const Layout& layout) {
   Shape shape;
-  std::vector<bool> used = reachable(program), read(program.operands.size());
-  for (NodeId id = 0; id < program.size(); ++id)
-    if (used[id] && program[id].op == Op::Operand) read[program[id].payload] = true;
+  std::vector<bool> read = read_operands(program);
   for (std::size_t k = 0; k < program.operands.size(); ++k) {
     const Operand& operand = program.operands[k];
     if (operand.constant || !operand.spread.column.present || !read[k]) continue;

@@ -8,12 +8,10 @@
 namespace trireme {
 
 std::vector<std::size_t> RowLowering::used_operands() const {
-  std::vector<bool> wanted(program_.operands.size());
-  for (NodeId id = 0; id < program_.size(); ++id)
-    if (used_[id] && program_[id].op == Op::Operand) wanted[program_[id].payload] = true;
+  std::vector<bool> read = read_operands(program_);
   std::vector<std::size_t> operands;
-  for (std::size_t k = 0; k < wanted.size(); ++k)
-    if (wanted[k]) operands.push_back(k);
+  for (std::size_t k = 0; k < read.size(); ++k)
+    if (read[k]) operands.push_back(k);
   return operands;
 }
 

@@ -41,7 +41,7 @@ inline int instructions_a_vector(const Program& program) {
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id) {
     const Node& node = program[id];
-    const bool reduces = node.op == Op::Sum || node.op == Op::Amax || node.op == Op::Amin || node.op == Op::ColumnSum;
+    const bool reduces = is_row_reduction(node.op) || node.op == Op::ColumnSum;
     if (!used[id] || (!node.by_column && !reduces)) continue;
     if (node.op == Op::Operand) count += widening(*program.operands[node.payload].type);
     else if (node.op == Op::RoundTo)

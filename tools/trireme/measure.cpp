@@ -78,10 +78,7 @@ std::string program_of_arithmetic() {
 }  // namespace
 
 std::int64_t bytes_moved(const Prepared& prepared) {
-  std::vector<bool> used = reachable(prepared.program);
-  std::vector<bool> read(prepared.program.operands.size());
-  for (NodeId id = 0; id < prepared.program.size(); ++id)
-    if (used[id] && prepared.program[id].op == Op::Operand) read[prepared.program[id].payload] = true;
+  std::vector<bool> read = read_operands(prepared.program);
   std::int64_t total = 0;
   auto add = [&](const Buffer& buffer) {
     total += buffer.entries() * static_cast<std::int64_t>(bytes(buffer.array.type));

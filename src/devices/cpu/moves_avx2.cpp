@@ -61,28 +61,19 @@ std::int64_t by_rows(const Block<T>& block) {
   }
 }
 
-template <typename T>
-constexpr Moves<T> wide_moves = {
+template <typename T, int R>
+constexpr Moves<T> moves_by = {
     {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>, by_rows<T, Way::Unpack>},
-    {squares<T, 32, Way::Pack>, squares<T, 32, Way::Unpack>, squares<T, 32, Way::Stream>},
-    in_register<T, 32>,
-    square<T, 32>,
-};
-
-// For what is left over.
-template <typename T>
-constexpr Moves<T> narrow_moves = {
-    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>, by_rows<T, Way::Unpack>},
-    {squares<T, 16, Way::Pack>, squares<T, 16, Way::Unpack>, squares<T, 16, Way::Stream>},
-    in_register<T, 16>,
-    square<T, 16>,
+    {squares<T, R, Way::Pack>, squares<T, R, Way::Unpack>, squares<T, R, Way::Stream>},
+    in_register<T, R>,
+    square<T, R>,
 };
 
 }  // namespace
 
 template <typename T>
-const Moves<T>& avx2_moves(bool small) {
-  return small ? narrow_moves<T> : wide_moves<T>;
+const Moves<T>& avx2_moves(bool small) {  // small: for what is left over
+  return small ? moves_by<T, 16> : moves_by<T, 32>;
 }
 
 template const Moves<std::uint8_t>& avx2_moves(bool);
