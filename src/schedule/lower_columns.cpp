@@ -33,13 +33,12 @@ class ColumnLowering {
     blocks_ = b_.slot({Slot::Kind::Blocks});
     stride_ = b_.slot({Slot::Kind::PartialStride});
     base_ = b_.pointer({Slot::Kind::Partials});
+    all_blocks_ = b_.index(Do::IndexMul, blocks_, stride_);
     for (std::size_t q = 0; q < stages_.column_results.size(); ++q) {
       int result = static_cast<int>(stages_.column_results[q]);
       results_.push_back(b_.pointer({Slot::Kind::ResultPointer, result}));
       steps_.emplace_back();
       if (layout_.result(result).strided) steps_.back() = column_steps(b_, layout_.result(result), result, true);
-      Reg place = b_.mul(b_.index(Do::IndexMul, blocks_, stride_), static_cast<std::int64_t>(q));
-      partials_.push_back(q == 0 ? base_ : b_.pointer(base_, place, value_bytes()));
     }
     Reg first = b_.argument(0), last = b_.argument(1);
     if (simd_) {
@@ -48,16 +47,9 @@ class ColumnLowering {
       if (lanes_ * value_bytes() <= 16) {
         Reg count = b_.index(Do::IndexSub, last, first);
         Reg full = b_.index(Do::IndexSub, last, b_.index(Do::IndexAnd, count, lanes_ - 1));
-        b_.repeat_while_less(at, full, [&] {
-          for (std::size_t q = 0; q < results_.size(); ++q) store(q, sum_of_blocks(q, at, {}), at, {});
-          b_.increase(at, lanes_);
-        });
+        b_.repeat_while_less(at, full, [&] { all_sums(at, {}); });
       }
-      b_.repeat_while_less(at, last, [&] {
-        Reg mask = b_.below(at, 0, last);
-        for (std::size_t q = 0; q < results_.size(); ++q) store(q, sum_of_blocks(q, at, mask), at, mask);
-        b_.increase(at, lanes_);
-      });
+      b_.repeat_while_less(at, last, [&] { all_sums(at, b_.below(at, 0, last)); });
       return;
     }
     // Few columns have many partial rows: `width` lanes lie side by side, and the other lanes of a group take other
@@ -77,6 +69,9 @@ class ColumnLowering {
     });
     from_ = b_.index(Do::IndexMul, part, run);
     Reg at = b_.add(first, b_.add(b_.mul(b_.special(Do::BlockIndex), width_), column));
+    std::vector<Reg> partials = {base_};
+    for (std::size_t q = 1; q < results_.size(); ++q)
+      partials.push_back(b_.pointer(base_, b_.mul(all_blocks_, static_cast<std::int64_t>(q)), value_bytes()));
     // All lanes of a group go the same way, so they count to the end of a whole run: blocks that do not exist are -0.0.
     auto value_of = [&](std::size_t q) {
       return [&, q](Reg k, Reg value) {
@@ -84,7 +79,7 @@ class ColumnLowering {
         Reg left = b_.index(Do::IndexSub, blocks_, block);
         Reg mask = b_.below(at, 0, b_.index(Do::IndexMin, last, b_.index(Do::IndexMul, left, last)));
         Reg loaded = b_.fresh(Bank::Lane);
-        load(q, block, at, mask, loaded);
+        load(partials[q], block, at, mask, loaded);
         b_.assign(value, b_.primitive(Op::Select, {mask, loaded, b_.number(-0.0)}));
       };
     };
@@ -109,7 +104,9 @@ class ColumnLowering {
                    .values = {sums.back()}});
         }
         // One part writes.
-        store(q, pairs().tree(sums), at, b_.below(b_.add(at, b_.index(Do::IndexMul, part, last)), 0, last));
+        Reg total = pairs().tree(sums);
+        pairs().zero_where_empty(blocks_, total);
+        store(q, total, at, b_.below(b_.add(at, b_.index(Do::IndexMul, part, last)), 0, last));
       });
     }
     b_.kernel().scratch_bytes = parts * width_ * value_bytes();
@@ -121,17 +118,32 @@ class ColumnLowering {
 
   PairSums pairs() { return {b_, zero_, most_levels}; }
 
-  void load(std::size_t q, Reg block, Reg column, Reg mask, Reg value) {
-    Reg row = b_.pointer(partials_[q], b_.index(Do::IndexMul, block, stride_), value_bytes());
+  void load(Reg partials, Reg block, Reg column, Reg mask, Reg value) {
+    Reg row = b_.pointer(partials, b_.index(Do::IndexMul, block, stride_), value_bytes());
     b_.emit({.code = Do::Load, .type = type(), .a = row, .b = column, .c = mask, .values = {value}});
   }
 
-  Reg sum_of_blocks(std::size_t q, Reg column, Reg mask) {
-    return pairs().sum(zero_, blocks_, [&](Reg block, Reg value) { load(q, block, column, mask, value); });
+  // Of a vector of columns, on simd machines. The code of a sum stands here once, and is gone through for each result.
+  void all_sums(Reg column, Reg mask) {
+    Reg partials = b_.pointer(base_, zero_, 1), q = b_.copy(zero_);
+    b_.repeat_while_less(q, b_.index(static_cast<std::int64_t>(results_.size())), [&] {
+      Reg sum = pairs().sum(zero_, blocks_, [&](Reg block, Reg value) { load(partials, block, column, mask, value); });
+      pairs().zero_where_empty(blocks_, sum);
+      store_one_of(0, q, sum, column, mask);
+      b_.emit({.code = Do::PointerAdd, .dst = partials, .a = partials, .b = all_blocks_, .imm = value_bytes()});
+      b_.increase(q, 1);
+    });
+    b_.increase(column, lanes_);
+  }
+
+  void store_one_of(std::size_t from, Reg q, Reg sum, Reg column, Reg mask) {
+    if (from + 1 == results_.size()) return store(from, sum, column, mask);
+    b_.when_less(
+        q, b_.index(static_cast<std::int64_t>(from + 1)), [&] { store(from, sum, column, mask); },
+        [&] { store_one_of(from + 1, q, sum, column, mask); });
   }
 
   void store(std::size_t q, Reg total, Reg column, Reg mask) {
-    pairs().zero_where_empty(blocks_, total);
     Type stored = *program_.results[stages_.column_results[q]].type;
     if (!steps_[q]) {
       b_.emit({.code = Do::Store, .type = stored, .a = results_[q], .b = column, .c = mask, .values = {total}});
@@ -165,7 +177,8 @@ class ColumnLowering {
   bool simd_;
   int lanes_, width_, groups_;
   Reg zero_, one_, blocks_, stride_, base_, from_;
-  std::vector<Reg> results_, partials_;
+  Reg all_blocks_;  // values of one column result
+  std::vector<Reg> results_;
   std::vector<std::optional<ColumnSteps>> steps_;
 };
 

@@ -121,8 +121,10 @@ void RowLowering::walk_overlapping(Reg end) {
   trailing_ = false;
   b_.when_less(row_, end, [&] {
     b_.note("the first row");
+    seldom_ = true;
     lead();
     trailing_ = true;
+    seldom_ = false;
     b_.note("a row, and the one before it");
     b_.repeat_while_less(row_, end, [&] {
       lead();
@@ -130,7 +132,9 @@ void RowLowering::walk_overlapping(Reg end) {
     });
     trailing_ = false;
     b_.note("the last row");
+    seldom_ = true;
     in_trail([&] { sweep_in_loops(stages_.sweeps.size() - 1); });
+    seldom_ = false;
   });
 }
 

@@ -2,6 +2,7 @@
 // walk.cpp walks the rows, pointers.cpp says where they lie, sweep.cpp goes along their columns, column_sums.cpp keeps
 // sums over rows, overlap.cpp lets two rows go along with each other.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -189,6 +190,7 @@ class RowLowering {
 
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
+  int unroll() const { return std::min(seldom_ ? 2 : config_.unroll, chunks()); }
   bool in_ring(std::size_t operand) const;
   bool copies_whole(std::size_t operand) const;
   void stage_columns();
@@ -238,7 +240,8 @@ class RowLowering {
     std::unordered_map<NodeId, Values> loop_values;
     std::unordered_map<std::size_t, Running> operands, results;
   } trail_;
-  bool overlap_ = false, trailing_ = false;                                        // rows overlap; there is a trail
+  bool overlap_ = false, trailing_ = false;  // rows overlap; there is a trail
+  bool seldom_ = false;                      // the code at hand runs once for many rows: short is better than fast
   std::unordered_map<std::size_t, ColumnSteps> operand_columns_, result_columns_;  // of strided arrays
   std::unordered_map<NodeId, Reg> amounts_;               // divisors and rotations, Index registers
   std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;  // of this row, by divisor and wrap

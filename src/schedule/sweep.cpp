@@ -121,7 +121,7 @@ void RowLowering::sweep_in_loops(std::size_t k) {
 void RowLowering::stripe_in_full(std::size_t k, Reg column) {
   const Stage& stage = stages_.sweeps[k];
   std::size_t reductions = stage.reductions.size();
-  int total = chunks(), unroll = std::min(config_.unroll, total), turns = total / unroll;
+  int total = chunks(), unroll = this->unroll(), turns = total / unroll;
   std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
   auto spill_of = [&](std::size_t r) { return spill_at_ + static_cast<std::int64_t>(r) * total * vector_bytes; };
   std::vector<Reg> sums(reductions);
@@ -211,7 +211,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
 // chunks, only chunks of whole lines do, or of halves that are stored together.
 bool RowLowering::streams(std::size_t k, Type type) const {
   if (!config_.streaming || !config_.simd) return config_.streaming;
-  bool together = half_a_line(type) && (config_.stripes || config_.unroll >= chunks());
+  bool together = half_a_line(type) && (config_.stripes || unroll() >= chunks());
   return stages_.sweeps[k].reductions.empty() || together || config_.lanes * bytes(type) >= line_bytes;
 }
 

@@ -2,6 +2,7 @@
 #include "targets/x86/compiler.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace trireme::x86 {
 
@@ -28,13 +29,22 @@ bool is_move(const InstNode* node) {
 
 }  // namespace
 
-Compiler::Compiler(asmjit::CodeHolder* holder, bool avx512)
-    : asmjit::x86::Builder(holder), avx512_(avx512), zone_(4096), constants_(&zone_), constants_at_(newLabel()) {
-  virtuals_.reserve(2048);
+void Compiler::begin(bool avx512) {
+  avx512_ = avx512;
+  zone_.reset();
+  constants_.reset(&zone_);
+  constants_at_ = newLabel();
+  virtuals_.clear();
+  asides_.clear();
+  nodes_.clear();
+  stack_bytes_ = 0;
   registers_[General] = {rcx, 6, 7, 8, 9, 10, 11, rbx, 12, 13, 14, 15};  // rsp and rbp are the frame's
   spares_[General] = {rax, rdx};
-  for (int k = 0; k < (avx512 ? 32 : 16); ++k) registers_[Vector].push_back(k);
-  for (int k = 1; k < 8; ++k) registers_[Mask].push_back(k);  // k0 masks nothing
+  registers_[Vector].resize(avx512 ? 32 : 16);
+  std::iota(registers_[Vector].begin(), registers_[Vector].end(), 0);
+  registers_[Mask] = {1, 2, 3, 4, 5, 6, 7};  // k0 masks nothing
+  spares_[Vector].clear();
+  spares_[Mask].clear();
 }
 
 std::uint32_t Compiler::fresh(Group group) {

@@ -13,7 +13,8 @@ class Compiler : public asmjit::x86::Builder {
   using Gp = asmjit::x86::Gp;
   using Mem = asmjit::x86::Mem;
 
-  Compiler(asmjit::CodeHolder* holder, bool avx512);
+  // Attached to a holder: a new function, in the memory of the last one.
+  void begin(bool avx512);
 
   asmjit::x86::Xmm newXmm() { return asmjit::x86::Xmm(fresh(Group::Vector)); }
   asmjit::x86::Ymm newYmm() { return asmjit::x86::Ymm(fresh(Group::Vector)); }
@@ -78,9 +79,9 @@ class Compiler : public asmjit::x86::Builder {
   void move_spare(Group group, int spare, int place, bool load);
   void enclose();
 
-  bool avx512_;
-  asmjit::Zone zone_;
-  asmjit::ConstPool constants_;
+  bool avx512_ = false;
+  asmjit::Zone zone_{4096};
+  asmjit::ConstPool constants_{&zone_};
   asmjit::Label constants_at_;
   std::vector<Virtual> virtuals_;
   std::vector<Aside> asides_;

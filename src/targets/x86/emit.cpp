@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <mutex>
 #include <optional>
 
 #include "targets/x86/listing.hpp"
@@ -22,26 +24,41 @@ class Complaints : public asmjit::ErrorHandler {
   std::optional<std::string> first;
 };
 
-}  // namespace
+// What code is made in. The system takes as long to lend this memory (up to 2 MiB) as the rest takes: one is kept.
+struct Workbench {
+  asmjit::CodeHolder holder;
+  Compiler compiler;
 
-// Results beyond 4 MiB go past the caches: at 8 MiB rms_norm then takes 0.38 ms instead of 0.81, swiglu 0.69 instead of
-// 0.85; at 4 MiB swiglu loses (0.40 instead of 0.35), as do 16-bit types (0.30 instead of 0.26; docs/performance.md).
-trireme::Machine machine_of(Isa isa) {
-  return {.simd = true, .register_bytes = is_avx512(isa) ? 64 : 32, .cache_bytes = 4 << 20};
-}
+  static std::unique_ptr<Workbench> take() {
+    std::lock_guard lock(kept().mutex);
+    return kept().free ? std::move(kept().free) : std::make_unique<Workbench>();
+  }
+  static void give_back(std::unique_ptr<Workbench> bench) {
+    bench->holder.reset();
+    std::lock_guard lock(kept().mutex);
+    kept().free = std::move(bench);
+  }
 
-Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {
-  if (!kernel.simd || (kernel.compute != Type::F32 && kernel.compute != Type::F64) ||
-      kernel.launch.lanes != lanes(isa, kernel.compute))
-    return internal(fmt::format("{}: not a simd kernel of {} lanes", kernel.name, lanes(isa, kernel.compute)));
+ private:
+  struct Kept {
+    std::mutex mutex;
+    std::unique_ptr<Workbench> free;
+  };
+  static Kept& kept() {
+    static auto* made = new Kept;  // never destroyed: threads may outlive main
+    return *made;
+  }
+};
 
+Result<Code> emit_at(Workbench& bench, const Kernel& kernel, Isa isa, bool with_listing) {
+  auto& [holder, compiler] = bench;
   Complaints complaints;
   asmjit::StringLogger logger;
-  asmjit::CodeHolder holder;
   holder.init(asmjit::Environment(asmjit::Arch::kX64));
   holder.setErrorHandler(&complaints);
   if (with_listing) holder.setLogger(&logger);
-  Compiler compiler(&holder, is_avx512(isa));
+  holder.attach(&compiler);
+  compiler.begin(is_avx512(isa));
   Walker walker(compiler, kernel, isa, with_listing);
   walker.walk();
   if (std::optional<std::string> fault = walker.fault()) return internal(kernel.name + ": " + *fault);
@@ -58,6 +75,25 @@ Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {
     return internal(kernel.name + ": the code could not be copied");
   if (with_listing) code.listing = laid_out(kernel, {logger.data(), logger.dataSize()});
   return code;
+}
+
+}  // namespace
+
+// Results beyond 4 MiB go past the caches: at 8 MiB rms_norm then takes 0.38 ms instead of 0.81, swiglu 0.69 instead of
+// 0.85; at 4 MiB swiglu loses (0.40 instead of 0.35), as do 16-bit types (0.30 instead of 0.26; docs/performance.md).
+trireme::Machine machine_of(Isa isa) {
+  return {.simd = true, .register_bytes = is_avx512(isa) ? 64 : 32, .cache_bytes = 4 << 20};
+}
+
+Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {
+  if (!kernel.simd || (kernel.compute != Type::F32 && kernel.compute != Type::F64) ||
+      kernel.launch.lanes != lanes(isa, kernel.compute))
+    return internal(fmt::format("{}: not a simd kernel of {} lanes", kernel.name, lanes(isa, kernel.compute)));
+
+  std::unique_ptr<Workbench> bench = Workbench::take();
+  Result<Code> made = emit_at(*bench, kernel, isa, with_listing);
+  Workbench::give_back(std::move(bench));
+  return made;
 }
 
 }  // namespace trireme::x86
