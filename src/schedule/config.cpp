@@ -15,12 +15,15 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   Config config{.simd = true};
   const Shape shape = shape_of(program, facts.layout);
   config.lanes = machine.register_bytes / static_cast<int>(bytes(*program.compute));
-  // Code takes 0.2 µs an instruction to make: fewer vectors a turn where each is much work, which costs nothing there
-  // (4 against 16: geglu_erf backward 1.00, gated_rms_norm backward 0.7 to 1.00; layer_norm backward 1.08).
+  // Code takes 0.15 µs an instruction to make: fewer vectors a turn where each is much work, which costs nothing there
+  // (4 against 16: geglu_erf backward 1.00, gated_rms_norm backward 0.7 to 1.00; layer_norm backward 1.08; 1 against 2:
+  // geglu_erf backward 1.00; 8 against 16 in f64: 0.95 to 1.05).
   const int work = instructions_a_vector(program);
   const std::int64_t vectors = (facts.columns + config.lanes - 1) / config.lanes;
-  config.unroll =
-      work <= 32 ? 16 : std::clamp(static_cast<int>(std::bit_floor(256u / static_cast<unsigned>(work))), 2, 8);
+  auto unroll = [&](int instructions) {
+    return std::clamp(static_cast<int>(std::bit_floor(static_cast<unsigned>(instructions / work))), 1, 8);
+  };
+  config.unroll = work > 32 ? unroll(256) : *program.compute == Type::F64 ? 8 : 16;
   // Short rows are worth code of their own: no loop, no tail, column sums in registers (256x128: layer_norm backward
   // 8.9 µs against 17.5, softmax 14 against 23); without sums it gains nothing.
   const std::int64_t most = shape.reductions || shape.column_sums ? 1000 : 256;
@@ -46,6 +49,7 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   // Two sweeps at once want AVX-512's registers. By a streaming copy's time: softmax 2.38 without, 1.73 with it,
   // rms_norm backward 2.53 and 1.71.
   config.overlap = config.prefetch && machine.register_bytes == 64;
+  if (config.overlap && work > 32) config.unroll = unroll(128);
   return config;
 }
 

@@ -12,10 +12,13 @@
 // columns(args, first, last). `args` is an array of 64-bit slots; Kernel::slots says what stands in each.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/node.hpp"
+#include "support/few.hpp"
 #include "trireme/type.hpp"
 
 namespace trireme {
@@ -103,7 +106,30 @@ enum class Do : std::uint8_t {
   // wherever a Barrier stands inside.
   While,
   If,    // body, else other
-  Note,  // text for readers of listings
+  Note,  // Kernel::notes[imm], for readers of listings
+};
+
+using Values = Few<Reg>;
+
+struct Instr;
+
+// What a While or If encloses. Kernels have thousands of instructions and few of these: to others it is one word.
+class Block {
+ public:
+  Block() = default;
+  Block(std::vector<Instr> code);
+  Block(const Block& from);
+  Block(Block&&) = default;
+  Block& operator=(Block from) {
+    std::swap(code_, from.code_);
+    return *this;
+  }
+  ~Block();
+  bool empty() const;
+  operator const std::vector<Instr>&() const;
+
+ private:
+  std::unique_ptr<std::vector<Instr>> code_;
 };
 
 struct Instr {
@@ -116,10 +142,19 @@ struct Instr {
   std::int64_t imm = 0;
   std::int64_t imm2 = 0;
   int count = 0;
-  std::vector<Reg> values;
-  std::vector<Instr> body, other;
-  std::string text;
+  Values values;
+  Block body, other;
 };
+
+inline Block::Block(std::vector<Instr> code)
+    : code_(code.empty() ? nullptr : std::make_unique<std::vector<Instr>>(std::move(code))) {}
+inline Block::Block(const Block& from) : Block(static_cast<const std::vector<Instr>&>(from)) {}
+inline Block::~Block() = default;
+inline bool Block::empty() const { return !code_; }
+inline Block::operator const std::vector<Instr>&() const {
+  static const std::vector<Instr> none;
+  return code_ ? *code_ : none;
+}
 
 // What stands in a slot of `args`.
 struct Slot {
@@ -174,6 +209,7 @@ struct Kernel {
   std::int64_t scratch_bytes = 0;                                          // fixed part
   std::int64_t scratch_bytes_per_stripe = 0;  // simd machines: what grows with the number of columns
   std::vector<Instr> body;
+  std::vector<std::string> notes;
 
   int slot(Slot wanted) const {
     for (std::size_t k = 0; k < slots.size(); ++k)

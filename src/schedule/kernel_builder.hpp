@@ -37,7 +37,10 @@ class KernelBuilder {
     out_ = outer;
     return instructions;
   }
-  void note(std::string text) { emit({.code = Do::Note, .text = std::move(text)}); }
+  void note(std::string text) {
+    emit({.code = Do::Note, .imm = static_cast<std::int64_t>(kernel_.notes.size())});
+    kernel_.notes.push_back(std::move(text));
+  }
 
   // Index arithmetic. The second argument is a register or a number.
   Reg index(std::int64_t value) { return into(Bank::Index, {.code = Do::IndexConstant, .imm = value}); }
@@ -101,12 +104,8 @@ class KernelBuilder {
  private:
   template <typename Body, typename Else>
   void nest(Instr instr, Body&& body, Else&& other) {
-    std::vector<Instr>* outer = out_;
-    out_ = &instr.body;
-    body();
-    out_ = &instr.other;
-    other();
-    out_ = outer;
+    instr.body = recorded(std::forward<Body>(body));
+    instr.other = recorded(std::forward<Else>(other));
     emit(std::move(instr));
   }
 

@@ -13,7 +13,7 @@ std::string text(Reg reg) {
 }
 
 // Runs of three and more neighbours are shortened: f0 .. f7.
-std::string text(const std::vector<Reg>& regs) {
+std::string text(const Values& regs) {
   std::string list;
   for (std::size_t k = 0; k < regs.size(); ++k) {
     std::size_t end = k + 1;
@@ -188,7 +188,7 @@ std::string print(const Instr& instr, const Kernel& kernel) {
     case Do::CopyWait: return fmt::format("copy_wait {}", instr.imm);
     case Do::While: return fmt::format("while {} < {} {{", text(instr.a), b_or_imm(instr));
     case Do::If: return fmt::format("if {} < {} {{", text(instr.a), b_or_imm(instr));
-    case Do::Note: return "# " + instr.text;
+    case Do::Note: return "# " + kernel.notes[instr.imm];
   }
   return "?";
 }

@@ -38,7 +38,7 @@ TEST(print_kernel, index) {
 }
 
 TEST(print_kernel, memory) {
-  std::vector<Reg> eight;
+  Values eight;
   for (int k = 0; k < 8; ++k) eight.push_back(f(k));
   check({.code = Do::Load, .type = Type::BF16, .a = p(1), .b = x(3), .c = m(1), .imm = 32, .values = eight},
         "f0 .. f7 = load bf16 global [p1 + x3*2 + 32] if m1");

@@ -33,9 +33,6 @@ struct RowState {
   Reg limit;   // columns, or nothing where the row does not exist; only where some chunk is partial
 };
 
-// The registers of a value over a chunk: `vector` of them.
-using Values = std::vector<Reg>;
-
 // How columns lie that do not lie side by side.
 struct ColumnSteps {
   Reg stride;
@@ -190,7 +187,7 @@ class RowLowering {
 
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
-  int unroll() const { return std::min(seldom_ ? 2 : config_.unroll, chunks()); }
+  int unroll() const { return seldom_ ? 1 : std::min(config_.unroll, chunks()); }
   bool in_ring(std::size_t operand) const;
   bool copies_whole(std::size_t operand) const;
   void stage_columns();

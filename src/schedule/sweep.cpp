@@ -186,8 +186,13 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
     b_.increase(at, width);
     b_.increase(spill, vector_bytes);
   };
-  b_.repeat_while_less(at, full_end, [&] { leaf_at({}); });
-  b_.when_less(at, columns_, [&] { leaf_at(b_.below(at, 0, columns_)); });
+  auto masked = [&] { leaf_at(b_.below(at, 0, columns_)); };
+  if (seldom_) {
+    b_.repeat_while_less(at, columns_, masked);
+  } else {
+    b_.repeat_while_less(at, full_end, [&] { leaf_at({}); });
+    b_.when_less(at, columns_, masked);
+  }
   if (reductions == 0) return;
   Reg end = b_.index(total * vector_bytes);
   b_.repeat_while_less(spill, end, [&] {

@@ -174,7 +174,7 @@ void Machine<R>::instruction(const Instr& instr) {
             condition(), [&] { block(instr.body); }, [&] { block(instr.other); }, Flow::Uniform);
       }
       break;
-    case Do::Note: k_.comment(instr.text); break;
+    case Do::Note: k_.comment(form_.notes[instr.imm]); break;
   }
 }
 

@@ -136,6 +136,7 @@ void Compiler::give_registers() {
   spills_ = false;
   for (Virtual& each : virtuals_) each.machine = each.place = -1;
   for (auto& group : owners_) std::fill(std::begin(group), std::end(group), -1);
+  for (auto& group : until_) std::fill(std::begin(group), std::end(group), -1);
   for (int at = 0; at < static_cast<int>(nodes_.size()); ++at)
     for (int index = begins_[at]; index >= 0; index = virtuals_[index].next) give_one(index, at);
 }
@@ -153,8 +154,8 @@ int Compiler::wished(int index, int at) {
 // one that is touched least for its length goes to the stack.
 void Compiler::give_one(int index, int at) {
   Virtual& wanting = virtuals_[index];
-  int* owners = owners_[wanting.group];
-  auto free = [&](int machine) { return owners[machine] < 0 || virtuals_[owners[machine]].last <= at; };
+  int *owners = owners_[wanting.group], *until = until_[wanting.group];
+  auto free = [&](int machine) { return until[machine] <= at; };
   const std::vector<int>& all = registers_[wanting.group];
   auto best = std::find(all.begin(), all.end(), wished(index, at));
   if (best == all.end() || !free(*best)) best = std::find_if(all.begin(), all.end(), free);
@@ -171,13 +172,14 @@ void Compiler::give_one(int index, int at) {
   }
   wanting.machine = *best;
   owners[*best] = index;
+  until[*best] = wanting.last;
 }
 
 void Compiler::rewrite() {
+  for (int at : on_stack_) pass_through_spares(instruction(nodes_[at]));
   for (BaseNode* each : nodes_) {
     InstNode* node = instruction(each);
     if (!node) continue;
-    if (touches_stack(node)) pass_through_spares(node);
     each_register(node, [&](std::uint32_t& id) {
       if (is_virtual(id)) id = static_cast<std::uint32_t>(of(id).machine);
     });

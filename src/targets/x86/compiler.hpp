@@ -93,7 +93,9 @@ class Compiler : public asmjit::x86::Builder {
   std::vector<int> registers_[groups];  // those to give, best first
   std::vector<int> spares_[groups];     // those that nobody gets, for what lies on the stack
   int owners_[groups][32];              // who has a register, or had it last
+  int until_[groups][32];               // to which node
   bool spills_ = false;                 // something lies on the stack
+  std::vector<int> on_stack_;           // the nodes that touch it, in order
 };
 
 template <typename Each>

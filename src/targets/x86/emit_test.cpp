@@ -157,7 +157,8 @@ TEST(Emit, SpillsKeepValues) {
 TEST(Emit, ListingReadsLikeTheKernel) {
   for (Isa isa : {Isa::Avx2, Isa::Avx512}) {
     Builder b(isa, Type::F32, 2);
-    b.add({.code = Do::Note, .text = "stripe 0"});
+    b.kernel.notes = {"stripe 0"};
+    b.add({.code = Do::Note, .imm = 0});
     Reg x = b.load(Type::F32, b.pointer_slot(0));
     Reg sum = b.primitive(Op::Add, b.primitive(Op::Mul, x, x), x);
     b.store(Type::F32, sum, b.pointer_slot(1), {}, {}, 0, Hint::Streaming);

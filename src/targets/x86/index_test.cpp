@@ -102,7 +102,7 @@ TEST(Index, ControlFlow) {
       Reg sum = b.index_constant(0), j = b.index_constant(0), never = b.index_constant(0);
       b.inside({.code = Do::While, .a = j, .imm = 10}, [&] {
         Instr branch{.code = Do::If, .a = j, .b = b.index_constant(5)};
-        branch.other.push_back({.code = Do::IndexAdd, .dst = sum, .a = sum, .imm = 100});
+        branch.other = std::vector<Instr>{{.code = Do::IndexAdd, .dst = sum, .a = sum, .imm = 100}};
         b.inside(branch, [&] { b.add({.code = Do::IndexAdd, .dst = sum, .a = sum, .b = j}); });
         b.add({.code = Do::IndexAdd, .dst = j, .a = j, .imm = 1});
       });

@@ -8,7 +8,7 @@ namespace trireme::x86 {
 
 std::string comment_of(const Instr& instr, const Kernel& kernel) {
   switch (instr.code) {
-    case Do::Note: return instr.text;
+    case Do::Note: return kernel.notes[instr.imm];
     case Do::While:
     case Do::If:
     case Do::Load:

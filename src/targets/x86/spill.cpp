@@ -29,7 +29,7 @@ struct Compiler::Spill {
 
 bool Compiler::touches_stack(InstNode* node) {
   bool any = false;
-  if (spills_) each_register(node, [&](std::uint32_t id) { any |= on_stack(id); });
+  each_register(node, [&](std::uint32_t id) { any |= on_stack(id); });
   return any;
 }
 
@@ -76,9 +76,11 @@ Compiler::Spill Compiler::spill_of(InstNode* node) {
 // False: some instruction needed more spare registers than there were. Now there are enough.
 bool Compiler::keep_enough_spares() {
   bool enough = true;
-  for (BaseNode* each : nodes_) {
-    InstNode* node = instruction(each);
+  on_stack_.clear();
+  for (int at = 0; spills_ && at < static_cast<int>(nodes_.size()); ++at) {
+    InstNode* node = instruction(nodes_[at]);
     if (!node || !touches_stack(node)) continue;
+    on_stack_.push_back(at);
     for (const Spill::Passing& passing : spill_of(node).passing) {
       std::vector<int>&spares = spares_[of(passing.id).group], &others = registers_[of(passing.id).group];
       for (; passing.spare >= static_cast<int>(spares.size()); enough = false) {
