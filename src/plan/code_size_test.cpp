@@ -1,0 +1,53 @@
+// Making a kernel takes 0.15 µs an instruction; bench/emission.cpp times it. What can be checked without a clock is
+// that no operator becomes more code than half a millisecond's.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "devices/arguments.hpp"
+#include "plan/check.hpp"
+#include "plan/ops.hpp"
+#include "plan/remarks.hpp"
+#include "schedule/lower.hpp"
+#include "targets/x86/emit.hpp"
+
+namespace trireme {
+namespace {
+
+std::size_t instructions(const std::vector<Instr>& code) {
+  std::size_t count = code.size();
+  for (const Instr& each : code) count += instructions(each.body) + instructions(each.other);
+  return count;
+}
+
+TEST(CodeSize, NoKernelIsLargerThanCanBeMadeAtOnce) {
+  std::size_t largest = 0;
+  for (const OperatorText& op : operator_texts()) {
+    Problem problem = parse_problem(fmt::format("{} {}", op.name, parse_remarks(op.text).value().tries[0])).value();
+    problem.axes = 1;
+    problem.placements.clear();
+    for (bool backward : {false, true})
+      for (Type type : {Type::F32, Type::F64, Type::BF16})
+        for (std::int64_t columns : {128, 512, 4096}) {
+          problem.backward = backward;
+          problem.shape = {1, columns};
+          problem.types["x"] = type;
+          const Prepared prepared = prepare_problem(problem, {}, Fill::Nothing).value();
+          Facts facts = facts_of(prepared.program, prepared.view());
+          for (std::int64_t rows : {256, 1 << 20})
+            for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512}) {
+              facts.rows = rows;
+              Result<Kernels> kernels =
+                  lower(prepared.program, choose_config(prepared.program, x86::machine_of(isa), facts));
+              if (!kernels) continue;  // its terms and its sums are kernels of their own (devices/compose.cpp)
+              std::size_t count = instructions(kernels->rows.body);
+              for (const Kernel& each : kernels->columns) count += instructions(each.body);
+              EXPECT_LE(count, 1600) << rows << " rows of " << print(problem);
+              largest = std::max(largest, count);
+            }
+        }
+  }
+  EXPECT_GT(largest, 800);  // or nothing was measured
+}
+
+}  // namespace
+}  // namespace trireme
