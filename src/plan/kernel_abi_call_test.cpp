@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <span>
 
 #include "devices/arguments.hpp"
 #include "plan/check.hpp"
@@ -76,7 +77,8 @@ void expect_same(const KernelAbi& abi, bool backward, int rows, int columns, con
   const Status status = call_kernel(kernels.at(abi.program), abi, call);
   ASSERT_TRUE(status) << status.error().message;
   for (const auto& [name, values] : got)
-    EXPECT_EQ(std::memcmp(values.data(), wanted.outputs.at(name).data(), 4 * values.size()), 0) << name;
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(values)), std::as_bytes(std::span(wanted.outputs.at(name)))))
+        << name;
 }
 
 // Faults 1 and 2: zero rows, and odd widths.
