@@ -117,8 +117,17 @@ class ForThreads {
   void rows_with_column_sums() {
     std::int64_t two_rows = 2 * contract::stripe * std::max<std::int64_t>(shape_.row_bytes, 1);  // bytes a stripe
     std::int64_t fit = (machine_.shared_bytes - 4096) / two_rows;
-    bool one = shape_.column_sums == 1 && fit >= 64;
+    bool single = shape_.column_sums == 1, one = single && fit >= 64;
     std::int64_t alone = one ? 64 : 48, block = 32, each = stripes_ <= 32 ? 2 : 4, cluster = 1;
+    // Up to 8192 columns of f32: 8-byte loads, since larger ones fill the queue of shared memory (rms_norm at 2880 and
+    // 5120: 0.94 and 0.93 against 0.79 and 0.80; at 12288 it is the other way round). Where two arrays
+    // are read, a few stripes are loads enough to wait for, one a warp, without a ring (1024: 0.95 against 0.86), and
+    // the caches do better unadvised (2880: 0.94 against 0.85).
+    bool wide = shape_.widest >= 4 && stripes_ <= 32, two = single && shape_.row_bytes <= 8;
+    bool light = wide && two && stripes_ <= 8;
+    if (wide) config_.vector = std::min(config_.vector, 2);
+    if (wide && two) config_.streaming = false;
+    if (light) each = 1;
     if (fit < 32 && even())
       block = alone = std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(fit / 2, 1)));
     if (stripes_ > alone) {
@@ -131,15 +140,20 @@ class ForThreads {
     bool odd = !std::has_single_bit(static_cast<std::uint64_t>(facts_.columns));
     // As many registers as the blocks leave: rms_norm 0.90 against 0.87 at 5120, layer_norm 0.86 against 0.80 at 2880.
     std::int64_t row_blocks = contract::row_blocks(std::int64_t{1} << 40, facts_.columns);
-    if (odd && cluster == 1) config_.resident = row_blocks > machine_.processors && config_.groups > 6 ? 2 : 1;
+    if (odd && cluster == 1 && !wide) config_.resident = row_blocks > machine_.processors && config_.groups > 6 ? 2 : 1;
     // Two sums in a cluster have 256 threads a block, and registers for what the ring would be read for twice.
     bool keeps = (!one && cluster > 1) || each < 4;
+    // Sixteen blocks of f32 have none (rms_norm at 131072: 0.82 against 0.71).
+    if (single && cluster > 8 && shape_.widest >= 4) {
+      keeps = false;
+      config_.resident = 1;
+    }
     // Weights in scratch leave registers (0.937 against 0.919 at 12288).
     config_.stage = odd && !keeps && cluster == 1;
-    ring(keeps && (cluster > 1 || odd) ? 3 : 2);
+    if (!light) ring(keeps && (cluster > 1 || (odd && !wide)) ? 3 : 2);
     config_.stage &= config_.ring > 0;
     config_.hoist = !config_.stage;
-    config_.reload = config_.ring > 0 && !keeps;
+    config_.reload = config_.ring > 0 && (!keeps || (wide && odd && !single));
   }
 
   static std::int64_t up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
