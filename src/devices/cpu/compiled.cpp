@@ -15,15 +15,17 @@ namespace {
 
 Result<std::shared_ptr<const Compiled>> compile_anew(const Program& program, const Config& config, x86::Isa isa) {
   TRIREME_TRY(kernels, lower(program, config));
-  TRIREME_TRY(rows_code, x86::emit(kernels.rows, isa));
-  TRIREME_TRY(rows, CodeMemory::create(rows_code.bytes, kernels.rows.name));
   Hasher hasher;
-  hasher.add(rows_code.bytes.data(), rows_code.bytes.size());
-  std::vector<CodeMemory> columns;
-  for (const Kernel& kernel : kernels.columns) {
+  auto made = [&](Kernel& kernel) -> Result<CodeMemory> {
     TRIREME_TRY(code, x86::emit(kernel, isa));
+    kernel.body = {};  // plans only ask for arguments and sizes, and live long
     hasher.add(code.bytes.data(), code.bytes.size());
-    TRIREME_TRY(memory, CodeMemory::create(code.bytes, kernel.name));
+    return CodeMemory::create(code.bytes, kernel.name);
+  };
+  TRIREME_TRY(rows, made(kernels.rows));
+  std::vector<CodeMemory> columns;
+  for (Kernel& kernel : kernels.columns) {
+    TRIREME_TRY(memory, made(kernel));
     columns.push_back(std::move(memory));
   }
   return std::make_shared<const Compiled>(
