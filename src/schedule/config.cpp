@@ -204,16 +204,18 @@ class ForThreads {
       return;
     }
     std::int64_t block = twice() && weights && narrow && stripes_ <= 128 ? 64 : 32;
-    std::int64_t cluster = std::min<std::int64_t>(8, next_power(up(stripes_, block)));
+    bool longest = twice() && !weights && stripes_ > 256;
+    std::int64_t cluster = std::min<std::int64_t>(longest && narrow ? 16 : 8, next_power(up(stripes_, block)));
     std::int64_t rows = twice() && weights && narrow ? 16 : 4;
     if (!split(stripes_ <= 128 ? 4 : 8, cluster)) {
       if (!split(4, 1)) in_loops();
     } else if (twice() && narrow && weights && stripes_ > 256) {
       config_.reload = true;  // 0.74 at 131072, where hoisted weights take all registers (0.60)
-    } else if (stripes_ > 64 && many_rows(rows) && !(twice() && !weights && !narrow && stripes_ > 256)) {
+    } else if (longest) {
+      config_.resident = narrow ? 6 : 0;  // softmax at 131072: bf16 0.81, f32 0.94; with several rows 0.80 and 0.79
+    } else if (stripes_ > 64 && many_rows(rows)) {
       // A few rows each, the next one on its way while this one is summed. layer_norm at 32768: 0.86, and 0.45 with
-      // clusters of four and four rows; softmax at 65536 0.85; but at 131072 f32 0.94 without, 0.79 with (bf16 0.66,
-      // 0.71).
+      // clusters of four and four rows; softmax at 65536 0.85.
       config_.rows = static_cast<int>(rows);
       config_.hoist = true;
       ring(rows > 4 ? 3 : 2);
@@ -223,15 +225,16 @@ class ForThreads {
 
   // Two rows a block, the second on its way while the first is summed, weights in scratch: registers for enough
   // threads. rms_norm at 65536: 0.95, and 0.92 with weights in registers. False where the row cannot be dealt out
-  // evenly to blocks of 16 or 32 stripes, and where blocks would be larger than those of long_rows() for no gain (one
-  // array at 131072).
+  // evenly to blocks of 16 or 32 stripes (of several arrays also 8: add_rms_norm at 18432 0.96 against 0.81), and where
+  // blocks would be larger than those of long_rows() for no gain (one array at 131072).
   bool rows_ahead() {
     std::int64_t block = stripes_ > 256 ? 64 : 32;
-    while (block > 16 && !divides(block)) block /= 2;
+    const std::int64_t least = shape_.row_bytes > shape_.widest ? 8 : 16, most = least == 8 ? 16 : 8;
+    while (block > least && !divides(block)) block /= 2;
     bool alone = stripes_ < 32;
     if ((!alone && !divides(block)) || (stripes_ > 256 && shape_.row_bytes <= 4)) return false;
     config_.cluster = static_cast<int>(alone ? 1 : up(stripes_, block));
-    if (!machine_.clusters || !many_rows(2) || config_.cluster > 8) {
+    if (!machine_.clusters || !many_rows(2) || config_.cluster > most) {
       config_.cluster = 1;
       return false;
     }
