@@ -1,9 +1,13 @@
 // What a layout costs on the CPU: each problem with all its element arrays laid out some way, in turn with the same
-// problem contiguous, best of both. The factors of docs/performance.md, "Layouts".
+// problem contiguous, best of both. Gaps between columns are lines that must move as well: there the same operator with
+// as many more rows, contiguous, touches the same lines, and takes its turn too. The factors of docs/performance.md,
+// "Layouts".
 //
-//   layouts [--device cpu:avx512] [--threads 1] [--seconds 0.05] [--only TEXT] [--all]
+//   layouts [--device cpu:avx512] [--threads 1] [--seconds 0.05] [--only TEXT]... [--over FACTOR] [--all]
 //
-// Prints the worst layouts of each shape; with --all every line. Bits are conformance_test.cpp's.
+// Prints the worst layouts of each shape: contiguous, contiguous with the same lines, laid out (ms), by the first, by
+// the second. With --all every problem, with --over those whose last factor is larger, with --only those whose line has
+// all the texts. Bits are conformance_test.cpp's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "devices/arguments.hpp"
 #include "plan/check.hpp"
@@ -36,7 +41,7 @@ struct Layout {
   Placement (*operand)(const Shape&);
   Placement (*result)(const Shape&);
   bool in_place = false;
-  int apart = 1;  // columns between two that are used: so many times the lines, up to one for each
+  int apart = 1;  // from a column to the next one: so many times the lines
 };
 
 using P = Placement;
@@ -112,57 +117,72 @@ struct Settings {
   const DeviceEntry* device = nullptr;
   int threads = 1;
   double seconds = 0.05;
-  std::string only;
-  bool all = false;
+  std::vector<std::string> only;
+  double over = std::numeric_limits<double>::infinity();
 };
 
 struct Cell {
   std::string line;
-  std::int64_t lines;  // of a cache, by the contiguous problem's
-  double contiguous, laid_out;
-  double factor() const { return laid_out / contiguous; }
+  double contiguous, same_lines, laid_out;  // seconds
+  double factor() const { return laid_out / same_lines; }
+  std::string print() const {
+    return fmt::format("{:.4f} | {:.4f} | {:.4f} | {:.2f} | {:.2f}", contiguous * 1e3, same_lines * 1e3, laid_out * 1e3,
+                       laid_out / contiguous, factor());
+  }
 };
 
-Cell compare(Ready& contiguous, const Problem& problem, const Layout& layout, const Settings& settings) {
+// `same_lines` may be `contiguous`.
+Cell compare(Ready& contiguous, Ready& same_lines, const Problem& problem, const Layout& layout,
+             const Settings& settings) {
   Ready there = make_ready(problem, layout.in_place, *settings.device, settings.threads);
-  contiguous.best = std::numeric_limits<double>::infinity();
+  contiguous.best = same_lines.best = std::numeric_limits<double>::infinity();
   contiguous.seconds(1);
   int times = std::max(1, static_cast<int>(2e-4 / std::max(there.seconds(1), 1e-7)));
   double spent = 0;
   for (int turn = 0; turn < 5 || spent < settings.seconds; ++turn)
-    for (Ready* each : {&contiguous, &there}) {
+    for (Ready* each : {&contiguous, layout.apart == 1 ? nullptr : &same_lines, &there}) {
+      if (!each) continue;
       each->seconds(1);  // what fits a cache is there again
       double took = each->seconds(times);
       each->best = std::min(each->best, took);
       spent += took * times;
     }
-  const auto element = static_cast<std::int64_t>(bytes(there.prepared.operands[0].type));
-  return {print(problem), std::min<std::int64_t>(layout.apart, 64 / element), contiguous.best, there.best};
+  return {print(problem), contiguous.best, same_lines.best, there.best};
 }
 
 void table(const std::string& name, const Shape& shape, const char* type, bool backward, const Settings& settings,
            std::vector<Cell>& worst) {
-  std::string line = fmt::format("{} {}x{}x{} x={}{}", name, shape.outer, shape.rows, shape.columns, type,
-                                 backward ? " backward" : "");
+  auto line_of = [&](std::int64_t rows) {
+    return fmt::format("{} {}x{}x{} x={}{}", name, shape.outer, rows, shape.columns, type, backward ? " backward" : "");
+  };
+  const std::string line = line_of(shape.rows);
   auto wanted = [&](const Layout& layout) {
-    return fmt::format("{} | {}", line, layout.name).find(settings.only) != std::string::npos;
+    std::string full = fmt::format("{} | {}", line, layout.name);
+    return std::all_of(settings.only.begin(), settings.only.end(),
+                       [&](const std::string& text) { return full.find(text) != std::string::npos; });
   };
   if (std::none_of(std::begin(layouts), std::end(layouts), wanted)) return;
-  Problem plain = parse_problem(line).value();
-  Ready contiguous = make_ready(plain, false, *settings.device, settings.threads);
+  const Problem plain = parse_problem(line).value();
+  std::map<int, Ready> contiguous;  // by how many times the rows
+  auto with_rows = [&](int times) -> Ready& {
+    auto found = contiguous.find(times);
+    if (found == contiguous.end()) {
+      Problem more = parse_problem(line_of(times * shape.rows)).value();
+      found = contiguous.emplace(times, make_ready(more, false, *settings.device, settings.threads)).first;
+    }
+    return found->second;
+  };
   for (const Layout& layout : layouts) {
     if (!wanted(layout)) continue;
     Problem problem = plain;
-    const Program& program = contiguous.prepared.program;
+    const Program& program = with_rows(1).prepared.program;
     for (const Operand& each : program.operands)
       if (!each.constant && each.spread.row.present && each.spread.column.present)
         problem.placements[each.name] = layout.operand(shape);
     for (const Output& each : program.results)
       if (each.spread.row.present && each.spread.column.present) problem.placements[each.name] = layout.result(shape);
-    Cell cell = compare(contiguous, problem, layout, settings);
-    if (settings.all)
-      fmt::print("{} | {} | {:.4f} | {:.4f} | {:.2f} |\n", line, layout.name, cell.contiguous * 1e3,
-                 cell.laid_out * 1e3, cell.factor());
+    Cell cell = compare(with_rows(1), with_rows(layout.apart), problem, layout, settings);
+    if (cell.factor() > settings.over) fmt::print("{} | {} | {} |\n", line, layout.name, cell.print());
     std::size_t k = static_cast<std::size_t>(&layout - layouts);
     if (worst.size() <= k) worst.resize(k + 1);
     if (cell.factor() > worst[k].factor() || worst[k].line.empty()) worst[k] = cell;
@@ -180,8 +200,9 @@ int main(int argc, char** argv) {
     if (is("--device")) device = argv[++k];
     else if (is("--threads")) settings.threads = std::atoi(argv[++k]);
     else if (is("--seconds")) settings.seconds = std::atof(argv[++k]);
-    else if (is("--only")) settings.only = argv[++k];
-    else settings.all = true;
+    else if (is("--only")) settings.only.emplace_back(argv[++k]);
+    else if (is("--over")) settings.over = std::atof(argv[++k]);
+    else settings.over = 0;
   }
   settings.device = find_device(device);
   if (!settings.device || !settings.device->missing().empty()) return fmt::print("no {} here\n", device), 2;
@@ -192,9 +213,8 @@ int main(int argc, char** argv) {
         for (bool backward : {false, true}) table(name, shape, type, backward, settings, worst);
     for (const Cell& cell : worst)
       if (!cell.line.empty())
-        fmt::print("| {} | {} | {} | {:.3f} | {:.3f} | {:.2f} | `{}` |\n", shape.where,
-                   layouts[&cell - worst.data()].name, cell.lines, cell.contiguous * 1e3, cell.laid_out * 1e3,
-                   cell.factor(), cell.line);
+        fmt::print("| {} | {} | {} | `{}` |\n", shape.where, layouts[&cell - worst.data()].name, cell.print(),
+                   cell.line);
     std::fflush(stdout);
   }
 }
