@@ -96,8 +96,10 @@ struct Ready {
 };
 
 Ready make_ready(const Problem& problem, bool in_place, const DeviceEntry& device, int threads) {
-  Ready ready{.prepared = prepare_problem(problem).value(), .options = {.threads = threads}};
+  Ready ready{.prepared = prepare_problem(problem, {}, Fill::Nothing).value(), .options = {.threads = threads}};
   Prepared& prepared = ready.prepared;
+  for (Buffer& each : prepared.buffers.operands)  // a plain number in every type; samples take far longer than runs
+    std::fill(each.memory.begin(), each.memory.end(), decltype(each.memory)::value_type{0x3c});
   auto by_element = [](const auto& named) { return named.spread.row.present && named.spread.column.present; };
   if (in_place)  // each element result over an operand of its own type
     for (std::size_t r = 0, k = 0; r < prepared.results.size(); ++r) {
