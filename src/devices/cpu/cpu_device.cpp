@@ -29,11 +29,11 @@ class CpuExecutable : public HostExecutable {
 
   MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
     Blocks blocks = cut_rows(kernels_, rows, columns);
-    std::int64_t at_once = packing_.rows_at_once(blocks, rows, columns);
+    std::int64_t held = packing_.window(blocks, rows, columns, options.chunk_rows).held;
     std::int64_t workers = workers_for(blocks, options);
-    return {blocks.workspace_bytes + packing_.shared_bytes(rows, columns) +
-                workers * packing_.worker_bytes(at_once, columns),
-            workers * worker_bytes(columns)};
+    return {
+        blocks.workspace_bytes + packing_.shared_bytes(rows, columns) + workers * packing_.worker_bytes(held, columns),
+        workers * worker_bytes(columns)};
   }
 
   int workers(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
@@ -49,8 +49,8 @@ class CpuExecutable : public HostExecutable {
       std::byte* memory = lent.own + worker * worker_bytes(problem.columns);
       return reinterpret_cast<std::uint64_t*>(memory);
     };
-    std::int64_t at_once = packing_.rows_at_once(blocks, problem.rows, problem.columns, &problem);
-    const Packing::Run packing{problem, lent.workspace + blocks.workspace_bytes, at_once, streaming_};
+    const Packing::Window window = packing_.window(blocks, problem.rows, problem.columns, options.chunk_rows, &problem);
+    const Packing::Run packing{problem, lent.workspace + blocks.workspace_bytes, window, streaming_};
     std::byte* copies = packing.shared + packing_.shared_bytes(problem.rows, problem.columns);
     packing_.begin(packing);
     for (std::int64_t worker = 0; worker < workers; ++worker) {
@@ -61,19 +61,18 @@ class CpuExecutable : public HostExecutable {
                  args);
       packing_.point(packing, args);
     }
-    std::int64_t step = std::min(at_once, rows_of_a_call(blocks, problem.rows, options.chunk_rows));
     // Whole row blocks, evenly.
-    std::int64_t part = rows_of_a_call(blocks, problem.rows, packing_.rows_together(problem));
+    std::int64_t part = rows_of_a_call(blocks, problem.rows, window.together);
     std::int64_t parts = (problem.rows + part - 1) / part, takers = std::clamp<std::int64_t>(parts, 1, workers);
     in_parallel(options.parallel_for, static_cast<int>(takers), [&](int worker) {
-      std::byte* own_copies = copies + worker * packing_.worker_bytes(at_once, problem.columns);
-      std::int64_t from = parts * worker / takers * part;
-      std::int64_t to = std::min(problem.rows, parts * (worker + 1) / takers * part);
-      for (std::int64_t first = from; first < to; first += step) {
-        std::int64_t last = std::min(first + step, to);
-        packing_.begin_rows(packing, first, last, own_copies, args_of(worker));
+      const Packing::Worker own{copies + worker * packing_.worker_bytes(window.held, problem.columns),
+                                parts * worker / takers * part,
+                                std::min(problem.rows, parts * (worker + 1) / takers * part)};
+      for (std::int64_t first = own.from; first < own.to; first += window.step) {
+        std::int64_t last = std::min(first + window.step, own.to);
+        packing_.begin_rows(packing, own, first, last, args_of(worker));
         code_->rows.entry<Entry>()(args_of(worker), first, last, problem.rows);
-        packing_.finish_rows(packing, first, last, own_copies);
+        packing_.finish_rows(packing, own, first, last);
       }
     });
     for (const CodeMemory& columns : code_->columns)

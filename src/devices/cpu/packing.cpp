@@ -1,14 +1,28 @@
 #include "devices/cpu/packing.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace trireme::cpu {
 namespace {
 
-constexpr std::int64_t cache_bytes = std::int64_t{1} << 18;  // a worker's copies, where rows are short
-constexpr std::int64_t too_many_bytes = std::int64_t{1} << 23;
+// Of a worker's copies.
+constexpr std::int64_t cache_bytes = std::int64_t{1} << 18;  // where rows are short
+constexpr std::int64_t many_bytes = std::int64_t{1} << 23;   // where a line of every column takes less
+constexpr std::int64_t most_bytes = std::int64_t{1} << 26;   // beyond, lines are cut
 constexpr std::int64_t line_bytes = 64;
-constexpr std::int64_t shared_lines = 4;  // at a time of every column: with fewer, pages cost more than lines
+constexpr std::int64_t lines_at_once = 4;  // of every column: with fewer, pages cost more than lines
+
+std::int64_t down(std::int64_t row, std::int64_t together) { return row / together * together; }
+std::int64_t up(std::int64_t row, std::int64_t together) { return down(row + together - 1, together); }
+
+// Rows whose copies a worker has for a call: from the first one's line to the last one's.
+struct Held {
+  std::int64_t low, high;
+};
+Held held(const Packing::Run& run, const Packing::Worker& worker, std::int64_t first, std::int64_t last) {
+  return {std::max(worker.from, down(first, run.window.together)), std::min(worker.to, up(last, run.window.together))};
+}
 
 }  // namespace
 
@@ -66,38 +80,33 @@ Indexing Packing::extents(const Packed& packed, std::int64_t columns) const {
   return where ? *where : Indexing{};
 }
 
-std::int64_t Packing::rows_at_once(const Blocks& blocks, std::int64_t rows, std::int64_t columns,
-                                   const Problem2d* problem) const {
-  std::int64_t row = 0, sharing = 0;  // bytes of all copies' rows; rows whose elements share lines
+Packing::Window Packing::window(const Blocks& blocks, std::int64_t rows, std::int64_t columns, std::int64_t chunk_rows,
+                                const Problem2d* problem) const {
+  std::int64_t row = 0, together = 1;  // row: bytes of all copies
   for (const Packed& each : packed_) {
     if (!each.by_rows) continue;
     std::int64_t entries = extents(each, columns).column.extent(columns);
     row += each.row_bytes(entries);
     if (!problem || rows_lie_closer(array_of(*problem, each), rows, entries))
-      sharing = std::max(sharing, shared_lines * line_bytes / static_cast<std::int64_t>(bytes(each.type)));
-  }
-  if (row == 0) return std::max<std::int64_t>(rows, 1);
-  std::int64_t wanted = std::max({cache_bytes / row, sharing, std::int64_t{1}});
-  if (problem && sharing) wanted = wanted / sharing * sharing;  // no line is cut
-  if (wanted * row > too_many_bytes) wanted = std::max<std::int64_t>(too_many_bytes / row, 1);
-  return rows_of_a_call(blocks, rows, std::clamp<std::int64_t>(rows, 1, wanted));
-}
-
-std::int64_t Packing::rows_together(const Problem2d& problem) const {
-  std::int64_t together = 1;
-  for (const Packed& each : packed_) {
-    if (!each.by_rows) continue;
-    std::int64_t entries = extents(each, problem.columns).column.extent(problem.columns);
-    if (rows_lie_closer(array_of(problem, each), problem.rows, entries))
       together = std::max(together, line_bytes / static_cast<std::int64_t>(bytes(each.type)));
   }
-  return together;
+  const std::int64_t chunk = rows_of_a_call(blocks, rows, chunk_rows);
+  if (row == 0) return {chunk, 1, 0};
+  const std::int64_t line = together > 1 ? together : 0;
+  std::int64_t wanted = std::max(cache_bytes / row, lines_at_once * line);
+  if (wanted * row > many_bytes) wanted = std::max(many_bytes / row, line);
+  if (wanted * row > most_bytes) wanted = most_bytes / row;
+  wanted = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(rows, 1));
+  if (problem && wanted > together) wanted = down(wanted, together);
+  const std::int64_t step = std::min(chunk, rows_of_a_call(blocks, rows, wanted));
+  const bool calls_cut_lines = step % together != 0 || (blocks.row_block % together && together % blocks.row_block);
+  return {step, together, std::min(rows, calls_cut_lines ? step + 2 * (together - 1) : step)};
 }
 
-std::int64_t Packing::worker_bytes(std::int64_t rows_at_once, std::int64_t columns) const {
+std::int64_t Packing::worker_bytes(std::int64_t held, std::int64_t columns) const {
   std::int64_t bytes = 0;
   for (const Packed& each : packed_)
-    if (each.by_rows) bytes += rows_at_once * each.row_bytes(extents(each, columns).column.extent(columns));
+    if (each.by_rows) bytes += held * each.row_bytes(extents(each, columns).column.extent(columns));
   return bytes;
 }
 
@@ -123,13 +132,12 @@ void Packing::each_shared(const Run& run, Each&& each) const {
 }
 
 template <typename Each>
-void Packing::each_by_rows(const Run& run, const std::byte* own, Each&& each) const {
-  auto* at = const_cast<std::byte*>(own);
+void Packing::each_by_rows(const Run& run, std::byte* at, Each&& each) const {
   for (const Packed& packed : packed_) {
     if (!packed.by_rows) continue;
     std::int64_t columns = extents(packed, run.problem.columns).column.extent(run.problem.columns);
     each(packed, array_of(run.problem, packed), columns, at);
-    at += run.rows_at_once * packed.row_bytes(columns);
+    at += run.window.held * packed.row_bytes(columns);
   }
 }
 
@@ -163,21 +171,30 @@ void Packing::point(const Run& run, std::uint64_t* args) const {
 }
 
 // Kernels count rows from the first of all: the copies' addresses are as far before them.
-void Packing::begin_rows(const Run& run, std::int64_t first, std::int64_t last, std::byte* own,
+void Packing::begin_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last,
                          std::uint64_t* args) const {
-  each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
-    args[packed.pointer_slot] =
-        reinterpret_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(first * packed.row_bytes(columns));
-    if (!packed.result)
-      pack(isa_, array, {at, packed.row_bytes(columns), first, last, columns, far(packed, run.problem.rows, columns)});
+  const auto [low, high] = held(run, worker, first, last);
+  const std::int64_t next = first == worker.from ? first : held(run, worker, first, first).high;  // not here yet
+  each_by_rows(run, worker.copies, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
+    const std::int64_t row_bytes = packed.row_bytes(columns);
+    args[packed.pointer_slot] = reinterpret_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(low * row_bytes);
+    if (!packed.result && next < high)
+      pack(isa_, array,
+           {at + (next - low) * row_bytes, row_bytes, next, high, columns, far(packed, run.problem.rows, columns)});
   });
 }
 
-void Packing::finish_rows(const Run& run, std::int64_t first, std::int64_t last, const std::byte* own) const {
-  each_by_rows(run, own, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
-    if (packed.result)
-      unpack(isa_, array, {at, packed.row_bytes(columns), first, last, columns, far(packed, run.problem.rows, columns)},
-             run.streaming);
+void Packing::finish_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const {
+  const std::int64_t low = held(run, worker, first, last).low;
+  const auto [stay, high] = last < worker.to ? held(run, worker, last, last) : Held{last, last};
+  each_by_rows(run, worker.copies, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
+    const std::int64_t row_bytes = packed.row_bytes(columns);
+    if (packed.result && low < stay)
+      unpack(isa_, array, {at, row_bytes, low, stay, columns, far(packed, run.problem.rows, columns)}, run.streaming);
+    const std::int64_t from = packed.result ? stay : last, to = packed.result ? last : high;
+    if (low < stay && from < to)
+      std::memmove(at + (from - stay) * row_bytes, at + (from - low) * row_bytes,
+                   static_cast<std::size_t>((to - from) * row_bytes));
   });
 }
 

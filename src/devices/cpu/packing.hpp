@@ -21,8 +21,12 @@ bool rows_lie_closer(const Array& array, std::int64_t rows, std::int64_t columns
 void pack(x86::Isa isa, const Array& array, const DenseRows& to);
 void unpack(x86::Isa isa, const Array& array, const DenseRows& from, bool streaming);
 
-// What a problem's calls copy, and where to. Arrays per element go as many rows at a time as stay in a cache, in each
-// worker's own memory; others (weights, column sums) as a whole, in memory that all workers share.
+// What a problem's calls copy, and where to. Arrays per element go some rows at a time, in each worker's own memory;
+// others (weights, column sums) as a whole, in memory that all workers share.
+//
+// Where rows lie closer than columns, a line has entries of `together` rows, and lines are copied whole: a call's
+// operands as far as the line goes that its last row lies in, its results as far as lines are complete. What is left of
+// that line, rows to come of operands and rows done of results, stays for the next call.
 class Packing {
  public:
   // `compiled`: with the layout that remains().
@@ -32,25 +36,33 @@ class Packing {
   bool empty() const { return packed_.empty(); }
   std::string names() const;
 
-  // For any strides; for those of a problem fewer rows may be better.
-  std::int64_t rows_at_once(const Blocks& blocks, std::int64_t rows, std::int64_t columns,
-                            const Problem2d* problem = nullptr) const;
-  // Rows whose entries share lines: they are one worker's, so that no two write to the same line.
-  std::int64_t rows_together(const Problem2d& problem) const;
+  struct Window {
+    std::int64_t step;      // rows of a call
+    std::int64_t together;  // rows that lines have entries of; such rows are one worker's but for its first and last
+    std::int64_t held;      // rows that a worker's copies have room for
+  };
+  // Without a problem: room for any strides.
+  Window window(const Blocks& blocks, std::int64_t rows, std::int64_t columns, std::int64_t chunk_rows,
+                const Problem2d* problem = nullptr) const;
   std::int64_t shared_bytes(std::int64_t rows, std::int64_t columns) const;
-  std::int64_t worker_bytes(std::int64_t rows_at_once, std::int64_t columns) const;
+  std::int64_t worker_bytes(std::int64_t held, std::int64_t columns) const;
 
   // One problem: `begin` once, `begin_rows` and `finish_rows` around each call for some rows, `finish` once.
   struct Run {
     const Problem2d& problem;
     std::byte* shared;
-    std::int64_t rows_at_once;
+    Window window;
     bool streaming;  // results are larger than the caches
+  };
+  struct Worker {
+    std::byte* copies;
+    std::int64_t from, to;  // its rows
   };
   void begin(const Run& run) const;
   void point(const Run& run, std::uint64_t* args) const;  // slots of shared copies, and strides
-  void begin_rows(const Run& run, std::int64_t first, std::int64_t last, std::byte* own, std::uint64_t* args) const;
-  void finish_rows(const Run& run, std::int64_t first, std::int64_t last, const std::byte* own) const;
+  void begin_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last,
+                  std::uint64_t* args) const;
+  void finish_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const;
   void finish(const Run& run) const;
 
  private:
@@ -71,7 +83,7 @@ class Packing {
   template <typename Each>
   void each_shared(const Run& run, Each&& each) const;
   template <typename Each>
-  void each_by_rows(const Run& run, const std::byte* own, Each&& each) const;
+  void each_by_rows(const Run& run, std::byte* copies, Each&& each) const;
   Indexing extents(const Packed& packed, std::int64_t columns) const;
 
   Program program_;
