@@ -144,7 +144,7 @@ Cell compare(Ready& contiguous, Ready& same_lines, const Problem& problem, const
   for (int turn = 0; turn < 5 || spent < settings.seconds; ++turn)
     for (Ready* each : {&contiguous, layout.apart == 1 ? nullptr : &same_lines, &there}) {
       if (!each) continue;
-      each->seconds(1);  // what fits a cache is there again
+      each->seconds(3);  // what fits a cache is there again: not all of it comes back at once
       double took = each->seconds(times);
       each->best = std::min(each->best, took);
       spent += took * times;

@@ -104,12 +104,53 @@ TEST(CpuFaults, fault_13_NanAndInfinitiesAtEachPosition) {
 
 TEST(CpuFaults, EveryNumberOfThreadsAndAnyChunks) {
   for (const char* line : {"layer_norm 131x70 x=bf16 backward", "rms_norm 131x300",
-                           "softmax 70x33 x=f32:1,70 y=f32:1,70", "rms_norm 9x15x130 x=f32:6000,130 backward"}) {
+                           "softmax 70x33 x=f32:1,70 y=f32:1,70", "rms_norm 9x15x130 x=f32:6000,130 backward",
+                           "layer_norm 300x40 x=bf16:1,300 dy=f32:1,300 dx=f16:1,300 backward"}) {
     GuardedProblem problem = guarded(prepare_problem(parse_problem(line).value()).value());
     for (int threads = 1; threads <= 64; ++threads)
       expect_same_bits(problem, line, {.threads = threads, .chunk_rows = threads * 7 % 11});
     for (std::int64_t chunk : {1, 2, 64, 130, 131, 132, 100000}) expect_same_bits(problem, line, {.chunk_rows = chunk});
   }
+}
+
+// What the workspace's size says is enough for any strides: rows that share lines, in row blocks that cut the lines (7
+// and 3 rows) and that do not; rows so long that one line of every column is copied at a time.
+TEST(CpuFaults, CopiesStayInTheirWorkspace) {
+  for (const char* line :
+       {"rms_norm 800x24 x=f32:1,800 dy=f32:1,800 dx=f32:1,800 backward",
+        "rms_norm 800x24 x=bf16:1,800 dy=f32:1,800 dx=f32:-24 backward", "softmax 100x50 x=i8:1,100 y=f64:1,100",
+        "softmax 64x300 x=f32:300,-1 y=f32:600,2", "rms_norm 70x66000 x=f16:1,70 dy=f16:1,70 dx=f16:1,70 backward"})
+    for (const char* name : {"cpu:avx512", "cpu:avx2"}) {
+      if (!find_device(name)->missing().empty()) continue;
+      Prepared prepared = prepare_problem(parse_problem(line).value()).value();
+      auto run = [&](const DeviceEntry& device, const RunOptions& options) {
+        poison_results(prepared);
+        auto executable = device.compile(prepared.program, facts_of(prepared.program, prepared.view())).value();
+        if (!executable->direct()) return executable->run(prepared.view(), options).value(), digest_of(prepared);
+        auto bytes = executable->direct()->memory_bytes(prepared.problem.rows(), prepared.problem.columns(), options);
+        Guarded workspace(static_cast<std::size_t>(whole_lines(bytes.workspace)), Guarded::Edge::End);
+        Guarded own(static_cast<std::size_t>(whole_lines(bytes.own)), Guarded::Edge::End);
+        auto at = [](Guarded& memory) { return reinterpret_cast<std::byte*>(memory.data()); };
+        executable->direct()->run_in(prepared.view(), options, {.workspace = at(workspace), .own = at(own)}).value();
+        return digest_of(prepared);
+      };
+      const std::string wanted = run(*find_device("reference"), {});
+      for (int threads : {1, 3})
+        for (std::int64_t chunk : {0, 7})
+          EXPECT_EQ(run(*find_device(name), {.threads = threads, .chunk_rows = chunk}), wanted)
+              << name << ", " << threads << " threads, chunks of " << chunk << "   rerun: trireme verify \"" << line
+              << '"';
+    }
+}
+
+TEST(CpuFaults, CopiesOfAnyRowsAreBounded) {
+  Prepared prepared = prepare_problem(parse_problem("softmax 40x50 x=f32:1,40 y=f16:1,40").value()).value();
+  auto executable =
+      find_device("cpu:avx2")->compile(prepared.program, facts_of(prepared.program, prepared.view())).value();
+  for (std::int64_t columns = 1; columns < 1 << 23; columns = columns * 3 + 1)
+    for (std::int64_t chunk : {0, 1, 17})
+      EXPECT_LE(executable->direct()->memory_bytes(4096, columns, {.chunk_rows = chunk}).workspace, 64 << 20)
+          << columns;
 }
 
 using Floats = std::vector<float>;

@@ -1,5 +1,6 @@
-// Registers of 32 bytes for squares, of 16 for rows. Nothing is read beyond a row's last entry; stores that leave out
-// what lies between entries are slow on some processors with AVX2, so that entries apart are written one by one.
+// Registers of 32 bytes for squares and what lies backwards, of 16 for columns apart. Nothing is read beyond a row's
+// last entry; stores that leave out what lies between entries are slow on some processors with AVX2, so that entries
+// apart are written one by one.
 #include <cstdlib>
 
 #define TRIREME_TARGET gnu::target("avx2")
@@ -28,42 +29,60 @@ template <typename T, int apart>
     which[k] = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes));
   }
   for (std::int64_t r = 0; r < block.rows; ++r) {
-    const T* lowest = block.apart + r * block.row_stride + (block.stride > 0 ? 0 : (n - 1) * block.stride);
-    T* dense = block.dense + r * block.step;
-    for (std::int64_t c = 0; c < block.columns; c += n, lowest += n * block.stride) {
+    const T* row = block.apart + r * block.row_stride + (block.stride > 0 ? 0 : (block.columns - 1) * block.stride);
+    for (std::int64_t c = 0; c < block.columns; c += n) {  // upwards in memory, as it is fetched ahead
+      const T* lowest = row + c * apart;
+      T* dense = block.dense + r * block.step + (block.stride > 0 ? c : block.columns - n - c);
       __m128i entries = _mm_setzero_si128();
 #pragma GCC unroll 4
       for (int k = 0; k < apart; ++k) {
         const auto* part = reinterpret_cast<const __m128i*>(reinterpret_cast<const char*>(lowest) + from[k]);
         entries = _mm_or_si128(entries, _mm_shuffle_epi8(_mm_loadu_si128(part), which[k]));
       }
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(dense + c), entries);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(dense), entries);
     }
   }
 }
 
+// Whole registers of 32 bytes of columns that lie backwards, either way; past the caches where they begin at 32 bytes.
+template <typename T, Way way>
+[[TRIREME_TARGET]] std::int64_t backwards(const Block<T>& block) {
+  constexpr int n = in_register<T, 32>, size = sizeof(T);
+  const std::int64_t whole = block.columns / n * n;
+  alignas(16) std::int8_t bytes[16];  // of each half; the halves are swapped as well
+  for (int t = 0; t < 16; ++t) bytes[t] = static_cast<std::int8_t>((16 / size - 1 - t / size) * size + t % size);
+  const __m256i which = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(bytes)));
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    T *row = block.apart + r * block.row_stride - (whole - 1), *dense = block.dense + r * block.step + whole - n;
+    const bool streams = way == Way::Stream && reinterpret_cast<std::uintptr_t>(row) % 32 == 0;
+    for (std::int64_t c = 0; c < whole; c += n) {  // upwards in memory, as it is fetched ahead
+      auto *apart = reinterpret_cast<__m256i*>(row + c), *copy = reinterpret_cast<__m256i*>(dense - c);
+      const __m256i entries = _mm256_loadu_si256(way == Way::Pack ? apart : copy);
+      const __m256i turned = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(entries, which), 0x4e);
+      if (streams) _mm256_stream_si256(apart, turned);
+      else _mm256_storeu_si256(way == Way::Pack ? copy : apart, turned);
+    }
+  }
+  return whole;
+}
+
 template <typename T, Way way>
 std::int64_t by_rows(const Block<T>& block) {
-  const std::int64_t whole = block.columns / in_16<T> * in_16<T>, last = whole - 1;
-  Block<T> done = block;
-  done.columns = whole;
-  if (way == Way::Unpack) {
-    if (block.stride != -1) return 0;
-    done = {block.dense + last, block.step, -1,    block.apart - last,
-            block.row_stride,   block.rows, whole, false};  // as well
-  }
+  if (block.stride == -1) return backwards<T, way>(block);
+  if (way != Way::Pack) return 0;
+  Block<T> whole = block;
+  whole.columns = block.columns / in_16<T> * in_16<T>;
   switch (std::abs(block.stride)) {
-    case 1: return pack_rows<T, 1>(done), whole;
-    case 2: return pack_rows<T, 2>(done), whole;
-    case 3: return pack_rows<T, 3>(done), whole;
-    case 4: return pack_rows<T, 4>(done), whole;
+    case 2: return pack_rows<T, 2>(whole), whole.columns;
+    case 3: return pack_rows<T, 3>(whole), whole.columns;
+    case 4: return pack_rows<T, 4>(whole), whole.columns;
     default: return 0;  // one by one is as good
   }
 }
 
 template <typename T, int R>
 constexpr Moves<T> moves_by = {
-    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>, by_rows<T, Way::Unpack>},
+    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>, by_rows<T, Way::Stream>},
     {squares<T, R, Way::Pack>, squares<T, R, Way::Unpack>, squares<T, R, Way::Stream>},
     in_register<T, R>,
     square<T, R>,

@@ -7,8 +7,6 @@
 namespace trireme::cpu {
 namespace {
 
-constexpr int most_apart = 8;  // entries; beyond that a line has too few of them
-
 // Entry t of `from` that `which` names, for each t of `where`; others as they were.
 template <typename T>
 [[TRIREME_TARGET, gnu::always_inline]] inline __m512i taken(__m512i were, std::uint32_t which, __m512i where,
@@ -31,18 +29,18 @@ template <typename T>
   else _mm512_mask_storeu_epi64(to, static_cast<__mmask8>(which), from);
 }
 
-// A line's worth of entries lies in |stride| lines' worth of memory, from the lowest on. Entry t is element t *
-// |stride| of it, or with a negative stride as many from the other end.
-template <typename T>
+// A line's worth of entries lies in `lines` lines' worth of memory, from the lowest on. Entry t is element t * lines of
+// it, or downwards as many from the other end.
+template <typename T, int lines>
 struct Where {
-  alignas(64) T dense[in_register<T, 64>];              // each entry's place in its line of memory
-  alignas(64) T apart[most_apart][in_register<T, 64>];  // each line's elements: which entry
-  std::uint32_t dense_of[most_apart] = {};              // which entries come from a line
-  std::uint32_t apart_of[most_apart] = {};              // which elements of a line are entries
-  explicit Where(std::int64_t stride) : dense{}, apart{} {
+  alignas(64) T dense[in_register<T, 64>];         // each entry's place in its line of memory
+  alignas(64) T apart[lines][in_register<T, 64>];  // each line's elements: which entry
+  std::uint32_t dense_of[lines] = {};              // which entries come from a line
+  std::uint32_t apart_of[lines] = {};              // which elements of a line are entries
+  constexpr explicit Where(bool up) : dense{}, apart{} {
     constexpr int n = in_register<T, 64>;
     for (int t = 0; t < n; ++t) {
-      int element = static_cast<int>((stride > 0 ? t : n - 1 - t) * std::abs(stride));
+      int element = (up ? t : n - 1 - t) * lines;
       dense[t] = static_cast<T>(element % n);
       dense_of[element / n] |= 1u << t;
       apart[element / n][element % n] = static_cast<T>(t);
@@ -51,40 +49,53 @@ struct Where {
   }
 };
 
-template <typename T, Way way>
-[[TRIREME_TARGET]] std::int64_t by_rows(const Block<T>& block) {
+// Whole registers of columns that are `lines` apart, either way.
+template <typename T, Way way, int lines>
+[[TRIREME_TARGET]] void rows_apart(const Block<T>& block) {
   constexpr int n = in_register<T, 64>;
-  const std::int64_t stride = block.stride, whole = block.columns / n * n;
-  if (stride == 0 || std::abs(stride) > most_apart || whole == 0) return 0;
-  const int lines = static_cast<int>(std::abs(stride));
-  const Where<T> where(stride);
+  constexpr std::uint32_t up_to_last = ~0u >> (32 - (n - (lines - 1)));  // of the highest line
+  const bool up = block.stride > 0;
+  static constexpr Where<T, lines> upwards(true), downwards(false);
+  const Where<T, lines> where = up ? upwards : downwards;
   const __m512i to_dense = _mm512_load_si512(where.dense);
-  const std::uint32_t up_to_last = ~0u >> (32 - (n - (lines - 1)));  // of the highest line
   for (std::int64_t r = 0; r < block.rows; ++r) {
-    T* lowest = block.apart + r * block.row_stride + (stride > 0 ? 0 : (n - 1) * stride);
-    T* dense = block.dense + r * block.step;
+    T* row = block.apart + r * block.row_stride + (up ? 0 : (block.columns - 1) * block.stride);  // its lowest entry
     // Backwards: whole lines, where they begin at 64 bytes.
-    const bool streams = way == Way::Stream && lines == 1 && reinterpret_cast<std::uintptr_t>(lowest) % 64 == 0;
-    for (std::int64_t c = 0; c < whole; c += n, lowest += n * stride) {
+    const bool streams = way == Way::Stream && lines == 1 && reinterpret_cast<std::uintptr_t>(row) % 64 == 0;
+    for (std::int64_t c = 0; c < block.columns; c += n) {  // upwards in memory, as it is fetched ahead
+      T *lowest = row + c * lines, *dense = block.dense + r * block.step + (up ? c : block.columns - n - c);
       if constexpr (way == Way::Pack) {
         __m512i entries = _mm512_setzero_si512();
-        for (int k = 0; k < lines - 1; ++k)
-          entries = taken<T>(entries, where.dense_of[k], to_dense, _mm512_loadu_si512(lowest + k * n));
-        entries = taken<T>(entries, where.dense_of[lines - 1], to_dense, load(up_to_last, lowest + (lines - 1) * n));
-        _mm512_storeu_si512(dense + c, entries);
-      } else {
-        const __m512i entries = _mm512_loadu_si512(dense + c);
-        if (streams) {
-          const __m512i line = taken<T>(entries, ~0u, _mm512_load_si512(where.apart[0]), entries);
-          _mm512_stream_si512(reinterpret_cast<__m512i*>(lowest), line);
-          continue;
+#pragma GCC unroll 4
+        for (int k = 0; k < lines; ++k) {
+          const __m512i line = k < lines - 1 ? _mm512_loadu_si512(lowest + k * n) : load(up_to_last, lowest + k * n);
+          entries = taken<T>(entries, where.dense_of[k], to_dense, line);
         }
-        for (int k = 0; k < lines; ++k)
-          store(lowest + k * n, where.apart_of[k], taken<T>(entries, ~0u, _mm512_load_si512(where.apart[k]), entries));
+        _mm512_storeu_si512(dense, entries);
+      } else {
+        const __m512i entries = _mm512_loadu_si512(dense);
+#pragma GCC unroll 4
+        for (int k = 0; k < lines; ++k) {
+          const __m512i line = taken<T>(entries, ~0u, _mm512_load_si512(where.apart[k]), entries);
+          if (streams) _mm512_stream_si512(reinterpret_cast<__m512i*>(lowest), line);
+          else store(lowest + k * n, where.apart_of[k], line);
+        }
       }
     }
   }
-  return whole;
+}
+
+template <typename T, Way way>
+std::int64_t by_rows(const Block<T>& block) {
+  Block<T> whole = block;
+  whole.columns = block.columns / in_register<T, 64> * in_register<T, 64>;
+  switch (std::abs(block.stride)) {
+    case 1: return rows_apart<T, way, 1>(whole), whole.columns;
+    case 2: return rows_apart<T, way, 2>(whole), whole.columns;
+    case 3: return rows_apart<T, way, 3>(whole), whole.columns;
+    case 4: return rows_apart<T, way, 4>(whole), whole.columns;
+    default: return 0;  // a line has so few of them that one by one is as good
+  }
 }
 
 template <typename T>

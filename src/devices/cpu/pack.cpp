@@ -1,6 +1,4 @@
 // Copies between strided and dense rows: blocks of rows and columns, in the best order for lines and pages.
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -132,6 +130,7 @@ void move_across(Isa isa, Way way, Block<T> block) {
 
 // The smallest stride, which says what lies next to each other.
 std::int64_t closest(std::int64_t count, std::int64_t stride, const Jumps& jumps) {
+  if (jumps.size() == 0) return count > 1 && stride != 0 ? std::abs(stride) : INT64_MAX;  // quickly, as it mostly is
   std::int64_t least = INT64_MAX;
   for (const Step& step : steps_of(count, stride, jumps))
     if (step.stride != 0) least = std::min(least, std::abs(step.stride));
@@ -185,7 +184,6 @@ void pack(Isa isa, const Array& array, const DenseRows& to) { copy(isa, Way::Pac
 
 void unpack(Isa isa, const Array& array, const DenseRows& from, bool streaming) {
   copy(isa, streaming ? Way::Stream : Way::Unpack, array, from);
-  if (streaming) _mm_sfence();
 }
 
 }  // namespace trireme::cpu

@@ -19,6 +19,7 @@ struct DenseRows {
 };
 bool rows_lie_closer(const Array& array, std::int64_t rows, std::int64_t columns);  // than columns do
 void pack(x86::Isa isa, const Array& array, const DenseRows& to);
+// Streaming: past the caches; others see it after a fence.
 void unpack(x86::Isa isa, const Array& array, const DenseRows& from, bool streaming);
 
 // What a problem's calls copy, and where to. Arrays per element go some rows at a time, in each worker's own memory;
