@@ -229,16 +229,16 @@ class ForThreads {
   // blocks would be larger than those of long_rows() for no gain (one array at 131072).
   bool rows_ahead() {
     std::int64_t block = stripes_ > 256 ? 64 : 32;
-    const std::int64_t least = shape_.row_bytes > shape_.widest ? 8 : 16, most = least == 8 ? 16 : 8;
-    while (block > least && !divides(block)) block /= 2;
+    const bool several = shape_.widest < 4 && shape_.row_bytes > shape_.widest;
+    while (block > (several ? 8 : 16) && !divides(block)) block /= 2;
     bool alone = stripes_ < 32;
     if ((!alone && !divides(block)) || (stripes_ > 256 && shape_.row_bytes <= 4)) return false;
     config_.cluster = static_cast<int>(alone ? 1 : up(stripes_, block));
-    if (!machine_.clusters || !many_rows(2) || config_.cluster > most) {
+    if (!machine_.clusters || !many_rows(2) || config_.cluster > (several ? 16 : 8)) {
       config_.cluster = 1;
       return false;
     }
-    split(4, config_.cluster);
+    split(!alone && block == 8 ? 2 : 4, config_.cluster);
     config_.vector = std::min(shape_.widest_vector(facts_), static_cast<int>(16 / shape_.widest_column));
     config_.rows = 2;
     config_.stage = shape_.column_bytes > 0;
