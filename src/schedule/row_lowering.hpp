@@ -127,7 +127,9 @@ class RowLowering {
     return sums_at_[sweep] + static_cast<std::int64_t>(which) * config_.groups * config_.cluster * value_bytes();
   }
   Reg across_stripes(std::size_t which, Op op);
-  Reg sum_of_spilled(Op op, std::int64_t at, int count);
+  std::int64_t spilled_at(std::size_t reduction) const;
+  void spill(std::size_t reduction, Reg place, Values values);
+  Reg sum_of_spilled(std::size_t reduction, Op op, int count);
   Values present(NodeId reduction, const Leaf& leaf);
   void store_stripe(std::size_t which, Reg total, Reg stripe);
 

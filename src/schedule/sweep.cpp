@@ -9,14 +9,28 @@
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
-// Adds the vectors of a stripe that lie in scratch: upper half to lower half, until one is left.
-Reg RowLowering::sum_of_spilled(Op op, std::int64_t at, int count) {
+// In loops, where a stripe's vectors for a reduction lie in scratch.
+std::int64_t RowLowering::spilled_at(std::size_t reduction) const {
+  return spill_at_ + static_cast<std::int64_t>(reduction) * chunks() * config_.lanes * value_bytes();
+}
+
+void RowLowering::spill(std::size_t reduction, Reg place, Values values) {
+  b_.emit({.code = Do::Store,
+           .type = *program_.compute,
+           .space = Space::Scratch,
+           .a = place,
+           .imm = spilled_at(reduction),
+           .values = std::move(values)});
+}
+
+// Adds them: upper half to lower half, until one is left.
+Reg RowLowering::sum_of_spilled(std::size_t reduction, Op op, int count) {
   auto load = [&](int c) {
     Reg value = b_.fresh(Bank::Lane);
     b_.emit({.code = Do::Load,
              .type = *program_.compute,
              .space = Space::Scratch,
-             .imm = at + c * config_.lanes * value_bytes(),
+             .imm = spilled_at(reduction) + c * config_.lanes * value_bytes(),
              .values = {value}});
     return value;
   };
@@ -123,7 +137,6 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
   std::size_t reductions = stage.reductions.size();
   int total = chunks(), unroll = this->unroll(), turns = total / unroll;
   std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
-  auto spill_of = [&](std::size_t r) { return spill_at_ + static_cast<std::int64_t>(r) * total * vector_bytes; };
   std::vector<Reg> sums(reductions);
   auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...; one after the other if nothing is summed
     Trees trees(*this, k, unroll);
@@ -141,21 +154,14 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
     turn(column);
   } else {
     Reg at = b_.copy(column), end = b_.add(column, reductions ? turns * width : contract::stripe);
-    Reg spill = b_.copy(zero_);
+    Reg place = b_.copy(zero_);
     b_.repeat_while_less(at, end, [&] {
       turn(at);
-      for (std::size_t r = 0; r < reductions; ++r)
-        b_.emit({.code = Do::Store,
-                 .type = *program_.compute,
-                 .space = Space::Scratch,
-                 .a = spill,
-                 .imm = spill_of(r),
-                 .values = {sums[r]}});
+      for (std::size_t r = 0; r < reductions; ++r) spill(r, place, {sums[r]});
       b_.increase(at, reductions ? width : unroll * width);
-      b_.increase(spill, vector_bytes);
+      b_.increase(place, vector_bytes);
     });
-    for (std::size_t r = 0; r < reductions; ++r)
-      sums[r] = sum_of_spilled(program_[stage.reductions[r]].op, spill_of(r), turns);
+    for (std::size_t r = 0; r < reductions; ++r) sums[r] = sum_of_spilled(r, program_[stage.reductions[r]].op, turns);
   }
   Reg stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
   for (std::size_t r = 0; r < reductions; ++r)
@@ -169,22 +175,15 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   std::size_t reductions = stage.reductions.size();
   int total = chunks();
   std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
-  auto spill_of = [&](std::size_t r) { return spill_at_ + static_cast<std::int64_t>(r) * total * vector_bytes; };
-  Reg at = b_.copy(column), spill = b_.copy(zero_);
+  Reg at = b_.copy(column), place = b_.copy(zero_);
   Reg full_end = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, remaining, width - 1));
   auto leaf_at = [&](Reg mask) {
     Leaf leaf{.column = at, .mask = mask};
     loop_values_.clear();
     visit(k, leaf);
-    for (std::size_t r = 0; r < reductions; ++r)
-      b_.emit({.code = Do::Store,
-               .type = *program_.compute,
-               .space = Space::Scratch,
-               .a = spill,
-               .imm = spill_of(r),
-               .values = present(stage.reductions[r], leaf)});
+    for (std::size_t r = 0; r < reductions; ++r) spill(r, place, present(stage.reductions[r], leaf));
     b_.increase(at, width);
-    b_.increase(spill, vector_bytes);
+    b_.increase(place, vector_bytes);
   };
   auto masked = [&] { leaf_at(b_.below(at, 0, columns_)); };
   if (seldom_) {
@@ -195,20 +194,15 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   }
   if (reductions == 0) return;
   Reg end = b_.index(total * vector_bytes);
-  b_.repeat_while_less(spill, end, [&] {
+  b_.repeat_while_less(place, end, [&] {
     for (std::size_t r = 0; r < reductions; ++r)
-      b_.emit({.code = Do::Store,
-               .type = *program_.compute,
-               .space = Space::Scratch,
-               .a = spill,
-               .imm = spill_of(r),
-               .values = {b_.number(identity(program_[stage.reductions[r]].op))}});
-    b_.increase(spill, vector_bytes);
+      spill(r, place, {b_.number(identity(program_[stage.reductions[r]].op))});
+    b_.increase(place, vector_bytes);
   });
   Reg stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
   for (std::size_t r = 0; r < reductions; ++r) {
     Op op = program_[stage.reductions[r]].op;
-    store_stripe(r, across_lanes(op, {Values{sum_of_spilled(op, spill_of(r), total)}}), stripe);
+    store_stripe(r, across_lanes(op, {Values{sum_of_spilled(r, op, total)}}), stripe);
   }
 }
 
