@@ -28,7 +28,7 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   // 8.9 µs against 17.5, softmax 14 against 23); without sums it gains nothing.
   const std::int64_t most = shape.reductions || shape.column_sums ? 1000 : 256;
   if (goes_lane_by_lane(program, facts.layout)) {
-    config.unroll = 2;  // going lane by lane is a loop of its own in every vector
+    config.unroll = std::min(unroll(128), 2);  // going lane by lane is a loop of its own in every vector
   } else if (vectors <= 32 && vectors * work <= most) {
     config.columns = facts.columns;
     config.stripes = std::bit_ceil(static_cast<unsigned>(contract::stripes(facts.columns)));

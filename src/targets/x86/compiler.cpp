@@ -159,12 +159,12 @@ void Compiler::give_one(int index, int at) {
   const std::vector<int>& all = registers_[wanting.group];
   auto best = std::find(all.begin(), all.end(), wished(index, at));
   if (best == all.end() || !free(*best)) best = std::find_if(all.begin(), all.end(), free);
+  float* prices = prices_[wanting.group];
+  const float price = wanting.touches / static_cast<float>(wanting.last - wanting.first + 1);
   if (best == all.end()) {
-    auto price = [](const Virtual& each) { return each.touches / static_cast<float>(each.last - each.first + 1); };
-    best = std::min_element(all.begin(), all.end(),
-                            [&](int a, int b) { return price(virtuals_[owners[a]]) < price(virtuals_[owners[b]]); });
+    best = std::min_element(all.begin(), all.end(), [&](int a, int b) { return prices[a] < prices[b]; });
     Virtual& cheapest = virtuals_[owners[*best]];
-    const bool cheaper = price(cheapest) < price(wanting);
+    const bool cheaper = prices[*best] < price;
     spills_ = true;
     (cheaper ? cheapest : wanting).place = 0;
     if (!cheaper) return;
@@ -173,10 +173,11 @@ void Compiler::give_one(int index, int at) {
   wanting.machine = *best;
   owners[*best] = index;
   until[*best] = wanting.last;
+  prices[*best] = price;
 }
 
 void Compiler::rewrite() {
-  for (int at : on_stack_) pass_through_spares(instruction(nodes_[at]));
+  for (const Spill& spill : on_stack_) pass_through_spares(spill);
   for (BaseNode* each : nodes_) {
     InstNode* node = instruction(each);
     if (!node) continue;

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "support/few.hpp"
+
 namespace trireme::x86 {
 
 class Compiler : public asmjit::x86::Builder {
@@ -52,7 +54,18 @@ class Compiler : public asmjit::x86::Builder {
   struct Aside {
     asmjit::BaseNode *first, *last;
   };
-  struct Spill;
+  // How an instruction gets at what lies on the stack: one operand may be there, others pass through spare registers.
+  struct Spill {
+    struct Passing {
+      std::uint32_t id;
+      bool read, written;
+      int spare = -1;
+    };
+    int node = -1;
+    int in_memory = -1;
+    std::uint32_t memory_bytes = 0;
+    Few<Passing, 4> passing;
+  };
 
   std::uint32_t fresh(Group group);
   static bool is_virtual(std::uint32_t id) { return id >= asmjit::Operand::kVirtIdMin; }
@@ -75,7 +88,7 @@ class Compiler : public asmjit::x86::Builder {
   bool keep_enough_spares();
   void give_places();
   void rewrite();
-  void pass_through_spares(asmjit::InstNode* node);
+  void pass_through_spares(const Spill& spill);
   void move_spare(Group group, int spare, int place, bool load);
   void enclose();
 
@@ -94,8 +107,9 @@ class Compiler : public asmjit::x86::Builder {
   std::vector<int> spares_[groups];     // those that nobody gets, for what lies on the stack
   int owners_[groups][32];              // who has a register, or had it last
   int until_[groups][32];               // to which node
+  float prices_[groups][32];            // what it would cost to have it lie on the stack
   bool spills_ = false;                 // something lies on the stack
-  std::vector<int> on_stack_;           // the nodes that touch it, in order
+  std::vector<Spill> on_stack_;         // the nodes that touch it, in order
 };
 
 template <typename Each>

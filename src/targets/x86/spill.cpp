@@ -15,18 +15,6 @@ namespace Inst = asmjit::x86::Inst;
 
 }  // namespace
 
-// How an instruction gets at what lies on the stack: one operand may be there, others pass through spare registers.
-struct Compiler::Spill {
-  struct Passing {
-    std::uint32_t id;
-    bool read, written;
-    int spare = -1;
-  };
-  int in_memory = -1;
-  std::uint32_t memory_bytes = 0;
-  std::vector<Passing> passing;
-};
-
 bool Compiler::touches_stack(InstNode* node) {
   bool any = false;
   each_register(node, [&](std::uint32_t id) { any |= on_stack(id); });
@@ -80,8 +68,9 @@ bool Compiler::keep_enough_spares() {
   for (int at = 0; spills_ && at < static_cast<int>(nodes_.size()); ++at) {
     InstNode* node = instruction(nodes_[at]);
     if (!node || !touches_stack(node)) continue;
-    on_stack_.push_back(at);
-    for (const Spill::Passing& passing : spill_of(node).passing) {
+    on_stack_.push_back(spill_of(node));
+    on_stack_.back().node = at;
+    for (const Spill::Passing& passing : on_stack_.back().passing) {
       std::vector<int>&spares = spares_[of(passing.id).group], &others = registers_[of(passing.id).group];
       for (; passing.spare >= static_cast<int>(spares.size()); enough = false) {
         auto last = of(passing.id).group == General ? others.begin() : others.end() - 1;  // rcx is no caller's
@@ -126,8 +115,8 @@ void Compiler::move_spare(Group group, int spare, int place, bool load) {
   else move(Inst::kIdVmovups, asmjit::x86::Ymm(id));
 }
 
-void Compiler::pass_through_spares(InstNode* node) {
-  const Spill spill = spill_of(node);
+void Compiler::pass_through_spares(const Spill& spill) {
+  InstNode* node = instruction(nodes_[spill.node]);
   if (spill.in_memory >= 0) {
     const int place = of(node->op(spill.in_memory).id()).place;
     node->setOp(spill.in_memory, ptr(rsp, place, spill.memory_bytes));
