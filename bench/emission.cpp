@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string_view>
 
 #include "devices/arguments.hpp"
@@ -22,21 +23,19 @@ namespace {
 using namespace trireme;
 
 struct Made {
-  std::string line, device;
+  std::shared_ptr<const Prepared> prepared;
+  std::int64_t rows;
+  const DeviceEntry* device;
   double microseconds = 1e9;
 };
 
-Made make(const Prepared& prepared, std::int64_t rows, const DeviceEntry& device) {
-  Facts facts = facts_of(prepared.program, prepared.view());
-  facts.rows = rows;
-  Made made{fmt::format("{} rows of {}", rows, print(prepared.problem)), device.name};
-  for (int k = 0; k < 7; ++k) {
-    auto start = std::chrono::steady_clock::now();
-    auto executable = device.compile(prepared.program, facts).value();  // made anew: nobody holds the last one
-    std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
-    made.microseconds = std::min(made.microseconds, took.count());
-  }
-  return made;
+void make(Made& made) {
+  Facts facts = facts_of(made.prepared->program, made.prepared->view());
+  facts.rows = made.rows;
+  auto start = std::chrono::steady_clock::now();
+  auto executable = made.device->compile(made.prepared->program, facts).value();  // anew: nobody holds the last one
+  std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+  made.microseconds = std::min(made.microseconds, took.count());
 }
 
 }  // namespace
@@ -55,15 +54,19 @@ int main(int argc, char** argv) {
           problem.backward = backward;
           problem.shape = {1, columns};
           problem.types["x"] = type;
-          Prepared prepared = prepare_problem(problem, {}, Fill::Nothing).value();
+          auto prepared = std::make_shared<const Prepared>(prepare_problem(problem, {}, Fill::Nothing).value());
           for (std::int64_t rows : {256, 1 << 20})
             for (const char* name : {"cpu:avx2", "cpu:avx512"})
-              if (find_device(name)->missing().empty()) made.push_back(make(prepared, rows, *find_device(name)));
+              if (find_device(name)->missing().empty()) made.push_back({prepared, rows, find_device(name)});
         }
   }
+  // Round by round, so that a moment's noise is in one of a kernel's times only.
+  for (int round = 0; round < 7; ++round)
+    for (Made& each : made) make(each);
   std::sort(made.begin(), made.end(), [](const Made& a, const Made& b) { return a.microseconds > b.microseconds; });
   auto slow = std::count_if(made.begin(), made.end(), [](const Made& each) { return each.microseconds > 500; });
   fmt::print("{} kernels, median {:.0f} us, {} over 500 us\n", made.size(), made[made.size() / 2].microseconds, slow);
   for (std::size_t k = 0; k < made.size() && (all || k < 20); ++k)
-    fmt::print("{:6.0f} us  {:<10} {}\n", made[k].microseconds, made[k].device, made[k].line);
+    fmt::print("{:6.0f} us  {:<10} {} rows of {}\n", made[k].microseconds, made[k].device->name, made[k].rows,
+               print(made[k].prepared->problem));
 }

@@ -31,28 +31,38 @@ void note_for_perf(const void* address, std::size_t bytes, const std::string& na
 std::string code_memory_denied() {
   static const std::string reason = [] {
     const std::uint8_t ret = 0xC3;
-    Result<CodeMemory> made = CodeMemory::create({&ret, 1}, "probe");
+    Result<CodeMemory> made = CodeMemory::create({{{&ret, 1}, "probe"}});
     return made ? std::string() : made.error().message;
   }();
   return reason;
 }
 
-Result<CodeMemory> CodeMemory::create(std::span<const std::uint8_t> code, const std::string& name) {
-  if (code.empty()) return Error{Code::Internal, "cpu: there is no code to make executable"};
+Result<CodeMemory> CodeMemory::create(const std::vector<Function>& functions) {
+  constexpr std::size_t line = 64;
+  std::vector<std::size_t> starts;
+  std::size_t bytes = 0;
+  for (const Function& each : functions) {
+    if (each.code.empty()) return Error{Code::Internal, "cpu: there is no code to make executable"};
+    starts.push_back(bytes);
+    bytes += (each.code.size() + line - 1) / line * line;
+  }
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t mapped_bytes = (code.size() + page - 1) / page * page;
-  void* address = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const std::size_t mapped_bytes = (bytes + page - 1) / page * page;
+  void* address =
+      mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (address == MAP_FAILED)
     return Error{Code::OutOfMemory,
-                 fmt::format("cpu: no memory for {} bytes of machine code: {}", code.size(), std::strerror(errno))};
-  CodeMemory made(address, mapped_bytes);
-  std::memcpy(address, code.data(), code.size());
+                 fmt::format("cpu: no memory for {} bytes of machine code: {}", bytes, std::strerror(errno))};
+  CodeMemory made(address, mapped_bytes, std::move(starts));
+  auto at = [&](std::size_t k) { return static_cast<std::byte*>(address) + made.starts_[k]; };
+  for (std::size_t k = 0; k < functions.size(); ++k)
+    std::memcpy(at(k), functions[k].code.data(), functions[k].code.size());
   if (mprotect(address, mapped_bytes, PROT_READ | PROT_EXEC) != 0)
     return Error{Code::Driver,
                  fmt::format("the system forbids memory of this process to become executable: {}; allow it "
                              "(SELinux execmem, systemd MemoryDenyWriteExecute) or use the reference device",
                              std::strerror(errno))};
-  note_for_perf(address, code.size(), name);
+  for (std::size_t k = 0; k < functions.size(); ++k) note_for_perf(at(k), functions[k].code.size(), functions[k].name);
   return made;
 }
 

@@ -15,21 +15,24 @@ namespace {
 
 Result<std::shared_ptr<const Compiled>> compile_anew(const Program& program, const Config& config, x86::Isa isa) {
   TRIREME_TRY(kernels, lower(program, config));
-  Hasher hasher;
-  auto made = [&](Kernel& kernel) -> Result<CodeMemory> {
+  std::vector<x86::Code> codes;
+  auto make = [&](Kernel& kernel) -> Status {
     TRIREME_TRY(code, x86::emit(kernel, isa));
+    codes.push_back(std::move(code));
     kernel.body = {};  // plans only ask for arguments and sizes, and live long
-    hasher.add(code.bytes.data(), code.bytes.size());
-    return CodeMemory::create(code.bytes, kernel.name);
+    return Done{};
   };
-  TRIREME_TRY(rows, made(kernels.rows));
-  std::vector<CodeMemory> columns;
-  for (Kernel& kernel : kernels.columns) {
-    TRIREME_TRY(memory, made(kernel));
-    columns.push_back(std::move(memory));
+  TRIREME_CHECK(make(kernels.rows));
+  for (Kernel& each : kernels.columns) TRIREME_CHECK(make(each));
+
+  Hasher hasher;
+  std::vector<CodeMemory::Function> functions;
+  for (std::size_t k = 0; k < codes.size(); ++k) {
+    hasher.add(codes[k].bytes.data(), codes[k].bytes.size());
+    functions.push_back({codes[k].bytes, k == 0 ? kernels.rows.name : kernels.columns[k - 1].name});
   }
-  return std::make_shared<const Compiled>(
-      Compiled{std::move(kernels), short_hex(hasher), std::move(rows), std::move(columns)});
+  TRIREME_TRY(memory, CodeMemory::create(functions));
+  return std::make_shared<const Compiled>(Compiled{std::move(kernels), short_hex(hasher), std::move(memory)});
 }
 
 // Everything that `lower` and `emit` look at, as bytes: printing a program takes a tenth of the time its code takes.

@@ -16,8 +16,7 @@ namespace trireme::cpu {
 struct Compiled {
   Kernels kernels;
   std::string hash;  // of the code
-  CodeMemory rows;
-  std::vector<CodeMemory> columns;
+  CodeMemory code;   // of kernels.rows, then of kernels.columns
 };
 
 // Made once while somebody has it.

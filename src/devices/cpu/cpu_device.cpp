@@ -71,14 +71,14 @@ class CpuExecutable : public HostExecutable {
       for (std::int64_t first = own.from; first < own.to; first += window.step) {
         std::int64_t last = std::min(first + window.step, own.to);
         packing_.begin_rows(packing, own, first, last, args_of(worker));
-        code_->rows.entry<Entry>()(args_of(worker), first, last, problem.rows);
+        code_->code.entry<Entry>()(args_of(worker), first, last, problem.rows);
         packing_.finish_rows(packing, own, first, last);
       }
     });
-    for (const CodeMemory& columns : code_->columns)
+    for (std::size_t k = 1; k < code_->code.size(); ++k)
       in_parallel(options.parallel_for, static_cast<int>(workers), [&](int worker) {
         std::int64_t first = problem.columns * worker / workers, last = problem.columns * (worker + 1) / workers;
-        if (first < last) columns.entry<Entry>()(args_of(worker), first, last, problem.rows);
+        if (first < last) code_->code.entry<Entry>(k)(args_of(worker), first, last, problem.rows);
       });
     packing_.finish(packing);
     return Done{};

@@ -56,14 +56,17 @@ TEST(Isa, ThisMachineAgreesWithTheCompiler) {
   EXPECT_EQ(why_not(Isa::Avx512, read_cpuid()).empty(), avx512);
 }
 
-const std::vector<std::uint8_t> returns_42 = {0xB8, 42, 0, 0, 0, 0xC3};  // mov eax, 42; ret
+const std::vector<std::uint8_t> returns_42 = {0xB8, 42, 0, 0, 0, 0xC3},
+                                returns_7 = {0xB8, 7, 0, 0, 0, 0xC3};  // mov eax, 42; ret
 
 TEST(CodeMemory, RunsAndIsNeverWritable) {
-  Result<CodeMemory> made = CodeMemory::create(returns_42);
+  Result<CodeMemory> made = CodeMemory::create({{returns_42}, {returns_7}});
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->entry<int()>()(), 42);
   CodeMemory moved = std::move(*made);
+  EXPECT_EQ(moved.size(), 2u);
   EXPECT_EQ(moved.entry<int()>()(), 42);
+  EXPECT_EQ(moved.entry<int()>(1)(), 7);
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) EXPECT_EQ(line.find(" rwxp"), std::string::npos) << line;
 }
@@ -74,7 +77,7 @@ TEST(CodeMemory, NoMemoryIsAnErrorOfItsOwn) {
   if (child == 0) {
     const rlimit none = {0, 0};
     if (setrlimit(RLIMIT_AS, &none) != 0) _exit(2);
-    Result<CodeMemory> made = CodeMemory::create(returns_42);
+    Result<CodeMemory> made = CodeMemory::create({{returns_42}});
     _exit(!made && made.error().code == Code::OutOfMemory ? 0 : 1);
   }
   int status = 0;
@@ -88,7 +91,7 @@ TEST(CodeMemory, fault_27_DeniedMemoryIsAClearError) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (!deny_executable_memory()) _exit(2);
-    Result<CodeMemory> made = CodeMemory::create(returns_42);
+    Result<CodeMemory> made = CodeMemory::create({{returns_42}});
     _exit(!made && made.error().code == Code::Driver &&
                   made.error().message.find("Permission denied") != std::string::npos
               ? 0

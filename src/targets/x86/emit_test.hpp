@@ -103,7 +103,7 @@ inline void run(const Kernel& kernel, Isa isa, std::vector<std::uint64_t> args, 
                 std::int64_t last = 0, std::int64_t total = 0) {
   Result<Code> code = emit(kernel, isa);
   ASSERT_TRUE(code) << code.error().message;
-  Result<cpu::CodeMemory> executable = cpu::CodeMemory::create(code->bytes);
+  Result<cpu::CodeMemory> executable = cpu::CodeMemory::create({{code->bytes}});
   ASSERT_TRUE(executable) << executable.error().message;
   executable->entry<Entry>()(args.data(), first, last, total);
 }

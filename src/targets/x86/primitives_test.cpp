@@ -178,7 +178,7 @@ TEST(Primitives, fault_27_CallerChangedMxcsr) {
     const bool wide = compute == Type::F64;
     Result<Code> code = emit(b.kernel, isa);
     ASSERT_TRUE(code);
-    Result<cpu::CodeMemory> executable = cpu::CodeMemory::create(code->bytes);
+    Result<cpu::CodeMemory> executable = cpu::CodeMemory::create({{code->bytes}});
     ASSERT_TRUE(executable);
     const std::uint64_t args[] = {wide ? slot_of(in64.data()) : slot_of(in32.data()),
                                   wide ? slot_of(out64.data()) : slot_of(out32.data())};
