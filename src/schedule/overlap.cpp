@@ -75,7 +75,7 @@ void RowLowering::visit_both(const Leaf& leaf) {
     evaluate(last, leaf);
   });
   for (const auto& [id, values] : trail_.loop_values)
-    if (!varies_by_row(id)) loop_values_[id] = values;
+    if (!varies_by_row(id)) loop_values_.put(id, values);
   evaluate(last - 1, leaf);
   finish(last - 1, leaf);
   in_trail([&] { finish(last, leaf); });

@@ -13,6 +13,7 @@
 #include "schedule/kernel_builder.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/stages.hpp"
+#include "schedule/values_by_node.hpp"
 
 namespace trireme {
 
@@ -93,7 +94,7 @@ class RowLowering {
   Values integer_condition(const Node& node, const Leaf& leaf);
   Reg integer_condition_of_row(const Node& node);
   Values mask_less(Reg a, Reg b);
-  std::unordered_map<NodeId, Values>& memory_of(NodeId id, const Leaf& leaf);
+  ValuesByNode& memory_of(NodeId id, const Leaf& leaf);
   bool varies_by_row(NodeId id) const { return varies_by_row_[id]; }
 
   // reduce.cpp
@@ -210,8 +211,8 @@ class RowLowering {
   bool looks_elsewhere_ = false;  // some value is read at other columns than a thread's own, or as an integer
   std::vector<bool> used_, varies_by_row_;
   std::unordered_map<NodeId, Reg> whole_, row_values_;
-  std::unordered_map<NodeId, Values> loop_values_;                           // of the leaf at hand, in loops
-  std::vector<std::unordered_map<NodeId, Values>> row_leaves_, all_leaves_;  // by Leaf::id: this row's, every row's
+  ValuesByNode loop_values_;                           // of the leaf at hand, in loops
+  std::vector<ValuesByNode> row_leaves_, all_leaves_;  // by Leaf::id: this row's, every row's
 
   Reg zero_, one_index_, columns_, row_;
   Reg lane_, group_, team_;  // thread machines
@@ -236,7 +237,7 @@ class RowLowering {
   std::unordered_map<std::size_t, Running> running_operands_, running_results_, running_ahead_;
   struct Trail {  // what of the row before differs from the row at hand
     std::unordered_map<NodeId, Reg> row_values;
-    std::unordered_map<NodeId, Values> loop_values;
+    ValuesByNode loop_values;
     std::unordered_map<std::size_t, Running> operands, results;
   } trail_;
   bool overlap_ = false, trailing_ = false;  // rows overlap; there is a trail

@@ -64,8 +64,8 @@ void RowLowering::sweep_unrolled(std::size_t k) {
       leaf.paired = trees.in_order();
       if (leaf.id >= 0) {
         if (config_.reload && k > 0)
-          std::erase_if(row_leaves_[leaf.id], [&](const auto& known) {
-            return std::none_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == known.first; });
+          row_leaves_[leaf.id].keep([&](NodeId id) {
+            return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id; });
           });
         visit(k, leaf);
       }
@@ -261,7 +261,7 @@ void RowLowering::evaluate(std::size_t k, const Leaf& leaf) {
     if (!in_scratch || each.sweep >= k || !std::binary_search(work_[k].chunk.begin(), work_[k].chunk.end(), each.id))
       continue;
     Instr load = kept_access(Do::Load, each.id, leaf);
-    loop_values_[each.id] = load.values = fresh_values();
+    loop_values_.put(each.id, load.values = fresh_values());
     b_.emit(std::move(load));
   }
   evaluate_chunk(work_[k].chunk, leaf);

@@ -154,14 +154,14 @@ Reg RowLowering::evaluate_one(NodeId id) {
 }
 
 // Where a chunk's value is remembered: for the leaf at hand, for the row, or (hoisted) for all rows.
-std::unordered_map<NodeId, Values>& RowLowering::memory_of(NodeId id, const Leaf& leaf) {
+ValuesByNode& RowLowering::memory_of(NodeId id, const Leaf& leaf) {
   if (leaf.id < 0) return loop_values_;
   return config_.hoist && !varies_by_row(id) ? all_leaves_[leaf.id] : row_leaves_[leaf.id];
 }
 
 Values RowLowering::chunk(NodeId id, const Leaf& leaf) {
   if (!program_[id].by_column) return Values(config_.vector, one(id));
-  return memory_of(id, leaf).at(id);
+  return *memory_of(id, leaf).find(id);
 }
 
 Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
@@ -198,8 +198,8 @@ Values RowLowering::fresh_values() {
 
 void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& leaf) {
   for (NodeId id : nodes) {
-    auto& memory = memory_of(id, leaf);
-    if (memory.contains(id)) continue;
+    ValuesByNode& memory = memory_of(id, leaf);
+    if (memory.find(id)) continue;
     const Node& node = program_[id];
     Values values;
     if (node.op == Op::Operand) {
@@ -225,7 +225,7 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
       auto arg = [&](int k, int e) { return k < node.arity ? args[k][e] : Reg{}; };
       for (int e = 0; e < config_.vector; ++e) values.push_back(primitive(node, arg(0, e), arg(1, e), arg(2, e)));
     }
-    memory[id] = std::move(values);
+    memory.put(id, std::move(values));
   }
 }
 
