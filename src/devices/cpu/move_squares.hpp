@@ -50,26 +50,37 @@ template <typename T, int R>
   else _mm_stream_si128(reinterpret_cast<__m128i*>(to), reinterpret_cast<const __m128i&>(from));
 }
 
-template <typename T, int R, Way way>
-[[TRIREME_TARGET, gnu::always_inline]] inline void squares_of_register(T* apart, std::int64_t stride, T* dense,
-                                                                       std::int64_t step) {
-  constexpr int n = square<T, R>, parts = in_register<T, R> / n;
-  typename Register<T, R>::Vector rows[n];
+// On the way back `parts` registers make a line, and are written at once: columns may lie so far apart that all their
+// lines share a place in the first cache, and parts of lines do not stream.
+template <typename T, int R, Way way, int parts>
+[[TRIREME_TARGET, gnu::always_inline]] inline void squares_of_registers(T* apart, std::int64_t stride, T* dense,
+                                                                        std::int64_t step) {
+  constexpr int n = square<T, R>, wide = in_register<T, R>, beside = wide / n;
+  static_assert(way != Way::Pack || parts == 1);
+  typename Register<T, R>::Vector rows[parts][n];
+#pragma GCC unroll 4
+  for (int part = 0; part < parts; ++part) {
 #pragma GCC unroll 16
-  for (int k = 0; k < n; ++k) {
-    if constexpr (way == Way::Pack) std::memcpy(&rows[k], apart + k * stride, R);
-    else
-      for (int p = 0; p < parts; ++p)
-        std::memcpy(reinterpret_cast<T*>(&rows[k]) + p * n, dense + (k + p * n) * step, n * sizeof(T));
+    for (int k = 0; k < n; ++k) {
+      if constexpr (way == Way::Pack) std::memcpy(&rows[part][k], apart + k * stride, R);
+      else
+        for (int p = 0; p < beside; ++p)
+          std::memcpy(reinterpret_cast<T*>(&rows[part][k]) + p * n, dense + (part * wide + k + p * n) * step,
+                      n * sizeof(T));
+    }
+    transpose<T, R, n / 2>(rows[part]);
   }
-  transpose<T, R, n / 2>(rows);
 #pragma GCC unroll 16
   for (int k = 0; k < n; ++k) {
-    if constexpr (way == Way::Stream) stream<T, R>(apart + k * stride, rows[k]);
-    else if constexpr (way == Way::Unpack) std::memcpy(apart + k * stride, &rows[k], R);
+    if constexpr (way == Way::Pack)
+      for (int p = 0; p < beside; ++p)
+        std::memcpy(dense + (k + p * n) * step, reinterpret_cast<T*>(&rows[0][k]) + p * n, n * sizeof(T));
     else
-      for (int p = 0; p < parts; ++p)
-        std::memcpy(dense + (k + p * n) * step, reinterpret_cast<T*>(&rows[k]) + p * n, n * sizeof(T));
+#pragma GCC unroll 4
+      for (int part = 0; part < parts; ++part) {
+        if constexpr (way == Way::Stream) stream<T, R>(apart + k * stride + part * wide, rows[part][k]);
+        else std::memcpy(apart + k * stride + part * wide, &rows[part][k], R);
+      }
   }
 }
 
@@ -82,14 +93,24 @@ void fetch_columns(const Block<T>& block, std::int64_t from, std::int64_t count)
 }
 
 template <typename T, int R, Way way>
-[[TRIREME_TARGET]] void squares(const Block<T>& block) {
+[[TRIREME_TARGET]] void squares_in(const Block<T> block) {  // its own: stores of vectors may alias anything
   const std::int64_t ahead = std::max<std::int64_t>(16, 64 * (64 / sizeof(T)) / block.rows);  // 64 lines
+  constexpr int wide = in_register<T, R>, parts = way == Way::Pack ? 1 : 64 / R, line = parts * wide;
   for (std::int64_t c = 0; c < block.columns; c += square<T, R>) {
     if (way != Way::Stream && block.far) fetch_columns(block, c + ahead, square<T, R>);
-    for (std::int64_t r = 0; r < block.rows; r += in_register<T, R>)
-      squares_of_register<T, R, way>(block.apart + c * block.stride + r, block.stride, block.dense + r * block.step + c,
-                                     block.step);
+    T *apart = block.apart + c * block.stride, *dense = block.dense + c;
+    std::int64_t r = 0;
+    for (; r + line <= block.rows; r += line)
+      squares_of_registers<T, R, way, parts>(apart + r, block.stride, dense + r * block.step, block.step);
+    if constexpr (parts > 1)
+      for (; r < block.rows; r += wide)
+        squares_of_registers<T, R, way, 1>(apart + r, block.stride, dense + r * block.step, block.step);
   }
+}
+
+template <typename T, int R, Way way>
+void squares(const Block<T>& block) {
+  squares_in<T, R, way>(block);
 }
 
 }  // namespace

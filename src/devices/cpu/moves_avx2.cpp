@@ -15,7 +15,7 @@ constexpr int in_16 = 16 / static_cast<int>(sizeof(T));
 // Whole registers of columns. 16 bytes of entries lie in `apart` times 16 bytes of memory, from the lowest entry to the
 // highest: each byte of them is one of those, in parts of 16 bytes. The last part ends with the highest entry.
 template <typename T, int apart>
-[[TRIREME_TARGET]] void pack_rows(const Block<T>& block) {
+[[TRIREME_TARGET]] void pack_rows(const Block<T> block) {  // its own: stores of vectors may alias anything
   constexpr int n = in_16<T>, size = sizeof(T), last = ((n - 1) * apart + 1) * size - 16;
   int from[apart];
   __m128i which[apart];  // byte of a part for each byte of the entries, or none
@@ -46,7 +46,7 @@ template <typename T, int apart>
 
 // Whole registers of 32 bytes of columns that lie backwards, either way; past the caches where they begin at 32 bytes.
 template <typename T, Way way>
-[[TRIREME_TARGET]] std::int64_t backwards(const Block<T>& block) {
+[[TRIREME_TARGET]] std::int64_t backwards(const Block<T> block) {
   constexpr int n = in_register<T, 32>, size = sizeof(T);
   const std::int64_t whole = block.columns / n * n;
   alignas(16) std::int8_t bytes[16];  // of each half; the halves are swapped as well

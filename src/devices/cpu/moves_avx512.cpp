@@ -51,7 +51,7 @@ struct Where {
 
 // Whole registers of columns that are `lines` apart, either way.
 template <typename T, Way way, int lines>
-[[TRIREME_TARGET]] void rows_apart(const Block<T>& block) {
+[[TRIREME_TARGET]] void rows_apart(const Block<T> block) {  // its own: stores of vectors may alias anything
   constexpr int n = in_register<T, 64>;
   constexpr std::uint32_t up_to_last = ~0u >> (32 - (n - (lines - 1)));  // of the highest line
   const bool up = block.stride > 0;
