@@ -184,25 +184,27 @@ void Packing::point(const Run& run, std::uint64_t* args) const {
 // Kernels count rows from the first of all: the copies' addresses are as far before them.
 void Packing::begin_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last,
                          std::uint64_t* args) const {
-  const auto [low, high] = held(run, worker, first, last);
+  const Held here = held(run, worker, first, last);
   const std::int64_t next = first == worker.from ? first : held(run, worker, first, first).high;  // not here yet
   each_by_rows(run, worker.copies, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
     const std::int64_t row_bytes = packed.row_bytes(columns);
-    args[packed.pointer_slot] = reinterpret_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(low * row_bytes);
-    if (!packed.result && next < high)
+    args[packed.pointer_slot] = reinterpret_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(here.low * row_bytes);
+    if (!packed.result && next < here.high)
       pack(isa_, array,
-           {at + (next - low) * row_bytes, row_bytes, next, high, columns, far(packed, run.problem.rows, columns)});
+           {at + (next - here.low) * row_bytes, row_bytes, next, here.high, columns,
+            far(packed, run.problem.rows, columns)});
   });
 }
 
 void Packing::finish_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const {
   const std::int64_t low = held(run, worker, first, last).low;
-  const auto [stay, high] = last < worker.to ? held(run, worker, last, last) : Held{last, last};
+  const Held after = last < worker.to ? held(run, worker, last, last) : Held{last, last};
+  const std::int64_t stay = after.low;
   each_by_rows(run, worker.copies, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
     const std::int64_t row_bytes = packed.row_bytes(columns);
     if (packed.result && low < stay)
       unpack(isa_, array, {at, row_bytes, low, stay, columns, far(packed, run.problem.rows, columns)}, run.streaming);
-    const std::int64_t from = packed.result ? stay : last, to = packed.result ? last : high;
+    const std::int64_t from = packed.result ? stay : last, to = packed.result ? last : after.high;
     if (low < stay && from < to)
       std::memmove(at + (from - stay) * row_bytes, at + (from - low) * row_bytes,
                    static_cast<std::size_t>((to - from) * row_bytes));
