@@ -176,7 +176,6 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   int total = chunks();
   std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
   Reg at = b_.copy(column), place = b_.copy(zero_);
-  Reg full_end = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, remaining, width - 1));
   auto leaf_at = [&](Reg mask) {
     Leaf leaf{.column = at, .mask = mask};
     loop_values_.clear();
@@ -189,6 +188,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   if (seldom_) {
     b_.repeat_while_less(at, columns_, masked);
   } else {
+    Reg full_end = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, remaining, width - 1));
     b_.repeat_while_less(at, full_end, [&] { leaf_at({}); });
     b_.when_less(at, columns_, masked);
   }

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "devices/device.hpp"
+
 namespace trireme::cpu {
 
 namespace {
@@ -38,13 +40,12 @@ std::string code_memory_denied() {
 }
 
 Result<CodeMemory> CodeMemory::create(const std::vector<Function>& functions) {
-  constexpr std::size_t line = 64;
   std::vector<std::size_t> starts;
   std::size_t bytes = 0;
   for (const Function& each : functions) {
     if (each.code.empty()) return Error{Code::Internal, "cpu: there is no code to make executable"};
     starts.push_back(bytes);
-    bytes += (each.code.size() + line - 1) / line * line;
+    bytes += static_cast<std::size_t>(whole_lines(static_cast<std::int64_t>(each.code.size())));
   }
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t mapped_bytes = (bytes + page - 1) / page * page;

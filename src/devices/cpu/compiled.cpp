@@ -35,7 +35,8 @@ Result<std::shared_ptr<const Compiled>> compile_anew(const Program& program, con
   return std::make_shared<const Compiled>(Compiled{std::move(kernels), short_hex(hasher), std::move(memory)});
 }
 
-// Everything that `lower` and `emit` look at, as bytes: printing a program takes a tenth of the time its code takes.
+// Everything that `lower` and `emit` look at, as bytes: printing a program took a twentieth of the time that
+// its code takes.
 class Key {
  public:
   Key(const Program& program, const Config& config, x86::Isa isa) {

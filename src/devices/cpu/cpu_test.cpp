@@ -56,8 +56,8 @@ TEST(Isa, ThisMachineAgreesWithTheCompiler) {
   EXPECT_EQ(why_not(Isa::Avx512, read_cpuid()).empty(), avx512);
 }
 
-const std::vector<std::uint8_t> returns_42 = {0xB8, 42, 0, 0, 0, 0xC3},
-                                returns_7 = {0xB8, 7, 0, 0, 0, 0xC3};  // mov eax, 42; ret
+// mov eax, 42; ret
+const std::vector<std::uint8_t> returns_42 = {0xB8, 42, 0, 0, 0, 0xC3}, returns_7 = {0xB8, 7, 0, 0, 0, 0xC3};
 
 TEST(CodeMemory, RunsAndIsNeverWritable) {
   Result<CodeMemory> made = CodeMemory::create({{returns_42}, {returns_7}});

@@ -24,7 +24,8 @@ class Complaints : public asmjit::ErrorHandler {
   std::optional<std::string> first;
 };
 
-// What code is made in. The system takes as long to lend this memory (up to 2 MiB) as the rest takes: one is kept.
+// What code is made in. The system takes up to 0.2 ms to lend this memory, nearly as long as the rest takes: one is
+// kept, as large as the largest kernel so far wanted it.
 struct Workbench {
   asmjit::CodeHolder holder;
   Compiler compiler;
