@@ -42,6 +42,46 @@ template <typename T, int R, int d>
   }
 }
 
+// Two halves that make a register. By way of an array, both would be stored for the load of the whole to wait for.
+template <int R, int... k>
+[[TRIREME_TARGET, gnu::always_inline]] inline auto load_halves(const void* low, const void* high,
+                                                               std::integer_sequence<int, k...>) {
+  typename Register<std::uint64_t, R / 2>::Vector halves[2];
+  std::memcpy(&halves[0], low, R / 2);
+  std::memcpy(&halves[1], high, R / 2);
+  return __builtin_shufflevector(halves[0], halves[1], k..., static_cast<int>(sizeof...(k)) + k...);
+}
+template <int R, int... k>
+[[TRIREME_TARGET, gnu::always_inline]] inline void store_halves(void* low, void* high,
+                                                                const typename Register<std::uint64_t, R>::Vector& both,
+                                                                std::integer_sequence<int, k...>) {
+  const auto first = __builtin_shufflevector(both, both, k...);
+  const auto second = __builtin_shufflevector(both, both, static_cast<int>(sizeof...(k)) + k...);
+  std::memcpy(low, &first, R / 2);
+  std::memcpy(high, &second, R / 2);
+}
+
+// A row of each square of a register; the squares' rows lie one below the other.
+template <typename T, int R>
+[[TRIREME_TARGET, gnu::always_inline]] inline typename Register<T, R>::Vector load_row(const T* dense,
+                                                                                       std::int64_t step) {
+  typename Register<T, R>::Vector row;
+  if constexpr (in_register<T, R> == square<T, R>) std::memcpy(&row, dense, R);
+  else
+    row = reinterpret_cast<decltype(row)>(
+        load_halves<R>(dense, dense + square<T, R> * step, std::make_integer_sequence<int, R / 16>{}));
+  return row;
+}
+template <typename T, int R>
+[[TRIREME_TARGET, gnu::always_inline]] inline void store_row(T* dense, std::int64_t step,
+                                                             const typename Register<T, R>::Vector& row) {
+  if constexpr (in_register<T, R> == square<T, R>) std::memcpy(dense, &row, R);
+  else
+    store_halves<R>(dense, dense + square<T, R> * step,
+                    reinterpret_cast<const typename Register<std::uint64_t, R>::Vector&>(row),
+                    std::make_integer_sequence<int, R / 16>{});
+}
+
 template <typename T, int R>
 [[TRIREME_TARGET, gnu::always_inline]] inline void stream(T* to, const typename Register<T, R>::Vector& from) {
   if constexpr (R == 64) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), reinterpret_cast<const __m512i&>(from));
@@ -55,7 +95,7 @@ template <typename T, int R>
 template <typename T, int R, Way way, int parts>
 [[TRIREME_TARGET, gnu::always_inline]] inline void squares_of_registers(T* apart, std::int64_t stride, T* dense,
                                                                         std::int64_t step) {
-  constexpr int n = square<T, R>, wide = in_register<T, R>, beside = wide / n;
+  constexpr int n = square<T, R>, wide = in_register<T, R>;
   static_assert(way != Way::Pack || parts == 1);
   typename Register<T, R>::Vector rows[parts][n];
 #pragma GCC unroll 4
@@ -63,18 +103,13 @@ template <typename T, int R, Way way, int parts>
 #pragma GCC unroll 16
     for (int k = 0; k < n; ++k) {
       if constexpr (way == Way::Pack) std::memcpy(&rows[part][k], apart + k * stride, R);
-      else
-        for (int p = 0; p < beside; ++p)
-          std::memcpy(reinterpret_cast<T*>(&rows[part][k]) + p * n, dense + (part * wide + k + p * n) * step,
-                      n * sizeof(T));
+      else rows[part][k] = load_row<T, R>(dense + (part * wide + k) * step, step);
     }
     transpose<T, R, n / 2>(rows[part]);
   }
 #pragma GCC unroll 16
   for (int k = 0; k < n; ++k) {
-    if constexpr (way == Way::Pack)
-      for (int p = 0; p < beside; ++p)
-        std::memcpy(dense + (k + p * n) * step, reinterpret_cast<T*>(&rows[0][k]) + p * n, n * sizeof(T));
+    if constexpr (way == Way::Pack) store_row<T, R>(dense + k * step, step, rows[0][k]);
     else
 #pragma GCC unroll 4
       for (int part = 0; part < parts; ++part) {

@@ -8,7 +8,7 @@
 namespace trireme::cpu {
 namespace {
 
-constexpr std::int64_t cache_bytes = std::int64_t{1} << 18;  // an array beyond it is far
+constexpr std::int64_t cache_bytes = std::int64_t{1} << 20;  // an array beyond it is far
 // A worker's copies. Few: while they are in the first cache and little beyond, streaming stores of the last call drain
 // behind the loads of the next one (512x32x128, columns backwards: softmax backward 3.4, with four times as many 4.6).
 constexpr std::int64_t few_bytes = std::int64_t{1} << 16;   // where rows are short
