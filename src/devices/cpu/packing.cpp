@@ -14,9 +14,9 @@ constexpr std::int64_t cache_bytes = std::int64_t{1} << 20;  // an array beyond 
 constexpr std::int64_t few_bytes = std::int64_t{1} << 16;   // where rows are short
 constexpr std::int64_t many_bytes = std::int64_t{1} << 23;  // where a line of every column takes less
 constexpr std::int64_t most_bytes = std::int64_t{1} << 26;  // beyond, lines are cut
-// From a worker's copies to the next one's: what one fetches beyond its own, by guess, the other one has to take back
-// for every store (softmax backward 32x64x128 f32 with its operands transposed, two threads: 81 us, at 16 KiB 72, at 64
-// KiB 62, at 256 KiB 60).
+// From a worker's copies to the next one's. What lies closer is slow to store to while the other one runs, probably
+// since processors fetch beyond what they read (softmax backward 32x64x128 f32 with its operands transposed, two
+// threads: 81 us, at 16 KiB 72, at 64 KiB 62, at 256 KiB 60).
 constexpr std::int64_t distance_bytes = std::int64_t{1} << 16;
 constexpr std::int64_t line_bytes = 64;
 constexpr std::int64_t lines_at_once = 4;  // of every column: with fewer, pages cost more than lines
