@@ -123,7 +123,8 @@ void move_across(Isa isa, Way way, Block<T> block) {
              block.dense + (block.rows - 1) * block.step,
              -block.step,
              block.rows,
-             block.columns};
+             block.columns,
+             block.far};
   // Four bytes, near: shuffles bound it, and half as wide ones take less than half as long (32x64x128 transposed,
   // softmax backward: pack 79 -> 66 us, unpack 47 -> 41). Far, whole lines at a time hide more of the way.
   const bool wide = sizeof(T) != 4 || block.far;
