@@ -124,8 +124,19 @@ std::int64_t aligned_elements(const Program& program, const Problem2d& problem) 
   return static_cast<std::int64_t>(alignment);
 }
 
+std::int64_t rows_together(const Program& program, const Problem2d& problem) {
+  std::int64_t together = problem.rows;
+  each_array(program, problem, [&](const std::string&, const Spread& spread, const Array& array) {
+    if (!spread.row.present) return;
+    if (array.row_stride != 1) together = 0;
+    for (const Jump& jump : array.row_jumps) together = std::min(together, jump.every);
+  });
+  return together;
+}
+
 Facts facts_of(const Program& program, const Problem2d& problem) {
   Facts facts{.rows = problem.rows, .columns = problem.columns, .alignment = aligned_elements(program, problem)};
+  facts.together = rows_together(program, problem);
   for (std::size_t r = 0; r < program.results.size(); ++r)
     for (std::size_t k = 0; k < program.operands.size(); ++k)
       facts.in_place |= !program.operands[k].constant && program.results[r].spread.row.present &&

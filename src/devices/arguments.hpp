@@ -38,6 +38,9 @@ std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t columns);
 // arrays where those are not multiples of 16 bytes. Allocates nothing.
 std::int64_t aligned_elements(const Program& program, const Problem2d& problem);
 
+// Rows that lie side by side in every array that has rows, before some stride ends; 0 where an array's do not.
+std::int64_t rows_together(const Program& program, const Problem2d& problem);
+
 // What the heuristics may rely on.
 Facts facts_of(const Program& program, const Problem2d& problem);
 

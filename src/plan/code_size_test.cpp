@@ -7,6 +7,7 @@
 #include "plan/check.hpp"
 #include "plan/ops.hpp"
 #include "plan/remarks.hpp"
+#include "schedule/across.hpp"
 #include "schedule/lower.hpp"
 #include "targets/x86/emit.hpp"
 
@@ -33,9 +34,12 @@ TEST(CodeSize, NoKernelIsLargerThanCanBeMadeAtOnce) {
           problem.types["x"] = type;
           const Prepared prepared = prepare_problem(problem, {}, Fill::Nothing).value();
           Facts facts = facts_of(prepared.program, prepared.view());
-          for (std::int64_t rows : {256, 1 << 20})
+          for (auto [rows, together] : {std::pair{256, 0}, {1 << 20, 0}, {256, 256}, {1 << 20, 1 << 20}})
             for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512}) {
               facts.rows = rows;
+              facts.together = together;
+              facts.layout.operands.assign(1, {.strided = together > 0});  // rows lie side by side, where they can
+              if (together && !goes_across(prepared.program)) continue;
               Result<Kernels> kernels =
                   lower(prepared.program, choose_config(prepared.program, x86::machine_of(isa), facts));
               if (!kernels) continue;  // its terms and its sums are kernels of their own (devices/compose.cpp)

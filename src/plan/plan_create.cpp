@@ -213,19 +213,21 @@ class Creator {
     return Done{};
   }
 
-  // Elements that may be read at once, where arrays begin at multiples of 16 bytes.
-  std::int64_t alignment() const {
+  // As arrays lie that have the plan's strides and begin at multiples of 16 bytes.
+  void look_at_places(Facts& facts) const {
     std::vector<Array> operands(plan_.program.operands.size()), results(plan_.program.results.size());
     for (const PlanArray& array : plan_.arrays) {
       View view{.type = array.type};
       Result<Array> flat = flattened(plan_, array, view);
       if (flat) (array.result ? results : operands)[array.index] = *flat;
     }
-    return aligned_elements(plan_.program, {.rows = plan_.rows,
-                                            .columns = plan_.columns,
-                                            .constants = plan_.constants,
-                                            .operands = operands,
-                                            .results = results});
+    const Problem2d problem{.rows = plan_.rows,
+                            .columns = plan_.columns,
+                            .constants = plan_.constants,
+                            .operands = operands,
+                            .results = results};
+    facts.alignment = aligned_elements(plan_.program, problem);
+    facts.together = rows_together(plan_.program, problem);
   }
 
   Status compile() {
@@ -237,7 +239,7 @@ class Creator {
       (array.result ? facts.layout.results : facts.layout.operands)[array.index] = array.layout;
       if (array.in_place != PlanArray::none) facts.in_place = facts.layout.over_operands[array.index] = true;
     }
-    facts.alignment = alignment();
+    look_at_places(facts);
     if (!options_.config.empty()) {
       TRIREME_TRY(config, parse_config(options_.config));
       facts.config = config;

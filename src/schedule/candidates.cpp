@@ -10,6 +10,18 @@ namespace {
 
 std::vector<Config> for_simd(const Config& chosen) {
   std::vector<Config> configs;
+  if (chosen.across) {
+    for (int rows : {1, 2, 4, 8})
+      for (int unroll : {2, 4, 8})
+        for (bool streaming : {false, true}) {
+          Config other = chosen;
+          other.rows = rows;
+          other.unroll = unroll;
+          other.streaming = streaming;
+          configs.push_back(other);
+        }
+    return configs;
+  }
   for (int unroll : {2, 4, 8, 16})
     for (bool streaming : {false, true})
       for (auto [prefetch, overlap] : {std::pair{false, false}, {true, false}, {true, true}}) {
@@ -124,6 +136,11 @@ std::vector<Config> candidate_configs(const Program& program, const Machine& mac
   std::vector<Config> configs =
       chosen.simd ? for_simd(chosen) : Threads(chosen, machine, facts, shape_of(program, facts.layout)).all();
   configs.insert(configs.begin(), chosen);
+  if (chosen.across) {  // or copies
+    Facts others = facts;
+    others.together = 0;
+    for (Config& each : candidate_configs(program, machine, others)) configs.push_back(std::move(each));
+  }
   return configs;
 }
 

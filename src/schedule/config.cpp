@@ -5,6 +5,7 @@
 
 #include "ir/contract.hpp"
 #include "ir/integers.hpp"
+#include "schedule/across.hpp"
 #include "schedule/shape.hpp"
 #include "schedule/work.hpp"
 
@@ -20,10 +21,25 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   // geglu_erf backward 1.00; 8 against 16 in f64: 0.95 to 1.05).
   const int work = instructions_a_vector(program);
   const std::int64_t vectors = (facts.columns + config.lanes - 1) / config.lanes;
+  const std::int64_t elements = facts.rows * facts.columns;
+  const bool large = machine.cache_bytes && elements * shape.stored_bytes > machine.cache_bytes;
   auto unroll = [&](int instructions) {
     return std::clamp(static_cast<int>(std::bit_floor(static_cast<unsigned>(instructions / work))), 1, 8);
   };
   config.unroll = work > 32 ? unroll(256) : *program.compute == Type::F64 ? 8 : 16;
+  // Rows side by side: by the time of contiguous arrays, softmax backward 32x64x128 f32 takes 2.6 and not 4.8 as with
+  // copies, 128x65536 bf16 1.5 and not 3. Turns of 128 rows are whole pieces of lines and pages (4096x4096 bf16: 3.5
+  // with 64 rows); beyond the caches columns are fetched ahead (512x4096 bf16: 4.0 without), within them that is
+  // lost time (32x64x128: 2.9 instead of 2.6).
+  if (machine.across && facts.layout.strided() && facts.together >= config.lanes && goes_across(program)) {
+    config.across = true;
+    std::int64_t rows = std::min({facts.together, facts.rows / 2, std::int64_t{128}});
+    config.rows = static_cast<int>(std::max(rows / config.lanes, std::int64_t{1}));
+    config.unroll = std::max(unroll(128), 2);
+    config.streaming = large && !facts.in_place;
+    config.prefetch = machine.cache_bytes && elements * shape.row_bytes > machine.cache_bytes;
+    return config;
+  }
   // Short rows are worth code of their own: no loop, no tail, column sums in registers (256x128: layer_norm backward
   // 8.9 µs against 17.5, softmax 14 against 23); without sums it gains nothing.
   const std::int64_t most = shape.reductions || shape.column_sums ? 1000 : 256;
@@ -42,8 +58,6 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   // Ordinary stores read what they overwrite. By a streaming copy's time, rms_norm 4096x4096 from memory: 2.77 with
   // them, 1.61 past the caches and with the next row on its way (docs/performance.md). Rows in unrolled stripes are
   // short, and one sweep reads straight on: there the processor's own prefetching is enough.
-  std::int64_t elements = facts.rows * facts.columns;
-  bool large = machine.cache_bytes && elements * shape.stored_bytes > machine.cache_bytes;
   config.streaming = large && !facts.in_place;
   config.prefetch = large && !config.stripes && shape.reductions > 0;
   // Two sweeps at once want AVX-512's registers. By a streaming copy's time: softmax 2.38 without, 1.73 with it,

@@ -50,6 +50,8 @@ struct Config {
   bool streaming = false;    // element results bypass the caches
   bool prefetch = false;     // simd machines: while a row is at hand the next one is fetched
   bool overlap = false;      // simd machines, loops: a row's last sweep goes along with the next row's last but one
+  bool across = false;       // simd machines: lanes are rows, `rows` registers of them at a time; `unroll` columns are
+                             // summed at once (schedule/across.hpp)
   Layout layout = {};        // of the problem; no choice
 };
 
@@ -64,6 +66,7 @@ struct Machine {
   std::int64_t shared_bytes = 0;  // a block's scratch on thread machines
   bool clusters = false;          // blocks can share a row
   int processors = 1;             // blocks worth having in flight, for thread machines
+  bool across = false;            // kernels whose lanes are rows are worth making
 };
 
 // Do simd machines go lane by lane somewhere: rotated, divided or wrapped columns, columns that do not lie side by
@@ -74,6 +77,7 @@ struct Facts {
   std::int64_t rows = 0, columns = 0;
   std::int64_t alignment = 1;  // elements that may be read at once: a power of two that divides the columns
   bool in_place = false;       // a result per element takes an operand's memory
+  std::int64_t together = 0;   // rows that lie side by side in every array that has rows, before some stride ends
   Layout layout = {};
   std::optional<Config> config = {};  // to be taken instead of choosing one
 };

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "ir/contract.hpp"
+#include "schedule/across.hpp"
 #include "schedule/config.hpp"
 #include "schedule/shape.hpp"
 #include "schedule/stages.hpp"
@@ -30,7 +31,8 @@ struct Flag {
 };
 constexpr Flag flags[] = {{"reload", &Config::reload},     {"hoist", &Config::hoist},
                           {"stage", &Config::stage},       {"streaming", &Config::streaming},
-                          {"prefetch", &Config::prefetch}, {"overlap", &Config::overlap}};
+                          {"prefetch", &Config::prefetch}, {"overlap", &Config::overlap},
+                          {"across", &Config::across}};
 
 // Words about the problem's arrays, which are no choice: printed, and let pass.
 constexpr std::string_view of_the_problem[] = {"strided", "jumps", "in_place"};
@@ -108,6 +110,14 @@ Status check_simd(const Program& program, const Config& config, const Machine& m
   if (config.vector != 1 || config.groups != 1 || config.teams != 1 || config.cluster != 1 || config.ring != 0 ||
       config.stage)
     return wrong("vector, groups, teams, cluster, ring and stage are for thread machines");
+  if (config.across) {
+    if (facts.together < 2 || !goes_across(program))
+      return wrong("across: the rows of all arrays lie side by side, none is summed over, and indices are plain");
+    if (config.rows < 1 || config.rows > 16 || config.unroll < 2 || config.unroll > 16 ||
+        !std::has_single_bit(static_cast<unsigned>(config.unroll)) || config.stripes || config.columns)
+      return wrong("across: rows is 1 to 16, unroll 2, 4, 8 or 16, and stripes and columns are open");
+    return Done{};
+  }
   std::int64_t chunks = contract::stripe / lanes;
   if (!std::has_single_bit(static_cast<unsigned>(config.unroll)) || config.unroll > chunks)
     return wrong(fmt::format("unroll={}; a power of two up to {} goes", config.unroll, chunks));

@@ -10,7 +10,8 @@ namespace {
 
 TEST(ConfigText, PrintsWhatItReads) {
   for (const char* text : {"simd lanes=16 unroll=16", "simd lanes=8 unroll=2 streaming prefetch",
-                           "simd lanes=16 columns=300 stripes=2 reload hoist", "threads lanes=32 columns=40",
+                           "simd lanes=16 columns=300 stripes=2 reload hoist",
+                           "simd lanes=16 rows=8 unroll=4 prefetch across", "threads lanes=32 columns=40",
                            "threads lanes=32 vector=4 groups=8 cluster=2 rows=3 columns=8192 stripes=2 ring=2 reload "
                            "hoist streaming",
                            "threads lanes=8 vector=2 teams=16 columns=16 stripes=1"}) {
@@ -45,6 +46,12 @@ TEST(ConfigText, FitsOrIsAnError) {
   EXPECT_EQ(fits("simd lanes=16 unroll=4", simd, facts), "");
   EXPECT_EQ(fits("simd lanes=16 columns=1000 stripes=4 reload hoist", simd, facts), "");
   EXPECT_NE(fits("simd lanes=8", simd, facts), "");
+  Facts together = facts;
+  together.together = 10;
+  EXPECT_EQ(fits("simd lanes=16 rows=2 unroll=8 across", simd, together), "");
+  EXPECT_NE(fits("simd lanes=16 rows=2 unroll=8 across", simd, facts), "");
+  EXPECT_NE(fits("simd lanes=16 rows=2 unroll=1 across", simd, together), "");
+  EXPECT_NE(fits("simd lanes=16 rows=17 unroll=8 across", simd, together), "");
   EXPECT_NE(fits("simd lanes=16 unroll=3", simd, facts), "");
   EXPECT_NE(fits("simd lanes=16 unroll=32", simd, facts), "");
   EXPECT_NE(fits("simd lanes=16 groups=2", simd, facts), "");

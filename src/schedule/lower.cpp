@@ -8,6 +8,7 @@
 
 #include "ir/contract.hpp"
 #include "ir/integers.hpp"
+#include "schedule/across.hpp"
 #include "schedule/lower_columns.hpp"
 #include "schedule/row_lowering.hpp"
 
@@ -217,6 +218,10 @@ Result<Kernels> lower(const Program& program, const Config& config) {
   rows.launch.resident = config.resident;
   rows.launch.meets = config.cluster > 1 && stages.reduces();
   rows.launch.rows = config.simd ? 1 : config.rows;
+  if (config.across) {
+    lower_across(program, config, rows);
+    return kernels;
+  }
   RowLowering(program, stages, config, rows).run();
   for (std::size_t r : stages.column_results) kernels.column_results.push_back(static_cast<int>(r));
   if (!stages.column_results.empty()) {

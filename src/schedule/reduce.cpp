@@ -2,21 +2,11 @@
 // pairs of stripes. Absent columns and stripes count as the identity (-0.0 for sums), which changes no bit.
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "ir/contract.hpp"
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
-
-double RowLowering::identity(Op op) const {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  return op == Op::Sum ? -0.0 : op == Op::Amax ? -infinity : infinity;
-}
-
-Reg RowLowering::combine(Op op, Reg a, Reg b) {
-  return b_.primitive(op == Op::Sum ? Op::Add : op == Op::Amax ? Op::Max : Op::Min, {a, b});
-}
 
 // Combines lanes whose numbers differ by `from`, then by the next power of two towards `to`; every lane gets the
 // result.
@@ -91,7 +81,7 @@ std::optional<Values> RowLowering::Trees::sum(std::size_t which) {
 Values RowLowering::present(NodeId reduction, const Leaf& leaf) {
   Values values = chunk(program_[reduction].args[0], leaf);
   if (leaf.id >= 0 ? !leaf.partial : !leaf.mask) return values;  // what a missing row sums up to is never stored
-  Reg none = b_.number(identity(program_[reduction].op));
+  Reg none = b_.number(identity_of(program_[reduction].op));
   for (Reg& value : values) value = b_.primitive(Op::Select, {leaf.mask, value, none});
   return values;
 }
@@ -111,11 +101,11 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
     for (const auto& stripe : stripes)
       if (stripe)
         for (Reg value : *stripe) all = all ? combine(op, *all, value) : value;
-    return butterfly(op, all ? *all : b_.number(identity(op)), config_.lanes / 2, 1);
+    return butterfly(op, all ? *all : b_.number(identity_of(op)), config_.lanes / 2, 1);
   }
   if (config_.simd) {  // shuffles are cheap, and one value a lane leaves nothing to exchange
     for (const auto& stripe : stripes)
-      values.push_back(stripe ? butterfly(op, (*stripe)[0], config_.lanes / 2, 1) : b_.number(identity(op)));
+      values.push_back(stripe ? butterfly(op, (*stripe)[0], config_.lanes / 2, 1) : b_.number(identity_of(op)));
     while (values.size() > 1) {
       for (std::size_t k = 0; k < values.size() / 2; ++k) values[k] = combine(op, values[2 * k], values[2 * k + 1]);
       values.resize(values.size() / 2);
@@ -123,7 +113,7 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
     return values[0];
   }
   for (const auto& stripe : stripes)
-    for (int e = 0; e < config_.vector; ++e) values.push_back(stripe ? (*stripe)[e] : b_.number(identity(op)));
+    for (int e = 0; e < config_.vector; ++e) values.push_back(stripe ? (*stripe)[e] : b_.number(identity_of(op)));
 
   int element_bits = std::countr_zero(static_cast<unsigned>(config_.vector));
   int bits = std::countr_zero(static_cast<unsigned>(values.size()));
@@ -207,7 +197,7 @@ Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
              .c = mask,
              .imm = sums_of(k, which) + n * value_bytes(),
              .values = {value}});
-    if (mask) value = b_.primitive(Op::Select, {mask, value, b_.number(identity(op))});
+    if (mask) value = b_.primitive(Op::Select, {mask, value, b_.number(identity_of(op))});
     sums.push_back(value);
   }
   while (sums.size() > 1) {
@@ -240,7 +230,7 @@ void RowLowering::store_stripe(std::size_t which, Reg total, Reg stripe) {
 Reg RowLowering::across_stripes(std::size_t which, Op op) {
   Type type = *program_.compute;
   Reg value = b_.fresh(Bank::Lane);
-  Reg none = b_.number(identity(op));
+  Reg none = b_.number(identity_of(op));
   if (config_.simd) {
     Reg base = b_.add(b_.mul(b_.mul(stripes_, static_cast<std::int64_t>(which)), value_bytes()), totals_at_);
     Reg count = b_.copy(stripes_);

@@ -12,6 +12,7 @@
 #include "schedule/config.hpp"
 #include "schedule/kernel_builder.hpp"
 #include "schedule/lower.hpp"
+#include "schedule/nodes.hpp"
 #include "schedule/stages.hpp"
 #include "schedule/values_by_node.hpp"
 
@@ -64,7 +65,6 @@ class RowLowering {
   void hoist_columns();
   Reg one(NodeId id) const;
   Values chunk(NodeId id, const Leaf& leaf);
-  Reg primitive(const Node& node, Reg a, Reg b, Reg c);
   Reg evaluate_one(NodeId id);
   Values load_chunk(std::size_t operand, const Leaf& leaf);
   Values fresh_values();
@@ -98,8 +98,7 @@ class RowLowering {
   bool varies_by_row(NodeId id) const { return varies_by_row_[id]; }
 
   // reduce.cpp
-  double identity(Op op) const;
-  Reg combine(Op op, Reg a, Reg b);
+  Reg combine(Op op, Reg a, Reg b) { return trireme::combine(b_, op, a, b); }
   Reg butterfly(Op op, Reg value, int from_lane, int to_lane);
   // Sums of a tree walked depth first, each with its level; a new one joins those of its own level.
   using OpenSums = std::vector<std::pair<int, std::optional<Values>>>;

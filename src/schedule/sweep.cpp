@@ -196,7 +196,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   Reg end = b_.index(total * vector_bytes);
   b_.repeat_while_less(place, end, [&] {
     for (std::size_t r = 0; r < reductions; ++r)
-      spill(r, place, {b_.number(identity(program_[stage.reductions[r]].op))});
+      spill(r, place, {b_.number(identity_of(program_[stage.reductions[r]].op))});
     b_.increase(place, vector_bytes);
   });
   Reg stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));

@@ -43,14 +43,9 @@ Instr RowLowering::kept_access(Do code, NodeId id, const Leaf& leaf) {
 
 void RowLowering::plan_work() {
   used_ = reachable(program_);
-  varies_by_row_.assign(program_.size(), false);
-  for (NodeId id = 0; id < program_.size(); ++id) {
-    const Node& node = program_[id];
-    bool varies = node.by_row || is_row_reduction(node.op);
-    for (NodeId arg : node) varies |= varies_by_row_[arg];
-    varies_by_row_[id] = varies;
-    looks_elsewhere_ |= used_[id] && (node.op == Op::Rotate || compares_integers(program_, node));
-  }
+  varies_by_row_ = varying_by_row(program_);
+  for (NodeId id = 0; id < program_.size(); ++id)
+    looks_elsewhere_ |= used_[id] && (program_[id].op == Op::Rotate || compares_integers(program_, program_[id]));
   for (std::size_t k = 0; k <= stages_.sweeps.size(); ++k) {
     std::vector<NodeId> open;
     if (k < stages_.sweeps.size()) {
@@ -106,21 +101,11 @@ void RowLowering::evaluate_row(const std::vector<NodeId>& nodes) {
 
 Reg RowLowering::one(NodeId id) const { return varies_by_row(id) ? row_values_.at(id) : whole_.at(id); }
 
-Reg RowLowering::primitive(const Node& node, Reg a, Reg b, Reg c) {
-  Instr instr{.code = Do::Primitive, .op = node.op, .a = a, .b = b, .c = c, .imm = node.payload};
-  if (node.op == Op::RoundTo) instr.type = static_cast<Type>(node.payload);
-  return b_.into(is_condition(node.op) ? Bank::Mask : Bank::Lane, std::move(instr));
-}
-
 Reg RowLowering::evaluate_one(NodeId id) {
   const Node& node = program_[id];
   switch (node.op) {
-    case Op::Number:
-      return b_.number(*program_.compute == Type::F32 ? static_cast<double>(static_cast<float>(node.number()))
-                                                      : node.number());
-    case Op::Constant:
-      return b_.into(Bank::Lane, {.code = Do::LaneSlot,
-                                  .imm = b_.slot_number({Slot::Kind::Constant, static_cast<int>(node.payload)})});
+    case Op::Number: return number(b_, program_, node);
+    case Op::Constant: return constant(b_, node);
     case Op::Operand: {
       const Operand& operand = program_.operands[node.payload];
       Instr load{.code = Do::LoadOne, .type = *operand.type};
@@ -144,7 +129,7 @@ Reg RowLowering::evaluate_one(NodeId id) {
       if (node.op == Op::Div && program_[node.args[1]].op == Op::ColumnCount && config_.columns &&
           std::has_single_bit(static_cast<std::uint64_t>(config_.columns)))
         return b_.primitive(Op::Mul, {args[0], b_.number(1.0 / static_cast<double>(config_.columns))});
-      return primitive(node, args[0], args[1], args[2]);
+      return primitive(b_, node, args[0], args[1], args[2]);
     }
     case Op::RowIndex: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = row_});
     case Op::ColumnCount:
@@ -223,7 +208,7 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
       Values args[3];
       for (int k = 0; k < node.arity; ++k) args[k] = chunk(node.args[k], leaf);
       auto arg = [&](int k, int e) { return k < node.arity ? args[k][e] : Reg{}; };
-      for (int e = 0; e < config_.vector; ++e) values.push_back(primitive(node, arg(0, e), arg(1, e), arg(2, e)));
+      for (int e = 0; e < config_.vector; ++e) values.push_back(primitive(b_, node, arg(0, e), arg(1, e), arg(2, e)));
     }
     memory.put(id, std::move(values));
   }

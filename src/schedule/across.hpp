@@ -1,0 +1,17 @@
+// Kernels whose lanes are rows: for arrays whose rows lie side by side and whose columns do not. A register holds one
+// column of as many rows as it has lanes, so nothing is copied and nothing shuffled; a row's sum is made lane by lane
+// in the contract's order, from partial sums in scratch.
+#pragma once
+#include "schedule/config.hpp"
+#include "schedule/kernel.hpp"
+#include "schedule/stages.hpp"
+
+namespace trireme {
+
+// Can a program be lowered so? Not with sums over rows, nor where indices are divided, wrapped, rotated or compared.
+bool goes_across(const Program& program);
+
+// `config.rows` registers of rows at a time, `config.unroll` columns between two partial sums.
+void lower_across(const Program& program, const Config& config, Kernel& kernel);
+
+}  // namespace trireme
