@@ -68,6 +68,7 @@ DeviceEntry any_config(const DeviceEntry& device, Random& random, int& taken) {
       config.rows = static_cast<int>(1 + own.below(16));
       config.unroll = 2 << own.below(4);
       config.prefetch = own.below(2);
+      config.overlap = own.below(2);
       config.streaming = own.below(2);
       if (own.below(2)) given.config = config;
     }

@@ -71,8 +71,10 @@ class AcrossLowering {
 
   template <typename Body>
   void each_register(Body&& body);
-  Reg entry(const ArrayKey& array, Reg column);
-  Column column_at(Reg index, Reg exists, int ahead, const std::vector<NodeId>& nodes);
+  Reg first_entry(const ArrayKey& array, Reg row, Reg* rows);
+  Reg entry(const ArrayKey& array, Reg first, Reg column);
+  Column column_at(Reg index, Reg exists, const std::vector<NodeId>& nodes);
+  void fetch(Column& column, Reg index, const std::map<ArrayKey, Reg>& rows);
   Reg value(NodeId id, Known& known, const Column* column);
   Reg evaluate(NodeId id, Known& known, const Column* column);
   Reg load_scratch(std::int64_t at, Reg more = {});
@@ -109,6 +111,7 @@ class AcrossLowering {
   Reg zero_, one_, columns_, last_column_, stripes_;
   std::vector<ArrayKey> arrays_;           // all that are read or written
   std::map<ArrayKey, Reg> bases_;          // pointers: per row or element, the turn's first row
+  std::map<ArrayKey, Reg> next_;           // the same, of the turn to come
   std::map<ArrayKey, ColumnSteps> steps_;  // of those whose columns lie apart
   const Turn most_turns_, last_turns_{1, 2, false};
   Turn at_hand_ = most_turns_;
@@ -207,30 +210,41 @@ void AcrossLowering::evaluate_whole() {
     if (used_[id] && level(id) == Level::Whole) whole_[id] = evaluate(id, whole_, nullptr);
 }
 
+// Where a row begins; `rows` becomes as many as there are before a stride ends.
+Reg AcrossLowering::first_entry(const ArrayKey& array, Reg row, Reg* rows) {
+  const int k = static_cast<int>(array.index);
+  Reg place = row;
+  for (int j = 0; j < layout_of(array).row_jumps; ++j) {
+    Reg every = b_.slot({array.result ? Slot::Kind::ResultEvery : Slot::Kind::OperandEvery, k, j});
+    Reg jump = b_.slot({array.result ? Slot::Kind::ResultJump : Slot::Kind::OperandJump, k, j});
+    Reg jumps = b_.index(Do::IndexDivide, row, every);
+    place = b_.add(place, b_.index(Do::IndexMul, jumps, jump));
+    if (!rows) continue;
+    Reg past = b_.index(Do::IndexSub, row, b_.index(Do::IndexMul, jumps, every));
+    *rows = b_.index(Do::IndexMin, *rows, b_.index(Do::IndexSub, every, past));
+  }
+  Reg base = b_.pointer({array.result ? Slot::Kind::ResultPointer : Slot::Kind::OperandPointer, k});
+  return b_.pointer(base, place, static_cast<std::int64_t>(bytes(type_of(array))));
+}
+
 // A turn ends where a stride of rows does.
 void AcrossLowering::walk() {
   turn_ = b_.copy(b_.argument(0));
   Reg last = b_.argument(1), whole = b_.index(rows_of(most_turns_) - 1);
   b_.repeat_while_less(turn_, last, [&] {
     Reg rows = b_.index(Do::IndexMin, b_.index(Do::IndexSub, last, turn_), rows_of(most_turns_));
-    for (const ArrayKey& array : arrays_) {
-      if (!spread_of(array).row.present) continue;
-      const int k = static_cast<int>(array.index);
-      Reg place = turn_;
-      for (int j = 0; j < layout_of(array).row_jumps; ++j) {
-        Reg every = b_.slot({array.result ? Slot::Kind::ResultEvery : Slot::Kind::OperandEvery, k, j});
-        Reg jump = b_.slot({array.result ? Slot::Kind::ResultJump : Slot::Kind::OperandJump, k, j});
-        Reg jumps = b_.index(Do::IndexDivide, turn_, every);
-        place = b_.add(place, b_.index(Do::IndexMul, jumps, jump));
-        Reg past = b_.index(Do::IndexSub, turn_, b_.index(Do::IndexMul, jumps, every));
-        rows = b_.index(Do::IndexMin, rows, b_.index(Do::IndexSub, every, past));
-      }
-      Reg base = b_.pointer({array.result ? Slot::Kind::ResultPointer : Slot::Kind::OperandPointer, k});
-      bases_[array] = b_.pointer(base, place, static_cast<std::int64_t>(bytes(type_of(array))));
-    }
+    for (const ArrayKey& array : arrays_)
+      if (spread_of(array).row.present) bases_[array] = first_entry(array, turn_, &rows);
     rows_ = b_.copy(rows);
     b_.when_less(
-        whole, rows, [&] { turn(most_turns_); },
+        whole, rows,
+        [&] {
+          Reg next = b_.add(turn_, rows);
+          for (const ArrayKey& array : arrays_)
+            if (config_.overlap && !array.result && spread_of(array).row.present)
+              next_[array] = first_entry(array, next, nullptr);
+          turn(most_turns_);
+        },
         [&] {
           b_.emit({.code = Do::IndexMin, .dst = rows_, .a = rows_, .imm = rows_of(last_turns_)});
           turn(last_turns_);
@@ -320,24 +334,28 @@ Reg AcrossLowering::evaluate(NodeId id, Known& known, const Column* column) {
   }
 }
 
-Reg AcrossLowering::entry(const ArrayKey& array, Reg column) {
+Reg AcrossLowering::entry(const ArrayKey& array, Reg first, Reg column) {
   auto steps = steps_.find(array);
   Reg place = steps == steps_.end() ? column : stepped(b_, steps->second, column);
-  return b_.pointer(bases_.at(array), place, static_cast<std::int64_t>(bytes(type_of(array))));
+  return b_.pointer(first, place, static_cast<std::int64_t>(bytes(type_of(array))));
 }
 
-AcrossLowering::Column AcrossLowering::column_at(Reg index, Reg exists, int ahead, const std::vector<NodeId>& nodes) {
+AcrossLowering::Column AcrossLowering::column_at(Reg index, Reg exists, const std::vector<NodeId>& nodes) {
   Column column{.index = index, .exists = exists, .entries = {}, .ahead = {}, .values = {}};
   for (NodeId id : nodes) {
     if (program_[id].op != Op::Operand || !program_[id].by_column) continue;
     const ArrayKey array{static_cast<std::size_t>(program_[id].payload), false};
-    column.entries[array] = entry(array, index);
-    if (config_.prefetch && at_hand_.whole && spread_of(array).row.present)
-      column.ahead[array] = entry(array, b_.add(index, ahead));
+    column.entries[array] = entry(array, bases_.at(array), index);
   }
   for (NodeId id : nodes)
     if (level(id) == Level::Column) column.values[id] = evaluate(id, column.values, &column);
   return column;
+}
+
+// Loads of a column fetch another one's lines, too.
+void AcrossLowering::fetch(Column& column, Reg index, const std::map<ArrayKey, Reg>& rows) {
+  for (const auto& [array, here] : column.entries)
+    if (at_hand_.whole && spread_of(array).row.present) column.ahead[array] = entry(array, rows.at(array), index);
 }
 
 // Brings what elements want of their rows into scratch.
@@ -387,7 +405,9 @@ void AcrossLowering::reduce_stripe(const Stage& stage, const std::vector<NodeId>
       // The same answer in all lanes: no column is as far off as lanes are.
       Reg past = b_.mul(b_.index(Do::IndexSub, index, columns_), 64);
       Reg exists = k == 0 ? Reg{} : b_.below(past, 0, zero_);
-      columns.push_back(column_at(b_.index(Do::IndexMin, index, last_column_), exists, 1, nodes));
+      columns.push_back(column_at(b_.index(Do::IndexMin, index, last_column_), exists, nodes));
+      // The next column: of the next one's neighbours most are on their way already.
+      if (config_.prefetch && !config_.overlap) fetch(columns.back(), b_.add(columns.back().index, 1), bases_);
     }
     each_register([&] {
       Known rows;
@@ -469,10 +489,12 @@ void AcrossLowering::store_elements(const std::vector<NodeId>& values) {
   evaluate_rows(nodes);
   Reg at = b_.copy(zero_);
   b_.repeat_while_less(at, columns_, [&] {
-    Column column = column_at(at, {}, 8, nodes);
+    Column column = column_at(at, {}, nodes);
+    if (config_.overlap) fetch(column, at, next_);
+    else if (config_.prefetch) fetch(column, b_.add(at, 8), bases_);
     std::map<std::size_t, Reg> targets;
     for (std::size_t r = 0; r < program_.results.size(); ++r)
-      if (program_.results[r].spread.column.present) targets[r] = entry({r, true}, at);
+      if (program_.results[r].spread.column.present) targets[r] = entry({r, true}, bases_.at({r, true}), at);
     each_register([&] {
       Known known;
       for (NodeId id : nodes)

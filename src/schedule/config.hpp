@@ -50,9 +50,9 @@ struct Config {
   bool streaming = false;    // element results bypass the caches
   bool prefetch = false;     // simd machines: while a row is at hand the next one is fetched
   bool overlap = false;      // simd machines, loops: a row's last sweep goes along with the next row's last but one
-  bool across = false;       // simd machines: lanes are rows, `rows` registers of them at a time; `unroll` columns are
-                             // summed at once (schedule/across.hpp)
-  Layout layout = {};        // of the problem; no choice
+  bool across = false;  // simd machines: lanes are rows, `rows` registers of them a turn, `unroll` columns summed at
+                        // once, columns to come fetched (prefetch), or the next turn's (overlap)
+  Layout layout = {};   // of the problem; no choice
 };
 
 std::string print(const Config& config);
