@@ -176,7 +176,7 @@ std::string Plan::describe() const {
         fmt::format("  {} {} {} {}", array.result ? "->" : "<-", array.name, name(array.type), print(array.shape()));
     if (array.in_place != PlanArray::none) text += ", may lie on " + plan.arrays[array.in_place].name;
     if (array.layout != ArrayLayout{}) text += ", " + layout_class(array.layout);
-    if (array.layout.strided) text += " (slower: not taken as vectors where they lie)";
+    if (array.layout.strided) text += " (slower than side by side)";
     if (!array.needed) text += ", not read";
     text += '\n';
   }
