@@ -8,7 +8,8 @@
 
 namespace trireme {
 
-// Can a program be lowered so? Not with sums over rows, nor where indices are divided, wrapped, rotated or compared.
+// Can a program be lowered so? Not where indices are divided, wrapped, rotated or compared. Sums over rows want row
+// blocks that are multiples of the lanes.
 bool goes_across(const Program& program);
 
 // `config.rows` registers of rows at a time, `config.unroll` columns between two partial sums.

@@ -31,11 +31,15 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   // copies, 128x65536 bf16 1.5 and not 3. Turns of 128 rows are whole pieces of lines and pages (4096x4096 bf16: 3.5
   // with 64 rows); beyond the caches columns are fetched ahead (512x4096 bf16: 4.0 without), within them that is
   // lost time (32x64x128: 2.9 instead of 2.6).
-  if (machine.across && facts.layout.strided() && facts.together >= config.lanes && goes_across(program)) {
+  // Sums over rows take registers of rows of one block; 2048 rows and more have blocks of 16.
+  const bool whole_blocks =
+      shape.column_sums == 0 || contract::row_block(facts.rows, facts.columns) % config.lanes == 0;
+  if (machine.across && facts.layout.strided() && facts.together >= config.lanes && whole_blocks &&
+      goes_across(program)) {
     config.across = true;
     std::int64_t rows = std::min({facts.together, facts.rows / 2, std::int64_t{128}});
     config.rows = static_cast<int>(std::max(rows / config.lanes, std::int64_t{1}));
-    config.unroll = std::max(unroll(128), 2);
+    config.unroll = std::max(unroll(shape.column_sums ? 64 : 128), 2);
     config.streaming = large && !facts.in_place;
     config.prefetch = machine.cache_bytes && elements * shape.row_bytes > machine.cache_bytes;
     // A turn that fits the second cache beside the next one fetches that (2048x32x128 bf16, softmax backward: 2.0

@@ -218,11 +218,8 @@ Result<Kernels> lower(const Program& program, const Config& config) {
   rows.launch.resident = config.resident;
   rows.launch.meets = config.cluster > 1 && stages.reduces();
   rows.launch.rows = config.simd ? 1 : config.rows;
-  if (config.across) {
-    lower_across(program, config, rows);
-    return kernels;
-  }
-  RowLowering(program, stages, config, rows).run();
+  if (config.across) lower_across(program, config, rows);
+  else RowLowering(program, stages, config, rows).run();
   for (std::size_t r : stages.column_results) kernels.column_results.push_back(static_cast<int>(r));
   if (!stages.column_results.empty()) {
     kernels.columns.push_back(lower_columns(program, stages, config, rows.slots));

@@ -9,6 +9,7 @@
 #include "devices/cpu/compiled.hpp"
 #include "devices/cpu/packing.hpp"
 #include "devices/parallel.hpp"
+#include "ir/contract.hpp"
 
 namespace trireme::cpu {
 namespace {
@@ -61,7 +62,7 @@ class CpuExecutable : public HostExecutable {
   // `own` holds, for each worker, its slots and its scratch; the workspace partial sums, then copies.
   Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const override {
     TRIREME_CHECK(check_layout(layout_, program_, problem));
-    const bool across = across_ && rows_together(program_, problem) > 0;
+    const bool across = goes_across(problem);
     const Way& way = across ? *across_ : way_;
     const Packing& packing = way.packing;
     Blocks blocks = cut_rows(way.kernels(), problem.rows, problem.columns);
@@ -129,6 +130,11 @@ class CpuExecutable : public HostExecutable {
     return std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(blocks.count, 1));
   }
   const Way& chosen() const { return across_ ? *across_ : way_; }
+  bool goes_across(const Problem2d& problem) const {
+    if (!across_ || rows_together(program_, problem) == 0) return false;
+    return across_->kernels().column_results.empty() ||
+           contract::row_block(problem.rows, problem.columns) % across_->config.lanes == 0;
+  }
   // Workers do not share lines that rows lie side by side in.
   std::int64_t rows_of_a_line() const {
     std::int64_t smallest = 8;
