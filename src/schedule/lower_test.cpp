@@ -50,5 +50,12 @@ TEST(Lower, ARowsLastSweepGoesAlongWithTheNextRowsExponentials) {
   EXPECT_EQ(count(loop, "prefetch"), 16 + 2);  // the stripe's lines once, and what is left of the row
 }
 
+// A value of the row that only a column sum takes is handed over too.
+TEST(Lower, OverlappingRowsSumTheirOwnNumbers) {
+  const std::string text = lowered("p(x[i,j]) -> (y[i,j], s[j])\n  t = sum(x)\n  y = x + 1\n  s = colsum(t)\n",
+                                   {.simd = true, .lanes = 16, .prefetch = true, .overlap = true});
+  EXPECT_NE(text.find("# a row, and the one before it"), text.npos) << text;
+}
+
 }  // namespace
 }  // namespace trireme

@@ -91,9 +91,12 @@ void RowLowering::hand_over() {
       return std::find(program_[id].begin(), program_[id].end(), row_value) != program_[id].end();
     };
     auto stores = [&](std::size_t r) { return program_.results[r].value == row_value; };
+    auto sums = [&](std::size_t r) { return takes(program_.results[r].value); };
     const std::vector<NodeId>& nodes = work_[last].chunk;
-    const std::vector<std::size_t>& results = stages_.sweeps[last].stores;
-    return std::any_of(nodes.begin(), nodes.end(), takes) || std::any_of(results.begin(), results.end(), stores);
+    const Stage& sweep = stages_.sweeps[last];
+    return std::any_of(nodes.begin(), nodes.end(), takes) ||
+           std::any_of(sweep.stores.begin(), sweep.stores.end(), stores) ||
+           std::any_of(sweep.columns.begin(), sweep.columns.end(), sums);
   };
   for (NodeId id : work_[last].row) {
     if (!wanted(id)) continue;
