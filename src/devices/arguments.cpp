@@ -134,6 +134,32 @@ std::int64_t rows_together(const Program& program, const Problem2d& problem) {
   return together;
 }
 
+static bool lies_backwards(const Array& array) { return array.column_stride == -1 && array.column_jumps.size() == 0; }
+
+std::optional<Layout> backwards_layout(const Layout& layout, const Program& program, const Problem2d& problem) {
+  if (!layout.strided() || goes_lane_by_lane(program, {})) return std::nullopt;
+  Layout said = layout;
+  auto look = [](ArrayLayout& each, const Spread& spread, const Array& array) {
+    if (!each.strided || !spread.plain() || !spread.row.present || !lies_backwards(array)) return;
+    each.strided = false;
+    each.backwards = true;
+  };
+  for (std::size_t k = 0; k < said.operands.size(); ++k)
+    look(said.operands[k], program.operands[k].spread, problem.operands[k]);
+  for (std::size_t k = 0; k < said.results.size(); ++k)
+    look(said.results[k], program.results[k].spread, problem.results[k]);
+  return said.backwards() ? std::optional(std::move(said)) : std::nullopt;
+}
+
+bool lies_backwards(const Layout& layout, const Problem2d& problem) {
+  auto all = [](const std::vector<ArrayLayout>& said, std::span<const Array> arrays) {
+    for (std::size_t k = 0; k < said.size(); ++k)
+      if (said[k].backwards && !lies_backwards(arrays[k])) return false;
+    return true;
+  };
+  return all(layout.operands, problem.operands) && all(layout.results, problem.results);
+}
+
 Facts facts_of(const Program& program, const Problem2d& problem) {
   Facts facts{.rows = problem.rows, .columns = problem.columns, .alignment = aligned_elements(program, problem)};
   facts.together = rows_together(program, problem);
@@ -147,6 +173,7 @@ Facts facts_of(const Program& program, const Problem2d& problem) {
                                         : layout_in(program.operands[k].spread, problem.operands[k], problem));
   for (std::size_t k = 0; k < program.results.size(); ++k)
     facts.layout.results.push_back(layout_in(program.results[k].spread, problem.results[k], problem));
+  facts.backwards = backwards_layout(facts.layout, program, problem);
   return facts;
 }
 

@@ -41,6 +41,12 @@ std::int64_t aligned_elements(const Program& program, const Problem2d& problem);
 // Rows that lie side by side in every array that has rows, before some stride ends; 0 where an array's do not.
 std::int64_t rows_together(const Program& program, const Problem2d& problem);
 
+// `layout` with arrays per element, indexed plainly, whose columns lie backwards said to; nothing where there are none,
+// or where the program looks at columns in other ways too.
+std::optional<Layout> backwards_layout(const Layout& layout, const Program& program, const Problem2d& problem);
+// Do the columns that it says so of lie backwards? Allocates nothing.
+bool lies_backwards(const Layout& layout, const Problem2d& problem);
+
 // What the heuristics may rely on.
 Facts facts_of(const Program& program, const Problem2d& problem);
 

@@ -59,6 +59,7 @@ struct Array {
 struct ArrayLayout {
   bool strided = false;  // columns do not lie side by side
   int row_jumps = 0, column_jumps = 0;
+  bool backwards = false;  // instead of strided, in some kernels of simd machines: columns side by side, the last first
   bool covers(const ArrayLayout& other) const {
     return (strided || !other.strided) && row_jumps >= other.row_jumps && column_jumps >= other.column_jumps;
   }

@@ -228,6 +228,7 @@ class Creator {
                             .results = results};
     facts.alignment = aligned_elements(plan_.program, problem);
     facts.together = rows_together(plan_.program, problem);
+    facts.backwards = backwards_layout(facts.layout, plan_.program, problem);
   }
 
   Status compile() {

@@ -32,9 +32,11 @@ Result<CacheKey> key_of(const DeviceEntry& device, const Program& program, const
   for (std::int64_t fact : {static_cast<std::int64_t>(machine.register_bytes), machine.cache_bytes,
                             machine.shared_bytes, static_cast<std::int64_t>(machine.processors)})
     key.with("machine", fact);
-  for (const auto* arrays : {&facts.layout.operands, &facts.layout.results})
+  const Layout& layout = facts.backwards ? *facts.backwards : facts.layout;
+  for (const auto* arrays : {&layout.operands, &layout.results})
     for (const ArrayLayout& each : *arrays)
-      key.with("array", each.strided + 2 * (each.row_jumps + 16 * std::int64_t{each.column_jumps}));
+      key.with("array",
+               each.strided + 2 * each.backwards + 4 * (each.row_jumps + 16 * std::int64_t{each.column_jumps}));
   return key;
 }
 

@@ -21,6 +21,7 @@ struct Layout {
   ArrayLayout result(std::size_t k) const { return k < results.size() ? results[k] : ArrayLayout{}; }
   bool strided() const { return any(&ArrayLayout::strided); }
   bool jumps() const { return any(&ArrayLayout::row_jumps); }
+  bool backwards() const { return any(&ArrayLayout::backwards); }
 
  private:
   template <typename Member>
@@ -79,7 +80,8 @@ struct Facts {
   bool in_place = false;       // a result per element takes an operand's memory
   std::int64_t together = 0;   // rows that lie side by side in every array that has rows, before some stride ends
   Layout layout = {};
-  std::optional<Config> config = {};  // to be taken instead of choosing one
+  std::optional<Layout> backwards = {};  // where columns of some arrays lie backwards: the layout that says so
+  std::optional<Config> config = {};     // to be taken instead of choosing one
 };
 
 Config choose_config(const Program& program, const Machine& machine, const Facts& facts);

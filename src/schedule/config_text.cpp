@@ -35,7 +35,7 @@ constexpr Flag flags[] = {{"reload", &Config::reload},     {"hoist", &Config::ho
                           {"across", &Config::across}};
 
 // Words about the problem's arrays, which are no choice: printed, and let pass.
-constexpr std::string_view of_the_problem[] = {"strided", "jumps", "in_place"};
+constexpr std::string_view of_the_problem[] = {"strided", "jumps", "backwards", "in_place"};
 
 Error wrong(std::string message) { return {Code::InvalidArgument, "config: " + std::move(message)}; }
 
@@ -59,7 +59,7 @@ std::string print(const Config& config) {
   for (const Flag& each : flags)
     if (config.*each.member) text += fmt::format(" {}", each.name);
   const std::vector<bool>& over = config.layout.over_operands;
-  const bool said[] = {config.layout.strided(), config.layout.jumps(),
+  const bool said[] = {config.layout.strided(), config.layout.jumps(), config.layout.backwards(),
                        std::find(over.begin(), over.end(), true) != over.end()};
   for (std::size_t k = 0; k < std::size(said); ++k)
     if (said[k]) text += fmt::format(" {}", of_the_problem[k]);

@@ -19,7 +19,7 @@ TEST(ConfigText, PrintsWhatItReads) {
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(print(*config), text);
   }
-  EXPECT_EQ(print(parse_config(" simd  lanes=16 in_place strided ").value()), "simd lanes=16 unroll=16");
+  EXPECT_EQ(print(parse_config(" simd  lanes=16 in_place strided backwards ").value()), "simd lanes=16 unroll=16");
 }
 
 TEST(ConfigText, RefusesOthers) {

@@ -77,6 +77,8 @@ enum class Do : std::uint8_t {
   Load,      // values: one register of `lanes` consecutive elements (simd), or consecutive elements of a thread
   LoadOne,   // dst = the element at the address, in all lanes
   Store,     // values: as Load; on simd machines two registers are two vectors side by side, without a mask
+             // Either may go `backwards` in global memory (simd machines): lane t, of two vectors counted on, is the
+             // element t before the address.
   Prefetch,  // a hint: the line at the address will be read soon; it need not exist      (simd machines)
   StoreOne,  // simd: lane 0 of values[0]; thread machines: every thread that c lets through stores values[0]
   // Lane and Mask registers
@@ -138,6 +140,7 @@ struct Instr {
   Type type = Type::F32;
   Space space = Space::Global;
   Hint hint = Hint::None;
+  bool backwards = false;
   Reg dst, a, b, c, d;
   std::int64_t imm = 0;
   std::int64_t imm2 = 0;

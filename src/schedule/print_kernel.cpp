@@ -47,11 +47,12 @@ std::string address(const Instr& instr) {
 }
 
 std::string access(const Instr& instr) {
-  return fmt::format("{} {}{} {}", name(instr.type),
+  return fmt::format("{} {}{}{} {}", name(instr.type),
                      instr.space == Space::Global    ? "global"
                      : instr.space == Space::Scratch ? "scratch"
                                                      : "scratch of block " + text(instr.d),
-                     instr.hint == Hint::Streaming ? " streaming" : "", address(instr));
+                     instr.hint == Hint::Streaming ? " streaming" : "", instr.backwards ? " backwards" : "",
+                     address(instr));
 }
 
 std::string condition(const Instr& instr) { return instr.c ? " if " + text(instr.c) : ""; }

@@ -50,6 +50,8 @@ TEST(print_kernel, memory) {
         "f2 = load one f8e4m3 global [p1 + x3]");
   check({.code = Do::Store, .type = Type::F16, .hint = Hint::Streaming, .a = p(1), .c = m(2), .values = {f(9)}},
         "store f16 global streaming [p1] = f9 if m2");
+  check({.code = Do::Store, .backwards = true, .a = p(1), .b = x(2), .imm = -64, .values = {f(9)}},
+        "store f32 global backwards [p1 + x2*4 - 64] = f9");
   check({.code = Do::StoreOne, .space = Space::Scratch, .b = x(2), .values = {f(9)}},
         "store one f32 scratch [x2*4] = f9");
   check({.code = Do::CopyAsync,

@@ -26,6 +26,7 @@ struct Leaf {
   Reg mask;                 // the lanes whose column and row exist; none: all do
   bool partial = false;     // some of its columns may not exist
   bool paired = false;      // its neighbour is visited next to it, and may share its stores
+  Reg back;                 // -column, where arrays lie backwards; only in loops
 };
 
 // Is there a row to work on? Teams that shuffle together keep step, so one may have none.
@@ -67,6 +68,8 @@ class RowLowering {
   Values chunk(NodeId id, const Leaf& leaf);
   Reg evaluate_one(NodeId id);
   Values load_chunk(std::size_t operand, const Leaf& leaf);
+  Instr element_access(Do code, Type type, const ArrayLayout& layout, const Leaf& leaf) const;
+  Reg back_from(Reg column);
   Values fresh_values();
 
   // access.cpp: divided, wrapped, rotated and strided indices, and comparisons of integers

@@ -140,9 +140,12 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
   std::vector<Reg> sums(reductions);
   auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...; one after the other if nothing is summed
     Trees trees(*this, k, unroll);
+    Reg back = back_from(at);
     for (int step = 0; step < unroll; ++step) {
-      Leaf leaf{
-          .column = at, .offset = trees.place(step) * (reductions ? turns : 1) * width, .paired = trees.in_order()};
+      Leaf leaf{.column = at,
+                .offset = trees.place(step) * (reductions ? turns : 1) * width,
+                .paired = trees.in_order(),
+                .back = back};
       loop_values_.clear();
       visit(k, leaf);
       for (std::size_t r = 0; r < reductions; ++r) trees.join(r, step, present(stage.reductions[r], leaf));
@@ -177,7 +180,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
   Reg at = b_.copy(column), place = b_.copy(zero_);
   auto leaf_at = [&](Reg mask) {
-    Leaf leaf{.column = at, .mask = mask};
+    Leaf leaf{.column = at, .mask = mask, .back = back_from(at)};
     loop_values_.clear();
     visit(k, leaf);
     for (std::size_t r = 0; r < reductions; ++r) spill(r, place, present(stage.reductions[r], leaf));
@@ -221,8 +224,9 @@ bool RowLowering::half_a_line(Type type) const {
 
 void RowLowering::store(Instr instr, const Leaf& leaf) {
   if (!leaf.paired || instr.c || !half_a_line(instr.type)) return b_.emit(std::move(instr));
+  const std::int64_t half_line = instr.backwards ? -line_bytes / 2 : line_bytes / 2;
   auto half = std::find_if(half_stores_.begin(), half_stores_.end(), [&](const Instr& each) {
-    return each.a == instr.a && each.b == instr.b && each.imm + line_bytes / 2 == instr.imm;
+    return each.a == instr.a && each.b == instr.b && each.imm + half_line == instr.imm;
   });
   if (half == half_stores_.end()) return half_stores_.push_back(std::move(instr));
   half->values.push_back(instr.values[0]);
@@ -244,7 +248,9 @@ void RowLowering::prefetch_next(std::size_t k, const Leaf& leaf) {
     if (at % line_bytes) continue;
     if (overlap_ ? !trailing_ || k + 2 != stages_.sweeps.size() : at / line_bytes % stages_.sweeps.size() != k)
       continue;
-    b_.emit({.code = Do::Prefetch, .type = type, .a = pointer, .b = leaf.column, .imm = at});
+    Instr prefetch = element_access(Do::Prefetch, type, layout_.operand(operand), leaf);
+    prefetch.a = pointer;
+    b_.emit(std::move(prefetch));
   }
 }
 
@@ -282,15 +288,13 @@ void RowLowering::finish(std::size_t k, const Leaf& leaf) {
                    chunk(result.value, leaf));
       continue;
     }
-    store({.code = Do::Store,
-           .type = *result.type,
-           .hint = streams(k, *result.type) ? Hint::Streaming : Hint::None,
-           .a = row_pointer(r, true),
-           .b = leaf.id >= 0 && points_at_column(r, true) ? Reg{} : leaf.column,
-           .c = leaf.mask,
-           .imm = leaf.offset * static_cast<std::int64_t>(bytes(*result.type)),
-           .values = chunk(result.value, leaf)},
-          leaf);
+    Instr instr = element_access(Do::Store, *result.type, layout_.result(r), leaf);
+    instr.hint = streams(k, *result.type) ? Hint::Streaming : Hint::None;
+    instr.a = row_pointer(r, true);
+    if (leaf.id >= 0 && points_at_column(r, true)) instr.b = {};
+    instr.c = leaf.mask;
+    instr.values = chunk(result.value, leaf);
+    store(std::move(instr), leaf);
   }
   for (std::size_t r : stage.columns) add_to_columns(r, leaf);
 }

@@ -149,14 +149,27 @@ Values RowLowering::chunk(NodeId id, const Leaf& leaf) {
   return *memory_of(id, leaf).find(id);
 }
 
+// Pointers stay at a row's first column.
+Instr RowLowering::element_access(Do code, Type type, const ArrayLayout& layout, const Leaf& leaf) const {
+  Instr instr{.code = code, .type = type, .b = leaf.column};
+  instr.imm = leaf.offset * static_cast<std::int64_t>(bytes(type));
+  if (!layout.backwards) return instr;
+  instr.backwards = code != Do::Prefetch;
+  if (leaf.back) instr.b = leaf.back;
+  instr.imm = -instr.imm;
+  return instr;
+}
+
+Reg RowLowering::back_from(Reg column) { return layout_.backwards() ? b_.index(Do::IndexSub, zero_, column) : Reg{}; }
+
 Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
   const Operand& operand = program_.operands[index];
   ColumnMap map = map_of_operand(index, no_node);
   if (!map.plain())
     return load_mapped(*operand.type,
                        operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index), map, leaf);
-  Instr load{.code = Do::Load, .type = *operand.type, .b = leaf.column, .c = leaf.mask};
-  load.imm = leaf.offset * static_cast<std::int64_t>(bytes(*operand.type));
+  Instr load = element_access(Do::Load, *operand.type, layout_.operand(index), leaf);
+  load.c = leaf.mask;
   if (in_ring(index)) {
     load.space = Space::Scratch;
     load.b = block_column_;

@@ -108,6 +108,9 @@ class Verifier {
     if (instr.code == Do::IndexMove && instr.dst.bank == Bank::Pointer) form.dst = form.a = "p";
     if (is_memory(instr.code) && instr.space != Space::Global) form.a = "x?";
     if ((instr.space == Space::Cluster) != (instr.code == Do::Send)) return "another block's scratch is only sent to";
+    const bool vectors = instr.code == Do::Load || instr.code == Do::Store;
+    if (instr.backwards && (!kernel_.simd || !vectors || instr.space != Space::Global))
+      return "only vectors of a simd machine go backwards, in global memory";
     if (instr.code == Do::Send && kernel_.launch.cluster == 1) return "there is no other block to send to";
     if (instr.code == Do::Barrier && kernel_.launch.cluster > 1) return "the blocks of a cluster meet all together";
     for (auto [reg, wanted, part] : {std::tuple{instr.dst, form.dst, "dst"},

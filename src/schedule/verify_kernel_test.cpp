@@ -58,6 +58,11 @@ TEST(verify_kernel, memory) {
   refuse({.code = Do::Load, .a = p(0), .values = {f(0), f(1)}}, "2 values", true);
   refuse({.code = Do::StoreOne, .a = p(0), .values = {f(0), f(1)}}, "2 values");
   refuse({.code = Do::Store, .a = p(0), .values = {f(7)}}, "values must be f");
+  accept({.code = Do::Load, .backwards = true, .a = p(0), .values = {f(0)}}, true);
+  accept({.code = Do::Store, .backwards = true, .a = p(0), .values = {f(0), f(1)}}, true);
+  refuse({.code = Do::Load, .backwards = true, .a = p(0), .values = {f(0)}}, "go backwards");
+  refuse({.code = Do::Load, .space = Space::Scratch, .backwards = true, .values = {f(0)}}, "go backwards", true);
+  refuse({.code = Do::LoadOne, .backwards = true, .dst = f(0), .a = p(0)}, "go backwards", true);
 }
 
 TEST(verify_kernel, numbers) {

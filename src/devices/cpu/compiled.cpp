@@ -56,7 +56,7 @@ class Key {
       spread(each.spread);
     }
     for (const auto* arrays : {&config.layout.operands, &config.layout.results})
-      for (const ArrayLayout& each : *arrays) put(each.strided, each.row_jumps, each.column_jumps);
+      for (const ArrayLayout& each : *arrays) put(each.strided, each.row_jumps, each.column_jumps, each.backwards);
     for (bool over : config.layout.over_operands) put(over);
   }
   std::string bytes;

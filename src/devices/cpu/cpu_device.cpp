@@ -16,6 +16,10 @@ namespace {
 
 using Entry = void(const std::uint64_t* args, std::int64_t first, std::int64_t last, std::int64_t total);
 
+std::int64_t workers_for(const Blocks& blocks, const RunOptions& options) {
+  return std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(blocks.count, 1));
+}
+
 // One way to run a program: its kernels, and what is copied for them.
 struct Way {
   Way(const Program& program, const Layout& copied, Config chosen, x86::Isa isa, std::shared_ptr<const Compiled> made)
@@ -29,6 +33,14 @@ struct Way {
   std::int64_t worker_bytes(std::int64_t columns) const {
     return slot_bytes() + whole_lines(scratch_bytes(kernels(), columns));
   }
+  DirectExecutable::MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const {
+    Blocks blocks = cut_rows(kernels(), rows, columns);
+    std::int64_t held = packing.window(blocks, rows, columns, options.chunk_rows).held;
+    std::int64_t workers = workers_for(blocks, options);
+    return {
+        blocks.workspace_bytes + packing.shared_bytes(rows, columns) + workers * packing.worker_bytes(held, columns),
+        workers * worker_bytes(columns)};
+  }
 
   Config config;
   std::shared_ptr<const Compiled> code;
@@ -37,22 +49,24 @@ struct Way {
 
 class CpuExecutable : public HostExecutable {
  public:
-  CpuExecutable(Program program, const Layout& layout, bool streaming, x86::Isa isa, Way way, std::optional<Way> across)
+  CpuExecutable(Program program, const Layout& layout, bool streaming, x86::Isa isa, Way way, std::optional<Way> across,
+                std::optional<Way> backwards)
       : program_(std::move(program)),
         layout_(layout),
         streaming_(streaming),
         isa_(isa),
         way_(std::move(way)),
-        across_(std::move(across)) {}
+        across_(std::move(across)),
+        backwards_(std::move(backwards)) {}
 
   MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
-    Blocks blocks = cut_rows(way_.kernels(), rows, columns);
-    std::int64_t held = way_.packing.window(blocks, rows, columns, options.chunk_rows).held;
-    std::int64_t workers = workers_for(blocks, options), own = way_.worker_bytes(columns);
-    if (across_) own = std::max(own, across_->worker_bytes(columns));
-    return {blocks.workspace_bytes + way_.packing.shared_bytes(rows, columns) +
-                workers * way_.packing.worker_bytes(held, columns),
-            workers * own};
+    MemoryBytes most = way_.memory_bytes(rows, columns, options);
+    for (const std::optional<Way>* each : {&across_, &backwards_}) {
+      if (!*each) continue;
+      MemoryBytes other = (*each)->memory_bytes(rows, columns, options);
+      most = {std::max(most.workspace, other.workspace), std::max(most.own, other.own)};
+    }
+    return most;
   }
 
   int workers(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
@@ -63,7 +77,8 @@ class CpuExecutable : public HostExecutable {
   Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const override {
     TRIREME_CHECK(check_layout(layout_, program_, problem));
     const bool across = goes_across(problem);
-    const Way& way = across ? *across_ : way_;
+    const bool backwards = backwards_ && lies_backwards(backwards_->config.layout, problem);
+    const Way& way = across ? *across_ : backwards ? *backwards_ : way_;
     const Packing& packing = way.packing;
     Blocks blocks = cut_rows(way.kernels(), problem.rows, problem.columns);
     std::int64_t workers = workers_for(blocks, options);
@@ -115,8 +130,11 @@ class CpuExecutable : public HostExecutable {
                                                               : "AVX-512 BF16",
                                    print(chosen().config));
     if (across_) text += "; rows side by side, taken as vectors; with other strides";
+    if (backwards_) text += "; columns backwards, taken where they lie";
+    if (backwards_ && !backwards_->packing.empty()) text += fmt::format("; copied: {}", backwards_->packing.names());
+    if (backwards_) text += "; with other strides";
     if (!way_.packing.empty())
-      text += fmt::format("{} columns apart, copied: {}", across_ ? "" : ";", way_.packing.names());
+      text += fmt::format("{} columns apart, copied: {}", across_ || backwards_ ? "" : ";", way_.packing.names());
     return text;
   }
   std::string kernel_hash() const override { return chosen().code->hash; }
@@ -126,10 +144,7 @@ class CpuExecutable : public HostExecutable {
   }
 
  private:
-  static std::int64_t workers_for(const Blocks& blocks, const RunOptions& options) {
-    return std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(blocks.count, 1));
-  }
-  const Way& chosen() const { return across_ ? *across_ : way_; }
+  const Way& chosen() const { return across_ ? *across_ : backwards_ ? *backwards_ : way_; }
   bool goes_across(const Problem2d& problem) const {
     if (!across_ || rows_together(program_, problem) == 0) return false;
     return across_->kernels().column_results.empty() ||
@@ -147,8 +162,9 @@ class CpuExecutable : public HostExecutable {
   Layout layout_;   // of the problem; a way's config has what its kernels see of it
   bool streaming_;  // results outgrow the caches
   x86::Isa isa_;
-  Way way_;                    // for all problems of this layout
-  std::optional<Way> across_;  // for those whose rows lie side by side
+  Way way_;                       // for all problems of this layout
+  std::optional<Way> across_;     // for those whose rows lie side by side
+  std::optional<Way> backwards_;  // for those where the columns that its layout says so of lie backwards
 };
 
 }  // namespace
@@ -166,15 +182,24 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
     }
   }
   packed.together = 0;
-  packed.layout = Packing::remains(facts.layout);
-  TRIREME_TRY(config, config_for(program, machine, packed));
-  // Copies of results are read again at once.
-  bool streaming = config.streaming;
-  for (const ArrayLayout& each : facts.layout.results) config.streaming = config.streaming && !each.strided;
-  TRIREME_TRY(code, compiled(program, config, isa));
-  Way way(program, facts.layout, config, isa, std::move(code));
-  return std::unique_ptr<trireme::Executable>(
-      std::make_unique<CpuExecutable>(program, facts.layout, streaming, isa, std::move(way), std::move(across)));
+  bool streaming = false;
+  auto with_copies = [&](const Layout& layout) -> Result<Way> {
+    packed.layout = Packing::remains(layout);
+    TRIREME_TRY(config, config_for(program, machine, packed));
+    // Copies of results are read again at once.
+    streaming = config.streaming;
+    for (const ArrayLayout& each : layout.results) config.streaming = config.streaming && !each.strided;
+    TRIREME_TRY(code, compiled(program, config, isa));
+    return Way(program, layout, config, isa, std::move(code));
+  };
+  std::optional<Way> backwards;
+  if (facts.backwards && !across) {
+    TRIREME_TRY(made, with_copies(*facts.backwards));
+    backwards.emplace(std::move(made));
+  }
+  TRIREME_TRY(way, with_copies(facts.layout));
+  return std::unique_ptr<trireme::Executable>(std::make_unique<CpuExecutable>(
+      program, facts.layout, streaming, isa, std::move(way), std::move(across), std::move(backwards)));
 }
 
 }  // namespace trireme::cpu

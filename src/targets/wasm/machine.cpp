@@ -80,6 +80,7 @@ Status Machine::block(const std::vector<Instr>& body) {
 }
 
 Status Machine::step(const Instr& instr) {
+  if (instr.backwards) return refuse(instr, "vectors that lie backwards are not taken");
   const auto slot_offset = static_cast<std::uint32_t>(instr.imm) * args_slot_bytes;
   switch (instr.code) {
     case Do::IndexConstant: f().i64_const(instr.imm), f().set(integer(instr.dst)); break;

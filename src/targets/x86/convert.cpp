@@ -16,6 +16,11 @@ constexpr auto spread_map = [] {  // word k into the upper half of lane k
   for (int k = 0; k < 32; ++k) map[k] = static_cast<std::uint16_t>(k / 2);
   return map;
 }();
+constexpr auto spread_back_map = [] {  // the same of the last word first
+  std::array<std::uint16_t, 32> map{};
+  for (int k = 0; k < 32; ++k) map[k] = static_cast<std::uint16_t>(15 - k / 2);
+  return map;
+}();
 constexpr auto upper_map = [] {  // the upper halves of two registers' lanes
   std::array<std::uint16_t, 32> map{};
   for (int k = 0; k < 32; ++k) map[k] = static_cast<std::uint16_t>(2 * k + 1);
@@ -34,7 +39,7 @@ void Machine::widen(const Vec& dst, const asmjit::Operand& raw, Type type) {
       cc_.emit(Inst::kIdVpmovsxbd, single, raw);
       return op(Inst::kIdVcvtdq2ps, Inst::kIdVcvtdq2pd, dst, single);
     case Type::BF16:
-      if (avx512() && !wide()) return spread_bf16(dst, raw);
+      if (spreads(type)) return spread_bf16(dst, raw, false);
       cc_.emit(Inst::kIdVpmovzxwd, single, raw);
       cc_.vpslld(single, single, 16);
       break;
@@ -72,10 +77,10 @@ void Machine::widen_f8(const Vec& dst, const Vec& raw, Type type) {
 }
 
 // Each word into the upper half of its lane, by one instruction.
-void Machine::spread_bf16(const Vec& dst, const asmjit::Operand& raw) {
+void Machine::spread_bf16(const Vec& dst, const asmjit::Operand& raw, bool backwards) {
   Vec from = raw.isMem() ? temporary_raw(Type::BF16) : raw.as<Vec>();
   if (raw.isMem()) cc_.emit(Inst::kIdVmovups, from, raw);
-  const Vec spread = words(spread_words_, spread_map);
+  const Vec spread = backwards ? words(spread_back_, spread_back_map) : words(spread_words_, spread_map);
   cc_.k(odd_words()).z().vpermw(dst, spread, from.zmm());
 }
 

@@ -148,9 +148,96 @@ TEST(Convert, TailsOfEveryLengthStayInside) {
   });
 }
 
-// Any mask, not only a tail's: lanes where x < 0 are stored over a canary, and read as 0 elsewhere.
-TEST(Convert, AnyMask) {
+// Loads, stores or both from the last element to the first: full vectors (first two at a time, if wanted), then a
+// masked tail.
+struct Turned {
+  bool load, store, in_twos;
+  Hint hint;
+};
+
+Kernel turned(Isa isa, Type compute, Type from_type, Type to_type, const Turned& how) {
+  Builder b(isa, compute, 3);
+  Reg n = b.index_slot(0), j = b.index_constant(0), zero = b.index_constant(0), from = b.pointer_slot(1),
+      to = b.pointer_slot(2);
+  const auto size = static_cast<std::int64_t>(bytes(from_type));
+  auto index = [&](bool backwards) { return backwards ? b.index_op(Do::IndexSub, zero, j) : j; };
+  auto load = [&](Reg mask, std::int64_t more) {
+    Reg value = b.lane();
+    b.add({.code = Do::Load,
+           .type = from_type,
+           .backwards = how.load,
+           .a = from,
+           .b = index(how.load),
+           .c = mask,
+           .imm = (how.load ? -more : more) * size,
+           .values = {value}});
+    return value;
+  };
+  auto step = [&](Values values, Reg mask) {
+    b.add({.code = Do::Store,
+           .type = to_type,
+           .hint = how.hint,
+           .backwards = how.store,
+           .a = to,
+           .b = index(how.store),
+           .c = mask,
+           .values = values});
+    b.add({.code = Do::IndexAdd, .dst = j, .a = j, .imm = static_cast<std::int64_t>(values.size()) * b.width()});
+  };
+  if (how.in_twos)
+    b.inside({.code = Do::While, .a = j, .b = b.index_op(Do::IndexAnd, n, {}, -2 * b.width())}, [&] {
+      Reg low = load({}, 0), high = load({}, b.width());
+      step({low, high}, {});
+    });
+  b.inside({.code = Do::While, .a = j, .b = b.index_op(Do::IndexAnd, n, {}, -b.width())},
+           [&] { step({load({}, 0)}, {}); });
+  Reg mask = b.mask_below(j, n);
+  step({load(mask, 0)}, mask);
+  return b.kernel;
+}
+
+// As the same elements the other way round: every type, tails of every length between pages that nobody may touch.
+TEST(Convert, Backwards) {
   on_each([](Isa isa, Type compute) {
+    for (Type type : storage_types(compute)) {
+      SCOPED_TRACE(name(type));
+      const std::vector<std::uint8_t> hard = encode(hard_values(type, compute), compute), codes = patterns(type);
+      auto check = [&](Type from_type, Type to_type, const std::vector<std::uint8_t>& all, std::size_t n,
+                       const Turned& how, Guarded::Edge edge) {
+        const std::size_t in_size = bytes(from_type), out_size = bytes(to_type);
+        std::vector<std::uint8_t> in(all.begin(), all.begin() + n * in_size), wanted(n * out_size);
+        run_guarded(elementwise(isa, compute, {from_type}, to_type, identity), isa, in, n, wanted);
+        Guarded from(in.size(), edge), to(wanted.size(), edge);
+        std::copy(in.begin(), in.end(), from.data());
+        run(turned(isa, compute, from_type, to_type, how), isa,
+            {n, slot_of(from.data()) + (how.load ? (n - 1) * in_size : 0),
+             slot_of(to.data()) + (how.store ? (n - 1) * out_size : 0)});
+        ASSERT_TRUE(from.intact() && to.intact());
+        for (std::size_t k = 0; k < n; ++k)
+          ASSERT_EQ(std::memcmp(to.data() + (how.store ? n - 1 - k : k) * out_size,
+                                &wanted[(how.load ? n - 1 - k : k) * out_size], out_size),
+                    0)
+              << n << " elements, " << k << ": load " << how.load << " store " << how.store << " twos " << how.in_twos;
+      };
+      for (Turned way : {Turned{true, false}, Turned{false, true}, Turned{true, true}})
+        for (bool in_twos : {false, true})
+          for (Hint hint : {Hint::None, Hint::Streaming}) {
+            way.in_twos = in_twos, way.hint = hint;
+            check(type, compute, codes, std::min<std::size_t>(codes.size() / bytes(type), 5003), way,
+                  Guarded::Edge::End);
+            check(compute, type, hard, std::min<std::size_t>(hard.size() / bytes(compute), 5003), way,
+                  Guarded::Edge::Begin);
+            for (int n = 0; n <= 3 * lanes(isa, compute); n += 1 + in_twos)
+              for (Guarded::Edge edge : {Guarded::Edge::Begin, Guarded::Edge::End})
+                check(type, type, codes, n, way, edge);
+          }
+    }
+  });
+}
+
+// Any mask, not only a tail's: lanes where x < 0 are stored over a canary, and read as 0 elsewhere.
+void check_any_mask(bool backwards) {
+  on_each([&](Isa isa, Type compute) {
     for (Type type : storage_types(compute)) {
       SCOPED_TRACE(name(type));
       Builder b(isa, compute, 4);
@@ -158,8 +245,10 @@ TEST(Convert, AnyMask) {
       Reg choice = b.load(compute, b.pointer_slot(0));
       Reg mask = b.primitive(Op::Less, choice, zero);
       Reg value = b.load(type, b.pointer_slot(1), {}, mask);
+      b.kernel.body.back().backwards = backwards;
       b.store(compute, value, seen);
       b.store(type, value, b.pointer_slot(3), {}, mask);
+      b.kernel.body.back().backwards = backwards;
       const int n = lanes(isa, compute);
       for (int pattern = 0; pattern < 64; ++pattern) {
         Guarded choices(n * bytes(compute), Guarded::Edge::End), in(n * bytes(type), Guarded::Edge::End),
@@ -169,17 +258,23 @@ TEST(Convert, AnyMask) {
         std::memcpy(choices.data(), encode(chosen, compute).data(), choices.bytes());
         const std::vector<std::uint8_t> codes = patterns(type);
         std::memcpy(in.data(), codes.data() + codes.size() / 4, in.bytes());
-        run(b.kernel, isa, {slot_of(choices.data()), slot_of(in.data()), slot_of(values.data()), slot_of(out.data())});
+        auto at = [&](Guarded& array, int lane) {
+          return array.data() + (backwards ? n - 1 - lane : lane) * bytes(type);
+        };
+        run(b.kernel, isa, {slot_of(choices.data()), slot_of(at(in, 0)), slot_of(values.data()), slot_of(at(out, 0))});
         for (int k = 0; k < n; ++k) {
-          const double x = rounded(element_value(in.data() + k * bytes(type), type), compute);
+          const double x = rounded(element_value(at(in, k), type), compute);
           ASSERT_TRUE(same(element_value(values.data() + k * bytes(compute), compute), chosen[k] < 0 ? x : 0));
-          if (chosen[k] < 0) ASSERT_TRUE(same(element_value(out.data() + k * bytes(type), type), rounded(x, type)));
-          else ASSERT_EQ(out.data()[k * bytes(type)], Guarded::canary);
+          if (chosen[k] < 0) ASSERT_TRUE(same(element_value(at(out, k), type), rounded(x, type)));
+          else ASSERT_EQ(*at(out, k), Guarded::canary);
         }
       }
     }
   });
 }
+
+TEST(Convert, AnyMask) { check_any_mask(false); }
+TEST(Convert, AnyMaskBackwards) { check_any_mask(true); }
 
 TEST(Convert, OneElementAtAPagesEdge) {
   on_each([](Isa isa, Type compute) {

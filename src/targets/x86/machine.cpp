@@ -133,6 +133,37 @@ void Machine::mask_below(const Mask& dst, const Gp& index, std::int32_t more, co
   op(Inst::kIdVpcmpgtd, Inst::kIdVpcmpgtq, dst, below, iota(wide() ? 8 : 4, lanes()));
 }
 
+void Machine::turn(const Vec& dst, const Vec& a) {
+  if (!last_first_.isValid())
+    at_start([&] {
+      std::uint32_t dwords[16];
+      const int size = wide() ? 2 : 1;  // of a lane
+      for (int k = 0; k < lanes() * size; ++k)
+        dwords[k] = static_cast<std::uint32_t>((lanes() - 1 - k / size) * size + k % size);
+      last_first_ = new_lane();
+      cc_.vmovups(last_first_, cc_.newConst(dwords, last_first_.size()));
+    });
+  cc_.vpermps(dst, last_first_, a);
+}
+
+Vec Machine::turned(const Vec& value) {
+  Vec other = temporary_lane();
+  turn(other, value);
+  return other;
+}
+
+// Through a vector of lanes: there is no permutation of bits, and masks are for the ends of rows.
+Mask Machine::turned(const Mask& mask) {
+  if (!mask.isValid()) return mask;
+  if (!avx512()) return turned(v(mask));
+  Vec lanes = temporary_lane();
+  KReg other = temporary_k();
+  op(Inst::kIdVpmovm2d, Inst::kIdVpmovm2q, lanes, k(mask));
+  turn(lanes, lanes);
+  op(Inst::kIdVpmovd2m, Inst::kIdVpmovq2m, other, lanes);
+  return other;
+}
+
 Gp Machine::mask_bits(const Mask& mask) {
   Gp bits = new_gp().r32();
   if (avx512()) cc_.kmovd(bits, k(mask));

@@ -68,6 +68,10 @@ class Machine {
   void store_one(const Mem& at, const Vec& value, Type type, const Mask& mask);
   // Consecutive vectors, without a mask: one access where they fit a register together. exact: the type holds them.
   void store_two(const Mem& at, const Vec& low, const Vec& high, Type type, Hint hint, bool exact);
+  // Lane t is the element t before `at`.
+  void load_backwards(const Vec& dst, const Mem& at, Type type, const Mask& mask);
+  void store_backwards(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint);
+  void store_two_backwards(const Mem& at, const Vec& low, const Vec& high, Type type, Hint hint, bool exact);
   void begin() { start_ = cc_.cursor(); }      // here belongs what the whole kernel needs
   bool streamed() const { return streamed_; }  // a fence is due before the end
 
@@ -113,13 +117,17 @@ class Machine {
   }
   KReg k(const Mask& mask) const { return mask.as<KReg>(); }
   Vec v(const Mask& mask) const { return mask.as<Vec>(); }
-  Gp mask_bits(const Mask& mask);       // a 32-bit register, bit t for lane t
+  Gp mask_bits(const Mask& mask);           // a 32-bit register, bit t for lane t
+  void turn(const Vec& dst, const Vec& a);  // the last lane first
+  Mask turned(const Mask& mask);
+  Vec turned(const Vec& value);
   Vec mask_of_dwords(const Vec& mask);  // AVX2, f64: the mask for elements of 4 bytes
 
   // Storage types
   void widen(const Vec& dst, const asmjit::Operand& raw, Type type);  // raw: a raw register or memory
   void widen_f8(const Vec& dst, const Vec& raw, Type type);
-  void spread_bf16(const Vec& dst, const asmjit::Operand& raw);
+  bool spreads(Type type) const { return type == Type::BF16 && avx512() && !wide(); }
+  void spread_bf16(const Vec& dst, const asmjit::Operand& raw, bool backwards);
   Vec narrow(const Vec& value, Type type);  // the raw register; `value` itself where nothing changes
   Vec narrow_bf16(const Vec& x);
   void round_bf16(const Vec& bits, const Vec& x);  // AVX-512: rounded in the upper halves; the lower ones are left over
@@ -130,6 +138,7 @@ class Machine {
   Vec round_to_odd(const Vec& x);  // f64 to f32
   Vec pack(const Vec& dwords, int element_bytes);
 
+  Mem first_of(int vectors, const Mem& at, Type type) const;
   // Between a raw register and memory, either way.
   void move_raw(const asmjit::Operand& to, const asmjit::Operand& from, int size);
   void move_masked(const asmjit::Operand& to, const asmjit::Operand& from, Type type, const Mask& mask);
@@ -144,7 +153,7 @@ class Machine {
   Type compute_;
   bool streamed_ = false;
   asmjit::BaseNode* start_ = nullptr;
-  Vec spread_words_, upper_words_;
+  Vec spread_words_, spread_back_, upper_words_, last_words_, last_first_;
   KReg odd_words_;
   Mem partial_buffer_;
 };

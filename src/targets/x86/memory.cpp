@@ -7,6 +7,16 @@ namespace trireme::x86 {
 using asmjit::Label;
 using asmjit::Operand;
 
+namespace {
+
+constexpr auto last_map = [] {  // the last word first
+  std::array<std::uint16_t, 32> map{};
+  for (int k = 0; k < 32; ++k) map[k] = static_cast<std::uint16_t>(31 - k);
+  return map;
+}();
+
+}  // namespace
+
 void Machine::move_raw(const Operand& to, const Operand& from, int size) {
   auto sized = [&](const Operand& o) -> Operand { return o.isMem() ? o : Operand(part(o.as<Vec>(), size)); };
   cc_.emit(size == 4 ? Inst::kIdVmovd : size == 8 ? Inst::kIdVmovq : Inst::kIdVmovups, sized(to), sized(from));
@@ -145,6 +155,35 @@ void Machine::store_two(const Mem& at, const Vec& low, const Vec& high, Type typ
   if (avx512() && size == 32) return store_raw(at, narrow_two(low, high, type, exact), 64, hint);
   store_raw(at, narrow(low, type), size, hint);
   store_raw(at.cloneAdjusted(size), narrow(high, type), size, hint);
+}
+
+void Machine::load_backwards(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
+  const Mem first = first_of(1, at, type);
+  if (!spreads(type)) {
+    load(dst, first, type, turned(mask));
+    return turn(dst, dst);
+  }
+  Vec raw = temporary_raw(type);
+  if (mask.isValid()) move_masked(raw, first, type, turned(mask));
+  else move_raw(raw, first, raw_bytes(type));
+  spread_bf16(dst, raw, true);
+}
+
+void Machine::store_backwards(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {
+  store(first_of(1, at, type), turned(value), type, turned(mask), hint);
+}
+
+void Machine::store_two_backwards(const Mem& at, const Vec& low, const Vec& high, Type type, Hint hint, bool exact) {
+  const Mem first = first_of(2, at, type);
+  if (!avx512() || wide() || bytes(type) != 2) return store_two(first, turned(high), turned(low), type, hint, exact);
+  Vec raw = temporary_vec(64);
+  cc_.vpermw(raw, words(last_words_, last_map), narrow_two(low, high, type, exact));
+  store_raw(first, raw, 64, hint);
+}
+
+// Where so many vectors that end with the element at `at` begin.
+Mem Machine::first_of(int vectors, const Mem& at, Type type) const {
+  return at.cloneAdjusted(static_cast<std::int64_t>(bytes(type)) - vectors * raw_bytes(type));
 }
 
 void Machine::store_one(const Mem& at, const Vec& value, Type type, const Mask& mask) {

@@ -70,16 +70,24 @@ class Walker {
     return machine_.new_lane();
   }
 
+  void load(const Instr& i) {
+    const Mask mask = registers_.mask_or_none(i.c);
+    if (i.backwards) machine_.load_backwards(value(i), address(i), i.type, mask);
+    else machine_.load(value(i), address(i), i.type, mask);
+  }
+
   void store(const Instr& i) {
     const Mask mask = registers_.mask_or_none(i.c);
     const bool two = i.values.size() == 2;
     if (i.values.empty() || i.values.size() > 2 || (two && mask.isValid()))
       return complain("a simd store has one register, or two without a mask");
+    if (!two && i.backwards) return machine_.store_backwards(address(i), lane(i.values[0]), i.type, mask, i.hint);
     if (!two) return machine_.store(address(i), lane(i.values[0]), i.type, mask, i.hint);
     const Vec low = lane(i.values[0]), high = lane(i.values[1]);
     if (registers_.wrong()) return;
     const bool exact = registers_.rounded_to(i.values[0], i.type) && registers_.rounded_to(i.values[1], i.type);
-    machine_.store_two(address(i), low, high, i.type, i.hint, exact);
+    if (i.backwards) machine_.store_two_backwards(address(i), low, high, i.type, i.hint, exact);
+    else machine_.store_two(address(i), low, high, i.type, i.hint, exact);
   }
 
   Mem address(const Instr& i) {
@@ -219,7 +227,7 @@ class Walker {
       case Do::PointerSlot: return void(cc_.mov(pointer(i.dst), slot(i)));
       case Do::PointerAdd: return machine_.pointer_add(pointer(i.dst), pointer(i.a), index(i.b), i.imm);
 
-      case Do::Load: return machine_.load(value(i), address(i), i.type, registers_.mask_or_none(i.c));
+      case Do::Load: return load(i);
       case Do::LoadOne: return machine_.load_one(lane(i.dst), address(i), i.type, registers_.mask_or_none(i.c));
       case Do::Store: return store(i);
       case Do::Prefetch: return void(cc_.prefetcht1(address(i)));  // L1 is full of the row at hand
