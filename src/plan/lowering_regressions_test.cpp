@@ -40,5 +40,11 @@ TEST(LoweringRegressions, columns_divided_and_then_wrapped) {
     expect_same_bits("p(x[i,j], w[(j / 3) % 5]) -> (y[i,j])\n  y = x * w\n", line);
 }
 
+// The row's end comes between two columns of a wrapped index that are no neighbours.
+TEST(LoweringRegressions, columns_wrapped_and_rotated) {
+  for (const char* line : {"p 3x64", "p 3x512", "p 2x301 x=bf16", "p 2x1030 x=f64"})
+    expect_same_bits("p(x[i,j], w[j % 6]) -> (y[i,j])\n  y = x * rotate(w, 3)\n", line);
+}
+
 }  // namespace
 }  // namespace trireme

@@ -195,6 +195,8 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
   } else {
     Reg from = mapped_column(map, first);
     Reg end = map.axis.wrap != no_node ? amount(map.axis.wrap) : columns_;
+    if (map.axis.wrap != no_node && map.rotate != no_node)  // the row may end sooner
+      end = b_.index(Do::IndexMin, end, b_.add(from, b_.index(Do::IndexSub, columns_, rotated_column(map, first))));
     b_.when_less(
         b_.add(from, config_.lanes - 1), end,
         [&] { b_.emit({.code = Do::Load, .type = type, .a = pointer, .b = from, .c = leaf.mask, .values = {value}}); },
