@@ -214,7 +214,7 @@ void RowLowering::begin_row() {
     const Spread& spread = program_.operands[k].spread;
     if (!running_operands_.contains(k) || !spread.plain() || !spread.column.present) continue;
     const Running& row = running_operands_.at(k);
-    next_rows_.emplace_back(k, b_.pointer(row.pointer, row.stride_bytes, 1));
+    next_rows_.emplace_back(k, b_.pointer(row.pointer, row.stride_bytes, config_.rows));  // of pairs, the next pair's
   }
 }
 

@@ -146,6 +146,20 @@ void Machine::turn(const Vec& dst, const Vec& a) {
   cc_.vpermps(dst, last_first_, a);
 }
 
+void Machine::turn_raw(const Vec& dst, const Vec& raw, Type type) {
+  const int size = static_cast<int>(bytes(type));
+  Vec& last_first = last_bytes_[std::countr_zero(bytes(type))];
+  if (!last_first.isValid())
+    at_start([&] {
+      std::uint8_t map[16] = {};
+      for (int k = 0; k < raw_bytes(type); ++k)
+        map[k] = static_cast<std::uint8_t>((lanes() - 1 - k / size) * size + k % size);
+      last_first = cc_.newXmm();
+      cc_.vmovups(last_first, cc_.newConst(map, sizeof map));
+    });
+  cc_.vpshufb(dst.xmm(), raw.xmm(), last_first.xmm());
+}
+
 Vec Machine::turned(const Vec& value) {
   Vec other = temporary_lane();
   turn(other, value);

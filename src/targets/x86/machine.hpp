@@ -121,7 +121,8 @@ class Machine {
   void turn(const Vec& dst, const Vec& a);  // the last lane first
   Mask turned(const Mask& mask);
   Vec turned(const Vec& value);
-  Vec mask_of_dwords(const Vec& mask);  // AVX2, f64: the mask for elements of 4 bytes
+  void turn_raw(const Vec& dst, const Vec& raw, Type type);  // of up to 16 bytes: cheaper than lanes
+  Vec mask_of_dwords(const Vec& mask);                       // AVX2, f64: the mask for elements of 4 bytes
 
   // Storage types
   void widen(const Vec& dst, const asmjit::Operand& raw, Type type);  // raw: a raw register or memory
@@ -153,7 +154,7 @@ class Machine {
   Type compute_;
   bool streamed_ = false;
   asmjit::BaseNode* start_ = nullptr;
-  Vec spread_words_, spread_back_, upper_words_, last_words_, last_first_;
+  Vec spread_words_, spread_back_, upper_words_, last_words_, last_first_, last_bytes_[3];
   KReg odd_words_;
   Mem partial_buffer_;
 };

@@ -159,18 +159,25 @@ void Machine::store_two(const Mem& at, const Vec& low, const Vec& high, Type typ
 
 void Machine::load_backwards(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
   const Mem first = first_of(1, at, type);
-  if (!spreads(type)) {
+  if (!spreads(type) && raw_bytes(type) > 16) {
     load(dst, first, type, turned(mask));
     return turn(dst, dst);
   }
   Vec raw = temporary_raw(type);
   if (mask.isValid()) move_masked(raw, first, type, turned(mask));
   else move_raw(raw, first, raw_bytes(type));
-  spread_bf16(dst, raw, true);
+  if (spreads(type)) return spread_bf16(dst, raw, true);
+  turn_raw(raw, raw, type);
+  widen(dst, raw, type);
 }
 
 void Machine::store_backwards(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {
-  store(first_of(1, at, type), turned(value), type, turned(mask), hint);
+  const Mem first = first_of(1, at, type);
+  if (raw_bytes(type) > 16) return store(first, turned(value), type, turned(mask), hint);
+  Vec raw = temporary_raw(type);
+  turn_raw(raw, narrow(value, type), type);
+  if (mask.isValid()) move_masked(first, raw, type, turned(mask));
+  else store_raw(first, raw, raw_bytes(type), hint);
 }
 
 void Machine::store_two_backwards(const Mem& at, const Vec& low, const Vec& high, Type type, Hint hint, bool exact) {
