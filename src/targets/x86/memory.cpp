@@ -159,7 +159,7 @@ void Machine::store_two(const Mem& at, const Vec& low, const Vec& high, Type typ
 
 void Machine::load_backwards(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
   const Mem first = first_of(1, at, type);
-  if (!spreads(type) && raw_bytes(type) > 16) {
+  if (!spreads(type) && !turns_raw(type)) {
     load(dst, first, type, turned(mask));
     return turn(dst, dst);
   }
@@ -173,7 +173,7 @@ void Machine::load_backwards(const Vec& dst, const Mem& at, Type type, const Mas
 
 void Machine::store_backwards(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {
   const Mem first = first_of(1, at, type);
-  if (raw_bytes(type) > 16) return store(first, turned(value), type, turned(mask), hint);
+  if (!turns_raw(type)) return store(first, turned(value), type, turned(mask), hint);
   Vec raw = temporary_raw(type);
   turn_raw(raw, narrow(value, type), type);
   if (mask.isValid()) move_masked(first, raw, type, turned(mask));
