@@ -214,7 +214,10 @@ void RowLowering::begin_row() {
     const Spread& spread = program_.operands[k].spread;
     if (!running_operands_.contains(k) || !spread.plain() || !spread.column.present) continue;
     const Running& row = running_operands_.at(k);
-    next_rows_.emplace_back(k, b_.pointer(row.pointer, row.stride_bytes, config_.rows));  // of pairs, the next pair's
+    // Short rows take less time than a line does: three rows on, or pairs of rows (512x32x128 with outer axes swapped,
+    // rms_norm backward f32 on AVX2: 4.8 times the contiguous one with one row, 2.8 with two, 1.6 with three).
+    const std::int64_t ahead = config_.stripes ? 3 * config_.rows : 1;
+    next_rows_.emplace_back(k, b_.pointer(row.pointer, row.stride_bytes, ahead));
   }
 }
 
