@@ -56,21 +56,23 @@ std::map<std::string, Placement> side_by_side(const Program& bound, std::int64_t
   return places;
 }
 
-// The device with a config of its own making, half the time.
+// The device with a config of its own making, half the time, and where others would be chosen.
 DeviceEntry any_config(const DeviceEntry& device, Random& random, int& taken) {
   DeviceEntry changed = device;
   const std::uint64_t seed = random.state();
   changed.compile = [&device, &taken, seed](const Program& program, const Facts& facts) {
     Random own{std::mt19937_64(seed)};
     Facts given = facts;
-    if (Config config = choose_config(program, device.machine().value(), facts); config.across) {
+    const Config chosen = choose_config(program, device.machine().value(), facts);
+    if (chosen.across || (facts.together > 1 && facts.layout.strided())) {
       ++taken;
+      Config config{.lanes = chosen.lanes, .across = true};
       config.rows = static_cast<int>(1 + own.below(16));
       config.unroll = 2 << own.below(4);
       config.prefetch = own.below(2);
       config.overlap = own.below(2);
       config.streaming = own.below(2);
-      if (own.below(2)) given.config = config;
+      if (!chosen.across || own.below(2)) given.config = config;
     }
     return device.compile(program, given);
   };

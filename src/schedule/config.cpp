@@ -35,9 +35,10 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   // copies, 128x65536 bf16 1.5 and not 3. Turns of 128 rows are whole pieces of lines and pages (4096x4096 bf16: 3.5
   // with 64 rows); beyond the caches columns are fetched ahead (512x4096 bf16: 4.0 without), within them that is
   // lost time (32x64x128: 2.9 instead of 2.6).
-  // Sums over rows take registers of rows of one block; 2048 rows and more have blocks of 16.
-  const bool whole_blocks =
-      shape.column_sums == 0 || contract::row_block(facts.rows, facts.columns) % config.lanes == 0;
+  // A sum over rows takes registers of rows of one block; 2048 rows and more have blocks of 16. With two sums copies
+  // are better (512x32x128, layer_norm backward f32: 3.3 against 4.0).
+  const bool whole_blocks = !shape.column_sums || (shape.column_sums == 1 &&
+                                                   contract::row_block(facts.rows, facts.columns) % config.lanes == 0);
   if (machine.across && facts.layout.strided() && facts.together >= config.lanes && whole_blocks &&
       goes_across(program)) {
     config.across = true;
