@@ -2,44 +2,18 @@
 // for other strides that their plans accept.
 #include "schedule/across.hpp"
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-
-#include "language/print.hpp"
-#include "language/random_program.hpp"
-#include "passes/passes.hpp"
-#include "plan/check.hpp"
-#include "plan/devices.hpp"
-#include "plan/guarded_for_test.hpp"
-#include "plan/ops.hpp"
+#include "ir/contract.hpp"
 #include "plan/plan_for_test.hpp"
-#include "plan/remarks.hpp"
-#include "plan/resolve.hpp"
-#include "plan/samples.hpp"
+#include "plan/random_layouts_for_test.hpp"
 
 namespace trireme {
 namespace {
 
-struct Random {
-  std::mt19937_64 state;
-  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(state() % static_cast<std::uint64_t>(n)); }
-  template <typename T>
-  T of(const std::vector<T>& all) {
-    return all[below(static_cast<std::int64_t>(all.size()))];
-  }
-};
-
-const std::vector<Type> types = {Type::F32,    Type::BF16,   Type::F16, Type::F64,
-                                 Type::F8E4M3, Type::F8E5M2, Type::I8,  Type::I32};
-const std::vector<std::int64_t> some_rows = {16, 17, 31, 33, 64, 100, 130, 200, 261};
-const std::vector<std::int64_t> some_columns = {1, 2, 3, 7, 17, 64, 128, 255, 256, 257, 300, 513, 1030};
-
-// Outer, inner, columns: rows side by side, inner ones or all of them, with gaps between columns; each array in its own
-// way. Columns may go backwards and have one stride or another.
-std::map<std::string, Placement> side_by_side(const Program& bound, std::int64_t outer, std::int64_t inner,
-                                              std::int64_t columns, Random& random) {
-  std::map<std::string, Placement> places;
+// Rows side by side, inner ones or all of them, with gaps between columns; each array in its own way. Columns may go
+// backwards and have one stride or another.
+RandomLayouts::Placements side_by_side(const Program& bound, const Dims& shape, Random& random) {
+  const std::int64_t outer = shape[0], inner = shape[1], columns = shape[2];
+  RandomLayouts::Placements places;
   auto place = [&](const std::string& name, const Spread& spread) {
     if (!spread.row.present) return;
     if (!spread.column.present) {
@@ -56,7 +30,7 @@ std::map<std::string, Placement> side_by_side(const Program& bound, std::int64_t
   return places;
 }
 
-// The device with a config of its own making, half the time, and where others would be chosen.
+// `taken` counts kernels that problems are run by: sums over rows want row blocks that are multiples of the lanes.
 DeviceEntry any_config(const DeviceEntry& device, Random& random, int& taken) {
   DeviceEntry changed = device;
   const std::uint64_t seed = random.state();
@@ -64,7 +38,12 @@ DeviceEntry any_config(const DeviceEntry& device, Random& random, int& taken) {
     Random own{std::mt19937_64(seed)};
     Facts given = facts;
     const Config chosen = choose_config(program, device.machine().value(), facts);
-    if (chosen.across || (facts.together > 1 && facts.layout.strided())) {
+    const bool sums = std::any_of(program.results.begin(), program.results.end(),
+                                  [](const Output& result) { return !result.spread.row.present; });
+    const bool fits = facts.together >= chosen.lanes && facts.layout.strided() &&
+                      (!sums || contract::row_block(facts.rows, facts.columns) % chosen.lanes == 0);
+    EXPECT_TRUE(fits || !chosen.across);
+    if (fits) {
       ++taken;
       Config config{.lanes = chosen.lanes, .across = true};
       config.rows = static_cast<int>(1 + own.below(16));
@@ -79,105 +58,42 @@ DeviceEntry any_config(const DeviceEntry& device, Random& random, int& taken) {
   return changed;
 }
 
-std::string compare(const GuardedProblem& problem, Random& random, int& taken) {
-  RunOptions options{.threads = static_cast<int>(1 + random.below(5)),
-                     .chunk_rows = random.below(3) * random.below(40)};
-  Guarded::Edge edge = random.below(2) ? Guarded::Edge::End : Guarded::Edge::Begin;
-  for (const char* name : {"cpu:avx512", "cpu:avx2"}) {
-    const DeviceEntry& device = *find_device(name);
-    if (!device.missing().empty()) continue;
-    std::string wrong = problem.compare(any_config(device, random, taken), options, edge);
-    if (!wrong.empty())
-      return fmt::format("{}, {} threads, chunks of {}: {}", name, options.threads, options.chunk_rows, wrong);
-  }
-  return {};
-}
-
-bool no_cpu() { return !find_device("cpu:avx2")->missing().empty(); }
-
-// Forward and backward; how often a kernel of this kind was taken.
-int every_operator(int rounds, const std::vector<std::int64_t>& outers, const std::vector<std::int64_t>& inners,
-                   const std::vector<std::int64_t>& column_counts, bool sums_only) {
-  int taken = 0;
-  for (const OperatorText& each : operator_texts()) {
-    Remarks remarks = parse_remarks(each.text).value();
-    for (int round = 0; round < 2 * rounds; ++round) {
-      Random random{std::mt19937_64(static_cast<std::uint64_t>(round))};
-      Problem problem = parse_problem(std::string(each.name) + " " + random.of(remarks.tries)).value();
-      problem.backward = round % 2;
-      const std::int64_t outer = random.of(outers), inner = random.of(inners), columns = random.of(column_counts);
-      problem.shape = {outer, inner, columns};
-      problem.axes = 1;
-      problem.placements.clear();
-      Result<Prepared> plain = prepare_problem(problem, {}, Fill::Nothing);
-      if (!plain || !goes_across(plain->program)) continue;
-      const bool sums = std::any_of(plain->program.results.begin(), plain->program.results.end(),
-                                    [](const Output& result) { return !result.spread.row.present; });
-      if (sums_only && !sums) continue;
-      for (const Operand& operand : plain->program.operands)
-        if (!operand.constant && random.below(2)) problem.types[operand.name] = random.of(types);
-      for (const Output& result : plain->program.results)
-        if (random.below(2)) problem.types[result.name] = random.of(types);
-      problem.placements = side_by_side(plain->program, outer, inner, columns, random);
-      Result<Prepared> prepared = prepare_problem(problem);
-      EXPECT_TRUE(prepared) << prepared.error().message << ": " << print(problem);
-      if (!prepared) return taken;
-      GuardedProblem guarded(prepared->program, problem.rows(), problem.columns(), prepared->constants,
-                             std::move(prepared->buffers));
-      guarded.run_reference().value();
-      std::string wrong = compare(guarded, random, taken);
-      EXPECT_EQ(wrong, "") << "rerun: trireme verify \"" << print(problem) << '"';
-      if (!wrong.empty()) return taken;
-    }
-  }
-  return taken;
+RandomLayouts layouts(int& taken) {
+  return {.outers = {1, 2, 3},
+          .inners = {16, 17, 31, 33, 64, 100, 130, 200, 261},
+          .columns = {1, 2, 3, 7, 17, 64, 128, 255, 256, 257, 300, 513, 1030},
+          .wanted = goes_across,
+          .place = side_by_side,
+          .device = [&](const DeviceEntry& device, Random& random) { return any_config(device, random, taken); }};
 }
 
 TEST(Across, EveryOperatorOverTypesShapesAndLayouts) {
-  if (no_cpu()) GTEST_SKIP() << find_device("cpu:avx2")->missing();
-  EXPECT_GT(every_operator(std::getenv("LONG") ? 200 : 6, {1, 2, 3}, some_rows, some_columns, false), 150);
+  if (!no_cpu().empty()) GTEST_SKIP() << no_cpu();
+  int taken = 0;
+  layouts(taken).every_operator(std::getenv("LONG") ? 200 : 6);
+  EXPECT_GT(taken, 150);
 }
 
 // 2048 rows and more have row blocks that registers of rows fit; their last one may be shorter.
 TEST(Across, SumsOverRows) {
-  if (no_cpu()) GTEST_SKIP() << find_device("cpu:avx2")->missing();
-  EXPECT_GT(
-      every_operator(std::getenv("LONG") ? 100 : 6, {1, 3, 21}, {100, 701, 2048, 2100}, {1, 7, 16, 33, 128, 257}, true),
-      20);
+  if (!no_cpu().empty()) GTEST_SKIP() << no_cpu();
+  int taken = 0;
+  RandomLayouts many = layouts(taken);
+  many.outers = {3, 21};
+  many.inners = {100, 701, 2048, 2100};
+  many.columns = {2, 7, 16, 33, 128, 257};
+  many.wanted = [](const Program& program) {
+    return goes_across(program) && std::any_of(program.results.begin(), program.results.end(),
+                                               [](const Output& result) { return !result.spread.row.present; });
+  };
+  many.every_operator(std::getenv("LONG") ? 100 : 6);
+  EXPECT_GT(taken, 40);
 }
 
 TEST(Across, RandomPrograms) {
-  if (no_cpu()) GTEST_SKIP() << find_device("cpu:avx2")->missing();
-  const std::uint64_t count = std::getenv("LONG") ? 100000 : 400;
+  if (!no_cpu().empty()) GTEST_SKIP() << no_cpu();
   int taken = 0;
-  for (std::uint64_t seed = 0; seed < count; ++seed) {
-    Random random{std::mt19937_64(seed)};
-    RandomProgram options{.seed = seed, .size = static_cast<int>(4 + random.below(30))};
-    options.special_numbers = seed % 3 == 0;
-    Program program = random_program(options);
-    Binding binding;
-    for (const Operand& operand : program.operands) {
-      if (operand.constant && operand.fallback == no_node) binding.constants[operand.name] = 0.75;
-      if (!operand.constant) binding.types[operand.name] = random.of(types);
-    }
-    for (const Output& result : program.results) binding.types[result.name] = random.of(types);
-    Program bound = bind(program, binding).value(), expanded = prepare(program, binding).value();
-    if (!goes_across(expanded)) continue;
-    const std::int64_t outer = 1 + random.below(3), inner = random.of(some_rows), columns = random.of(some_columns);
-    Result<Buffers> buffers =
-        make_buffers(bound, Dims({outer, inner, columns}), 1, side_by_side(bound, outer, inner, columns, random));
-    ASSERT_TRUE(buffers) << buffers.error().message;
-    for (std::size_t k = 0; k < buffers->operands.size(); ++k) {
-      const Buffer& buffer = buffers->operands[k];
-      fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, static_cast<std::uint32_t>(seed),
-                   bound.operands[k].name, default_range(buffer.array.type));
-    }
-    GuardedProblem guarded(expanded, outer * inner, columns, constants_of(bound, binding), std::move(*buffers));
-    guarded.run_reference().value();
-    ASSERT_EQ(compare(guarded, random, taken), "")
-        << "seed " << seed << ' ' << outer << 'x' << inner << 'x' << columns << '\n'
-        << print(expanded);
-  }
+  layouts(taken).random_programs(std::getenv("LONG") ? 100000 : 400);
   EXPECT_GT(taken, 100);
 }
 
@@ -217,7 +133,8 @@ TEST(Across, InPlace) {
       for (const char* name : {"x", "residual", "y", "h"}) options.strides[name] = {1, rows};
     if (in_place) options.in_place = {{"h", "residual"}};
     Plan plan = Plan::create(cpu(), options).value();
-    EXPECT_TRUE(!transposed || no_cpu() || plan.describe().find("across") != std::string::npos) << plan.describe();
+    EXPECT_TRUE(!transposed || !no_cpu().empty() || plan.describe().find("across") != std::string::npos)
+        << plan.describe();
     auto turned = [&](const Floats& from) {
       Floats to(from.size());
       for (std::int64_t r = 0; r < rows; ++r)

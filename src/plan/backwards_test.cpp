@@ -1,44 +1,16 @@
 // Kernels that take columns backwards where they lie: the reference's bits, also for other strides that their plans
 // accept.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-
-#include "language/print.hpp"
-#include "language/random_program.hpp"
-#include "passes/passes.hpp"
-#include "plan/check.hpp"
-#include "plan/devices.hpp"
-#include "plan/guarded_for_test.hpp"
-#include "plan/ops.hpp"
 #include "plan/plan_for_test.hpp"
-#include "plan/remarks.hpp"
-#include "plan/resolve.hpp"
-#include "plan/samples.hpp"
+#include "plan/random_layouts_for_test.hpp"
 
 namespace trireme {
 namespace {
 
-struct Random {
-  std::mt19937_64 state;
-  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(state() % static_cast<std::uint64_t>(n)); }
-  template <typename T>
-  T of(const std::vector<T>& all) {
-    return all[below(static_cast<std::int64_t>(all.size()))];
-  }
-};
-
-const std::vector<Type> types = {Type::F32,    Type::BF16,   Type::F16, Type::F64,
-                                 Type::F8E4M3, Type::F8E5M2, Type::I8,  Type::I32};
-const std::vector<std::int64_t> some_rows = {1, 2, 3, 5, 8, 13, 30};
-const std::vector<std::int64_t> some_columns = {2,   3,   7,   15,  16,  17,  31,  64,  100,
-                                                128, 255, 256, 257, 300, 512, 513, 1030};
-
-// Outer, inner, columns. Arrays per element: backwards, plain or, seldom, columns apart; rows in one order or the
-// other, with gaps. Weights backwards, seldom.
-std::map<std::string, Placement> backwards(const Program& bound, std::int64_t outer, std::int64_t inner,
-                                           std::int64_t columns, Random& random) {
-  std::map<std::string, Placement> places;
+// Arrays per element: backwards, plain or, seldom, columns apart; rows in one order or the other, with gaps. Weights
+// backwards, seldom.
+RandomLayouts::Placements backwards(const Program& bound, const Dims& shape, Random& random) {
+  const std::int64_t outer = shape[0], inner = shape[1], columns = shape[2];
+  RandomLayouts::Placements places;
   auto place = [&](const std::string& name, const Spread& spread) {
     if (!spread.plain() || !spread.column.present) return;
     if (!spread.row.present) {
@@ -84,85 +56,26 @@ DeviceEntry any_config(const DeviceEntry& device, Random& random, int& taken) {
   return changed;
 }
 
-std::string compare(const GuardedProblem& problem, Random& random, int& taken) {
-  RunOptions options{.threads = static_cast<int>(1 + random.below(5)),
-                     .chunk_rows = random.below(3) * random.below(40)};
-  Guarded::Edge edge = random.below(2) ? Guarded::Edge::End : Guarded::Edge::Begin;
-  for (const char* name : {"cpu:avx512", "cpu:avx2"}) {
-    const DeviceEntry& device = *find_device(name);
-    if (!device.missing().empty()) continue;
-    std::string wrong = problem.compare(any_config(device, random, taken), options, edge);
-    if (!wrong.empty())
-      return fmt::format("{}, {} threads, chunks of {}: {}", name, options.threads, options.chunk_rows, wrong);
-  }
-  return {};
+RandomLayouts layouts(int& taken) {
+  return {.outers = {1, 2, 3},
+          .inners = {1, 2, 3, 5, 8, 13, 30},
+          .columns = {2, 3, 7, 15, 16, 17, 31, 64, 100, 128, 255, 256, 257, 300, 512, 513, 1030},
+          .wanted = [](const Program&) { return true; },
+          .place = backwards,
+          .device = [&](const DeviceEntry& device, Random& random) { return any_config(device, random, taken); }};
 }
 
-bool no_cpu() { return !find_device("cpu:avx2")->missing().empty(); }
-
 TEST(Backwards, EveryOperatorOverTypesShapesAndLayouts) {
-  if (no_cpu()) GTEST_SKIP() << find_device("cpu:avx2")->missing();
-  const int rounds = std::getenv("LONG") ? 200 : 6;
+  if (!no_cpu().empty()) GTEST_SKIP() << no_cpu();
   int taken = 0;
-  for (const OperatorText& each : operator_texts()) {
-    Remarks remarks = parse_remarks(each.text).value();
-    for (int round = 0; round < 2 * rounds; ++round) {
-      Random random{std::mt19937_64(static_cast<std::uint64_t>(round))};
-      Problem problem = parse_problem(std::string(each.name) + " " + random.of(remarks.tries)).value();
-      problem.backward = round % 2;
-      const std::int64_t outer = 1 + random.below(3), inner = random.of(some_rows), columns = random.of(some_columns);
-      problem.shape = {outer, inner, columns};
-      problem.axes = 1;
-      problem.placements.clear();
-      Result<Prepared> plain = prepare_problem(problem, {}, Fill::Nothing);
-      if (!plain) continue;
-      for (const Operand& operand : plain->program.operands)
-        if (!operand.constant && random.below(2)) problem.types[operand.name] = random.of(types);
-      for (const Output& result : plain->program.results)
-        if (random.below(2)) problem.types[result.name] = random.of(types);
-      problem.placements = backwards(plain->program, outer, inner, columns, random);
-      Result<Prepared> prepared = prepare_problem(problem);
-      ASSERT_TRUE(prepared) << prepared.error().message << ": " << print(problem);
-      GuardedProblem guarded(prepared->program, problem.rows(), problem.columns(), prepared->constants,
-                             std::move(prepared->buffers));
-      guarded.run_reference().value();
-      ASSERT_EQ(compare(guarded, random, taken), "") << "rerun: trireme verify \"" << print(problem) << '"';
-    }
-  }
+  layouts(taken).every_operator(std::getenv("LONG") ? 200 : 6);
   EXPECT_GT(taken, 300);
 }
 
 TEST(Backwards, RandomPrograms) {
-  if (no_cpu()) GTEST_SKIP() << find_device("cpu:avx2")->missing();
-  const std::uint64_t count = std::getenv("LONG") ? 100000 : 400;
+  if (!no_cpu().empty()) GTEST_SKIP() << no_cpu();
   int taken = 0;
-  for (std::uint64_t seed = 0; seed < count; ++seed) {
-    Random random{std::mt19937_64(seed)};
-    RandomProgram options{.seed = seed, .size = static_cast<int>(4 + random.below(30))};
-    options.special_numbers = seed % 3 == 0;
-    Program program = random_program(options);
-    Binding binding;
-    for (const Operand& operand : program.operands) {
-      if (operand.constant && operand.fallback == no_node) binding.constants[operand.name] = 0.75;
-      if (!operand.constant) binding.types[operand.name] = random.of(types);
-    }
-    for (const Output& result : program.results) binding.types[result.name] = random.of(types);
-    Program bound = bind(program, binding).value(), expanded = prepare(program, binding).value();
-    const std::int64_t outer = 1 + random.below(3), inner = random.of(some_rows), columns = random.of(some_columns);
-    Result<Buffers> buffers =
-        make_buffers(bound, Dims({outer, inner, columns}), 1, backwards(bound, outer, inner, columns, random));
-    ASSERT_TRUE(buffers) << buffers.error().message;
-    for (std::size_t k = 0; k < buffers->operands.size(); ++k) {
-      const Buffer& buffer = buffers->operands[k];
-      fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, static_cast<std::uint32_t>(seed),
-                   bound.operands[k].name, default_range(buffer.array.type));
-    }
-    GuardedProblem guarded(expanded, outer * inner, columns, constants_of(bound, binding), std::move(*buffers));
-    guarded.run_reference().value();
-    ASSERT_EQ(compare(guarded, random, taken), "")
-        << "seed " << seed << ' ' << outer << 'x' << inner << 'x' << columns << '\n'
-        << print(expanded);
-  }
+  layouts(taken).random_programs(std::getenv("LONG") ? 100000 : 400);
   EXPECT_GT(taken, 100);
 }
 
@@ -172,7 +85,7 @@ TEST(Backwards, PlansTakeOtherStridesToo) {
   PlanOptions options{.program = rms_norm(), .shape = {rows, columns}};
   options.strides = {{"x", {columns, -1}}, {"y", {columns, -1}}};
   Plan plan = Plan::create(cpu(), options).value();
-  if (no_cpu()) GTEST_SKIP() << "no AVX2: " << plan.describe();
+  if (!no_cpu().empty()) GTEST_SKIP() << "no AVX2: " << plan.describe();
   EXPECT_NE(plan.describe().find("taken where they lie; with other strides columns apart, copied: x, y"),
             std::string::npos)
       << plan.describe();
@@ -216,7 +129,7 @@ TEST(Backwards, InPlace) {
       for (const char* name : {"x", "residual", "y", "h"}) options.strides[name] = {columns, -1};
     if (in_place) options.in_place = {{"h", "residual"}};
     Plan plan = Plan::create(cpu(), options).value();
-    EXPECT_TRUE(!turn || no_cpu() || plan.describe().find("taken where they lie") != std::string::npos)
+    EXPECT_TRUE(!turn || !no_cpu().empty() || plan.describe().find("taken where they lie") != std::string::npos)
         << plan.describe();
     auto turned = [&](const Floats& from) {
       Floats to(from.size());

@@ -9,22 +9,13 @@
 #include "passes/passes.hpp"
 #include "plan/check.hpp"
 #include "plan/devices.hpp"
-#include "plan/guarded_for_test.hpp"
 #include "plan/ops.hpp"
+#include "plan/random_layouts_for_test.hpp"
 #include "plan/resolve.hpp"
 #include "plan/samples.hpp"
 
 namespace trireme {
 namespace {
-
-struct Random {
-  std::mt19937_64 state;
-  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(state() % static_cast<std::uint64_t>(n)); }
-  template <typename T>
-  const T& of(const std::vector<T>& all) {
-    return all[below(static_cast<std::int64_t>(all.size()))];
-  }
-};
 
 const std::vector<std::int64_t> odd_columns = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 255, 256, 257, 300, 541, 1030};
 
@@ -74,8 +65,6 @@ std::string compare_on_all(const GuardedProblem& problem, Random& random) {
 
 TEST(CrossTarget, fault_02_OperatorsOverTypesShapesAndLayouts) {
   const int rounds = std::getenv("LONG") ? 300 : 5;
-  const std::vector<Type> types = {Type::F32,    Type::BF16,   Type::F16, Type::F64,
-                                   Type::F8E4M3, Type::F8E5M2, Type::I8,  Type::I32};
   int made = 0;
   for (const OperatorText& each : operator_texts()) {
     Remarks remarks = parse_remarks(each.text).value();
@@ -93,7 +82,7 @@ TEST(CrossTarget, fault_02_OperatorsOverTypesShapesAndLayouts) {
       }
       ASSERT_TRUE(resolved) << resolved.error().message;
       auto choose = [&](const std::string& name) {
-        if (!problem.types.contains(name) && random.below(2)) problem.types[name] = random.of(types);
+        if (!problem.types.contains(name) && random.below(2)) problem.types[name] = random.of(storage_types);
       };
       for (const Operand& operand : resolved->bound.operands)
         if (!operand.constant && operand.type) choose(operand.name);

@@ -163,26 +163,24 @@ void AcrossLowering::turn(const Turn& turn) {
   store_rows();
 }
 
+Instr AcrossLowering::scratch(Do code, std::int64_t at, Reg more, Reg value) const {
+  return {.code = code,
+          .type = *program_.compute,
+          .space = Space::Scratch,
+          .a = more,
+          .b = row_,
+          .imm = at,
+          .values = {value}};
+}
+
 Reg AcrossLowering::load_scratch(std::int64_t at, Reg more) {
   Reg value = b_.fresh(Bank::Lane);
-  b_.emit({.code = Do::Load,
-           .type = *program_.compute,
-           .space = Space::Scratch,
-           .a = more,
-           .b = row_,
-           .imm = at,
-           .values = {value}});
+  b_.emit(scratch(Do::Load, at, more, value));
   return value;
 }
 
 void AcrossLowering::store_scratch(std::int64_t at, Reg value, Reg more) {
-  b_.emit({.code = Do::Store,
-           .type = *program_.compute,
-           .space = Space::Scratch,
-           .a = more,
-           .b = row_,
-           .imm = at,
-           .values = {value}});
+  b_.emit(scratch(Do::Store, at, more, value));
 }
 
 Reg AcrossLowering::value(NodeId id, Known& known, const Column* column) {

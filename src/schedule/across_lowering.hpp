@@ -81,6 +81,7 @@ class AcrossLowering {
   void fetch(Column& column, Reg index, const std::map<ArrayKey, Reg>& rows);
   Reg value(NodeId id, Known& known, const Column* column);
   Reg evaluate(NodeId id, Known& known, const Column* column);
+  Instr scratch(Do code, std::int64_t at, Reg more, Reg value) const;  // of the register at hand, `more` bytes on
   Reg load_scratch(std::int64_t at, Reg more = {});
   void store_scratch(std::int64_t at, Reg value, Reg more = {});
 

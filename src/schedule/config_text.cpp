@@ -111,8 +111,8 @@ Status check_simd(const Program& program, const Config& config, const Machine& m
       config.stage)
     return wrong("vector, groups, teams, cluster, ring and stage are for thread machines");
   if (config.across) {
-    if (facts.together < 2 || !goes_across(program))
-      return wrong("across: the rows of all arrays lie side by side, and indices are plain");
+    if (facts.together < config.lanes || !goes_across(program))
+      return wrong("across: as many rows as lanes lie side by side in all arrays, and indices are plain");
     if (config.rows < 1 || config.rows > 16 || config.unroll < 2 || config.unroll > 16 ||
         !std::has_single_bit(static_cast<unsigned>(config.unroll)) || config.stripes || config.columns)
       return wrong("across: rows is 1 to 16, unroll 2, 4, 8 or 16, and stripes and columns are open");

@@ -47,7 +47,7 @@ TEST(ConfigText, FitsOrIsAnError) {
   EXPECT_EQ(fits("simd lanes=16 columns=1000 stripes=4 reload hoist", simd, facts), "");
   EXPECT_NE(fits("simd lanes=8", simd, facts), "");
   Facts together = facts;
-  together.together = 10;
+  together.together = 16;
   EXPECT_EQ(fits("simd lanes=16 rows=2 unroll=8 across", simd, together), "");
   EXPECT_NE(fits("simd lanes=16 rows=2 unroll=8 across", simd, facts), "");
   EXPECT_NE(fits("simd lanes=16 rows=2 unroll=1 across", simd, together), "");

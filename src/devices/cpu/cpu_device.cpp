@@ -146,7 +146,7 @@ class CpuExecutable : public HostExecutable {
  private:
   const Way& chosen() const { return across_ ? *across_ : backwards_ ? *backwards_ : way_; }
   bool goes_across(const Problem2d& problem) const {
-    if (!across_ || rows_together(program_, problem) == 0) return false;
+    if (!across_ || rows_together(program_, problem) < across_->config.lanes) return false;
     return across_->kernels().column_results.empty() ||
            contract::row_block(problem.rows, problem.columns) % across_->config.lanes == 0;
   }

@@ -1,0 +1,117 @@
+// For tests: operators and random programs on the CPU, laid out in some way at random, between guard pages and against
+// the reference.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+
+#include "language/print.hpp"
+#include "language/random_program.hpp"
+#include "passes/passes.hpp"
+#include "plan/check.hpp"
+#include "plan/devices.hpp"
+#include "plan/guarded_for_test.hpp"
+#include "plan/ops.hpp"
+#include "plan/remarks.hpp"
+#include "plan/resolve.hpp"
+#include "plan/samples.hpp"
+
+namespace trireme {
+
+struct Random {
+  std::mt19937_64 state;
+  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(state() % static_cast<std::uint64_t>(n)); }
+  template <typename T>
+  const T& of(const std::vector<T>& all) {
+    return all[below(static_cast<std::int64_t>(all.size()))];
+  }
+};
+
+inline const std::vector<Type> storage_types = {Type::F32,    Type::BF16,   Type::F16, Type::F64,
+                                                Type::F8E4M3, Type::F8E5M2, Type::I8,  Type::I32};
+
+inline std::string no_cpu() { return find_device("cpu:avx2")->missing(); }
+
+// Problems of outer x inner x columns.
+struct RandomLayouts {
+  using Placements = std::map<std::string, Placement>;
+  std::vector<std::int64_t> outers, inners, columns;
+  std::function<bool(const Program&)> wanted;
+  std::function<Placements(const Program& bound, const Dims& shape, Random&)> place;
+  // The device with a config of its own making, now and then; it counts the kernels that the test is about.
+  std::function<DeviceEntry(const DeviceEntry&, Random&)> device;
+
+  std::string compare(const GuardedProblem& problem, Random& random) const {
+    RunOptions options{.threads = static_cast<int>(1 + random.below(5)),
+                       .chunk_rows = random.below(3) * random.below(40)};
+    Guarded::Edge edge = random.below(2) ? Guarded::Edge::End : Guarded::Edge::Begin;
+    for (const char* name : {"cpu:avx512", "cpu:avx2"}) {
+      const DeviceEntry& entry = *find_device(name);
+      if (!entry.missing().empty()) continue;
+      std::string wrong = problem.compare(device(entry, random), options, edge);
+      if (!wrong.empty())
+        return fmt::format("{}, {} threads, chunks of {}: {}", name, options.threads, options.chunk_rows, wrong);
+    }
+    return {};
+  }
+
+  // Forward and backward.
+  void every_operator(int rounds) const {
+    for (const OperatorText& each : operator_texts()) {
+      Remarks remarks = parse_remarks(each.text).value();
+      for (int round = 0; round < 2 * rounds; ++round) {
+        Random random{std::mt19937_64(static_cast<std::uint64_t>(round))};
+        Problem problem = parse_problem(std::string(each.name) + " " + random.of(remarks.tries)).value();
+        problem.backward = round % 2;
+        problem.shape = {random.of(outers), random.of(inners), random.of(columns)};
+        problem.axes = 1;
+        problem.placements.clear();
+        Result<Prepared> plain = prepare_problem(problem, {}, Fill::Nothing);
+        if (!plain || !wanted(plain->program)) continue;
+        for (const Operand& operand : plain->program.operands)
+          if (!operand.constant && random.below(2)) problem.types[operand.name] = random.of(storage_types);
+        for (const Output& result : plain->program.results)
+          if (random.below(2)) problem.types[result.name] = random.of(storage_types);
+        problem.placements = place(plain->program, Dims(problem.shape), random);
+        Result<Prepared> prepared = prepare_problem(problem);
+        ASSERT_TRUE(prepared) << prepared.error().message << ": " << print(problem);
+        GuardedProblem guarded(prepared->program, problem.rows(), problem.columns(), prepared->constants,
+                               std::move(prepared->buffers));
+        guarded.run_reference().value();
+        ASSERT_EQ(compare(guarded, random), "") << "rerun: trireme verify \"" << print(problem) << '"';
+      }
+    }
+  }
+
+  void random_programs(std::uint64_t count) const {
+    for (std::uint64_t seed = 0; seed < count; ++seed) {
+      Random random{std::mt19937_64(seed)};
+      RandomProgram options{.seed = seed, .size = static_cast<int>(4 + random.below(30))};
+      options.special_numbers = seed % 3 == 0;
+      Program program = random_program(options);
+      Binding binding;
+      for (const Operand& operand : program.operands) {
+        if (operand.constant && operand.fallback == no_node) binding.constants[operand.name] = 0.75;
+        if (!operand.constant) binding.types[operand.name] = random.of(storage_types);
+      }
+      for (const Output& result : program.results) binding.types[result.name] = random.of(storage_types);
+      Program bound = bind(program, binding).value(), expanded = prepare(program, binding).value();
+      if (!wanted(expanded)) continue;
+      const Dims shape = {random.of(outers), random.of(inners), random.of(columns)};
+      Result<Buffers> buffers = make_buffers(bound, shape, 1, place(bound, shape, random));
+      ASSERT_TRUE(buffers) << buffers.error().message;
+      for (std::size_t k = 0; k < buffers->operands.size(); ++k) {
+        const Buffer& buffer = buffers->operands[k];
+        fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, static_cast<std::uint32_t>(seed),
+                     bound.operands[k].name, default_range(buffer.array.type));
+      }
+      GuardedProblem guarded(expanded, shape[0] * shape[1], shape[2], constants_of(bound, binding),
+                             std::move(*buffers));
+      guarded.run_reference().value();
+      ASSERT_EQ(compare(guarded, random), "") << "seed " << seed << ' ' << print(shape) << '\n' << print(expanded);
+    }
+  }
+};
+
+}  // namespace trireme
