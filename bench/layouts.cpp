@@ -49,6 +49,7 @@ Placement dense(const Shape&) { return {}; }
 Placement unaligned(const Shape&) { return P{.offset = 1}; }
 Placement odd_rows(const Shape& s) { return P{.strides = {s.rows * (s.columns + 1), s.columns + 1, 1}}; }
 Placement among_others(const Shape& s) { return P{.strides = {3 * s.rows * s.columns, s.columns, 1}}; }
+Placement wider_rows(const Shape& s) { return P{.strides = {4 * s.rows * s.columns, 4 * s.columns, 1}}; }
 Placement expanded_rows(const Shape&) { return P{.strides = {0, 0, 1}}; }
 Placement expanded_columns(const Shape& s) { return P{.strides = {s.rows, 1, 0}}; }
 Placement rows_backwards(const Shape& s) { return P{.strides = {-s.rows * s.columns, -s.columns, 1}}; }
@@ -65,6 +66,7 @@ const Layout layouts[] = {
     {"unaligned", unaligned, unaligned},
     {"rows one element longer", odd_rows, odd_rows},
     {"a third of each outer row (q inside qkv)", among_others, among_others},
+    {"a fourth of each row", wider_rows, wider_rows},
     {"outer axes swapped", axes_swapped, axes_swapped},
     {"operands expanded over rows", expanded_rows, dense},
     {"operands expanded over columns", expanded_columns, dense},

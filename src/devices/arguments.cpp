@@ -93,6 +93,8 @@ std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t columns) {
 
 namespace {
 
+constexpr std::int64_t line_bytes = 64;
+
 template <typename Each>
 void each_array(const Program& program, const Problem2d& problem, Each&& each) {
   for (std::size_t k = 0; k < program.operands.size(); ++k)
@@ -107,6 +109,14 @@ ArrayLayout layout_in(const Spread& spread, const Array& array, const Problem2d&
   return layout;
 }
 
+// Bytes, at most `most`, that all rows begin at multiples of.
+std::uint64_t row_alignment(const Spread& spread, const Array& array, std::uint64_t most) {
+  std::uint64_t places = reinterpret_cast<std::uint64_t>(array.data) | most, size = bytes(array.type);
+  if (spread.row.present) places |= static_cast<std::uint64_t>(array.row_stride) * size;
+  for (const Jump& jump : array.row_jumps) places |= static_cast<std::uint64_t>(jump.elements) * size;
+  return std::uint64_t{1} << std::countr_zero(places);
+}
+
 }  // namespace
 
 std::int64_t aligned_elements(const Program& program, const Problem2d& problem) {
@@ -114,11 +124,7 @@ std::int64_t aligned_elements(const Program& program, const Problem2d& problem) 
   std::uint64_t alignment = std::uint64_t{1} << std::countr_zero(static_cast<std::uint64_t>(problem.columns) | 16);
   each_array(program, problem, [&](const std::string&, const Spread& spread, const Array& array) {
     if (!spread.column.present) return;
-    std::uint64_t size = bytes(array.type);
-    std::uint64_t places = reinterpret_cast<std::uint64_t>(array.data) | widest_access;
-    if (spread.row.present) places |= static_cast<std::uint64_t>(array.row_stride) * size;
-    for (const Jump& jump : array.row_jumps) places |= static_cast<std::uint64_t>(jump.elements) * size;
-    std::uint64_t aligned = std::uint64_t{1} << std::countr_zero(places);
+    const std::uint64_t size = bytes(array.type), aligned = row_alignment(spread, array, widest_access);
     if (aligned < widest_access) alignment = std::min(alignment, std::max<std::uint64_t>(1, aligned / size));
   });
   return static_cast<std::int64_t>(alignment);
@@ -160,9 +166,28 @@ bool lies_backwards(const Layout& layout, const Problem2d& problem) {
   return all(layout.operands, problem.operands) && all(layout.results, problem.results);
 }
 
-Facts facts_of(const Program& program, const Problem2d& problem) {
-  Facts facts{.rows = problem.rows, .columns = problem.columns, .alignment = aligned_elements(program, problem)};
+void look_at_places(const Program& program, const Problem2d& problem, Facts& facts) {
+  facts.alignment = aligned_elements(program, problem);
   facts.together = rows_together(program, problem);
+  facts.backwards = backwards_layout(facts.layout, program, problem);
+  auto in_rows = [](const Spread& spread, const ArrayLayout& layout) {
+    return spread.row.present && spread.column.present && !layout.strided;
+  };
+  for (std::size_t k = 0; k < program.operands.size(); ++k)
+    if (!program.operands[k].constant && in_rows(program.operands[k].spread, facts.layout.operand(k))) {
+      const Array& array = problem.operands[k];
+      const std::int64_t gap = (array.row_stride - problem.columns) * static_cast<std::int64_t>(bytes(array.type));
+      facts.rows_apart |= array.row_stride != 0 && (gap < 0 || gap > line_bytes);
+    }
+  for (std::size_t r = 0; r < program.results.size(); ++r)
+    if (in_rows(program.results[r].spread, facts.layout.result(r)))
+      facts.result_alignment =
+          std::min(facts.result_alignment,
+                   static_cast<std::int64_t>(row_alignment(program.results[r].spread, problem.results[r], line_bytes)));
+}
+
+Facts facts_of(const Program& program, const Problem2d& problem) {
+  Facts facts{.rows = problem.rows, .columns = problem.columns};
   for (std::size_t r = 0; r < program.results.size(); ++r)
     for (std::size_t k = 0; k < program.operands.size(); ++k)
       facts.in_place |= !program.operands[k].constant && program.results[r].spread.row.present &&
@@ -173,7 +198,7 @@ Facts facts_of(const Program& program, const Problem2d& problem) {
                                         : layout_in(program.operands[k].spread, problem.operands[k], problem));
   for (std::size_t k = 0; k < program.results.size(); ++k)
     facts.layout.results.push_back(layout_in(program.results[k].spread, problem.results[k], problem));
-  facts.backwards = backwards_layout(facts.layout, program, problem);
+  look_at_places(program, problem, facts);
   return facts;
 }
 

@@ -38,6 +38,7 @@ TEST(CodeSize, NoKernelIsLargerThanCanBeMadeAtOnce) {
             for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512}) {
               facts.rows = rows;
               facts.together = together;
+              facts.rows_apart = rows > 256;
               facts.layout.operands.assign(1, {.strided = together > 0});  // rows lie side by side, where they can
               if (together && !goes_across(prepared.program)) continue;
               Result<Kernels> kernels =

@@ -226,9 +226,7 @@ class Creator {
                             .constants = plan_.constants,
                             .operands = operands,
                             .results = results};
-    facts.alignment = aligned_elements(plan_.program, problem);
-    facts.together = rows_together(plan_.program, problem);
-    facts.backwards = backwards_layout(facts.layout, plan_.program, problem);
+    trireme::look_at_places(plan_.program, problem, facts);
   }
 
   Status compile() {

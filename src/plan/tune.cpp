@@ -28,6 +28,8 @@ Result<CacheKey> key_of(const DeviceEntry& device, const Program& program, const
       .with("rows", static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(facts.rows))))
       .with("alignment", facts.alignment)
       .with("in place", facts.in_place)
+      .with("rows apart", facts.rows_apart)
+      .with("alignment of results", facts.result_alignment)
       .with("rows side by side", static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(facts.together))));
   for (std::int64_t fact : {static_cast<std::int64_t>(machine.register_bytes), machine.cache_bytes,
                             machine.shared_bytes, static_cast<std::int64_t>(machine.processors)})

@@ -23,10 +23,11 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   const std::int64_t vectors = (facts.columns + config.lanes - 1) / config.lanes;
   const std::int64_t elements = facts.rows * facts.columns;
   const bool large = machine.cache_bytes && elements * shape.stored_bytes > machine.cache_bytes;
-  // Rows whose columns lie backwards go down and then up again, which the processor's own prefetching does not foresee:
-  // short rows get code of their own, and the next row is fetched (swiglu f32 2048x32x128 on AVX2 4.5 ms, 18.6 without,
-  // 4.2 contiguous; its backward on AVX-512 5.1 to 6.1, 8.7 without, 4.6 contiguous).
-  const bool backwards = facts.layout.backwards();
+  // Rows that lie apart, or whose columns lie backwards, go on elsewhere than where they end, which the processor's own
+  // prefetching does not foresee: short rows get code of their own, and the next row is fetched (swiglu f32 2048x32x128
+  // with columns backwards on AVX2 4.5 ms, 18.6 without, 4.2 contiguous; its backward on AVX-512 5.1 to 6.1, 8.7
+  // without, 4.6 contiguous).
+  const bool unforeseen = facts.layout.backwards() || facts.rows_apart;
   auto unroll = [&](int instructions) {
     return std::clamp(static_cast<int>(std::bit_floor(static_cast<unsigned>(instructions / work))), 1, 8);
   };
@@ -55,7 +56,7 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   }
   // Short rows are worth code of their own: no loop, no tail, column sums in registers (256x128: layer_norm backward
   // 8.9 µs against 17.5, softmax 14 against 23); without sums it gains nothing.
-  const std::int64_t most = shape.reductions || shape.column_sums || backwards ? 1000 : 256;
+  const std::int64_t most = shape.reductions || shape.column_sums || unforeseen ? 1000 : 256;
   if (goes_lane_by_lane(program, facts.layout)) {
     config.unroll = std::min(unroll(128), 2);  // going lane by lane is a loop of its own in every vector
   } else if (vectors <= 32 && vectors * work <= most) {
@@ -72,9 +73,12 @@ Config for_simd(const Program& program, const Machine& machine, const Facts& fac
   // them, 1.61 past the caches and with the next row on its way (docs/performance.md). Rows in unrolled stripes are
   // short, and one sweep reads straight on: there the processor's own prefetching is enough, unless rows lie apart
   // (512x32x128 with outer axes swapped, rms_norm backward f32: 3.1 times the contiguous one without, 2.0 with it).
-  config.streaming = large && !facts.in_place;
+  // Rows that begin within a register's place would be stored both ways, and share lines (512x32x128 with rows one
+  // element longer, rms_norm f32: 1.11 ms on AVX2 and 0.34 with ordinary stores, 0.52 and 0.28 on AVX-512).
+  const bool in_place_of_registers = facts.result_alignment >= config.lanes * shape.narrowest_stored;
+  config.streaming = large && !facts.in_place && in_place_of_registers;
   const bool sweeps_again = !config.stripes && shape.reductions > 0;
-  config.prefetch = large && (sweeps_again || backwards || (facts.layout.jumps() && shape.reductions > 0));
+  config.prefetch = large && (sweeps_again || unforeseen || (facts.layout.jumps() && shape.reductions > 0));
   // Two sweeps at once want AVX-512's registers. By a streaming copy's time: softmax 2.38 without, 1.73 with it,
   // rms_norm backward 2.53 and 1.71.
   config.overlap = large && sweeps_again && machine.register_bytes == 64;

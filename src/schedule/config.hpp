@@ -76,9 +76,11 @@ bool goes_lane_by_lane(const Program& program, const Layout& layout);
 
 struct Facts {
   std::int64_t rows = 0, columns = 0;
-  std::int64_t alignment = 1;  // elements that may be read at once: a power of two that divides the columns
-  bool in_place = false;       // a result per element takes an operand's memory
-  std::int64_t together = 0;   // rows that lie side by side in every array that has rows, before some stride ends
+  std::int64_t alignment = 1;          // elements that may be read at once: a power of two that divides the columns
+  bool in_place = false;               // a result per element takes an operand's memory
+  std::int64_t result_alignment = 64;  // bytes, up to a line: rows of results per element begin at multiples of them
+  bool rows_apart = false;    // of an operand per element: the next row is another, and does not begin where a row ends
+  std::int64_t together = 0;  // rows that lie side by side in every array that has rows, before some stride ends
   Layout layout = {};
   std::optional<Layout> backwards = {};  // where columns of some arrays lie backwards: the layout that says so
   std::optional<Config> config = {};     // to be taken instead of choosing one

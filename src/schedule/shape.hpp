@@ -10,12 +10,13 @@ namespace trireme {
 
 struct Shape {
   int column_sums = 0;
-  std::int64_t column_bytes = 0;   // bytes a column costs in operands per column: weights, biases
-  std::int64_t widest_column = 1;  // bytes of the widest of those
-  int reductions = 0;              // sweeps that end with one
-  std::int64_t stored_bytes = 0;   // bytes a column costs in results per element
-  std::int64_t widest = 1;         // bytes of the widest array per element
-  std::int64_t row_bytes = 0;      // bytes a column costs in the ring: operands per element that are read
+  std::int64_t column_bytes = 0;      // bytes a column costs in operands per column: weights, biases
+  std::int64_t widest_column = 1;     // bytes of the widest of those
+  int reductions = 0;                 // sweeps that end with one
+  std::int64_t stored_bytes = 0;      // bytes a column costs in results per element
+  std::int64_t narrowest_stored = 8;  // bytes of the narrowest of those
+  std::int64_t widest = 1;            // bytes of the widest array per element
+  std::int64_t row_bytes = 0;         // bytes a column costs in the ring: operands per element that are read
 
   // Elements of 16 bytes at most, as the arrays lie.
   int widest_vector(const Facts& facts) const {
@@ -44,6 +45,7 @@ inline Shape shape_of(const Program& program, const Layout& layout) {
     std::int64_t size = static_cast<std::int64_t>(bytes(*result.type));
     shape.widest = std::max(shape.widest, size);
     shape.stored_bytes += size;
+    shape.narrowest_stored = std::min(shape.narrowest_stored, size);
   }
   for (const Stage& stage : split_into_stages(program, layout.over_operands).sweeps)
     shape.reductions += !stage.reductions.empty();
