@@ -1,7 +1,9 @@
 // Tries every schedule worth a look for operators on a GPU, then the neighbours of the best, and prints the best beside
-// the one that is chosen by itself: where the thresholds of schedule/config.cpp come from.
+// the one that is chosen by itself: where the thresholds of schedule/choose_threads.cpp come from.
 //
-//   schedules MEGABYTES SECONDS OPERATOR[:backward][:f16|:f32][:COLUMNS,COLUMNS...] ...
+//   schedules MEGABYTES SECONDS OPERATOR[:backward][:f16|:f32][:COLUMNS,COLUMNS...] [CONFIG...] ...
+//
+// Configs behind an operator ("threads vector=4 groups=2 stripes=4", without columns) are timed instead of a search.
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -34,6 +36,15 @@ class Search {
         gpu_(device, program_, rows_, columns),
         beside_(device, stream_.get(), gpu_.element_bytes()) {}
 
+  // The chosen one first, then those.
+  std::vector<Tried> these(std::vector<Config> configs) {
+    std::vector<Tried> all =
+        time({choose_config(program_, cuda::machine_of(device_), facts_of(program_, gpu_.problem()))}, rounds, warm_up);
+    for (Config& each : configs) each.columns = columns_;
+    for (Tried& each : time(configs, rounds, warm_up)) all.push_back(std::move(each));
+    return all;
+  }
+
   // The chosen one first, then the best of all.
   std::vector<Tried> run() {
     constexpr std::size_t looked_at = 6, told = 5;
@@ -47,14 +58,16 @@ class Search {
     sort(best);
     std::vector<Config> finalists = {all[0]};
     for (std::size_t k = 0; k < std::min(best.size(), 2 * told); ++k) finalists.push_back(best[k].config);
-    std::vector<Tried> last = time(finalists, 11, 6);
+    std::vector<Tried> last = time(finalists, rounds, warm_up);
     if (last.size() > told) last.resize(told);
-    std::vector<Tried> own = time({all[0]}, 11, 6);
+    std::vector<Tried> own = time({all[0]}, rounds, warm_up);
     last.insert(last.begin(), own.begin(), own.end());
     return last;
   }
 
  private:
+  static constexpr int rounds = 11, warm_up = 6;
+
   static void sort(std::vector<Tried>& tried) {
     std::sort(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) { return a.share > b.share; });
   }
@@ -107,7 +120,9 @@ class Search {
 
 int main(int argc, char** argv) {
   if (argc < 4)
-    return fmt::print("schedules MEGABYTES SECONDS OPERATOR[:backward][:f16|:f32][:COLUMNS,COLUMNS...] ...\n"), 2;
+    return fmt::print(
+               "schedules MEGABYTES SECONDS OPERATOR[:backward][:f16|:f32][:COLUMNS,COLUMNS...] [CONFIG...] ...\n"),
+           2;
   std::int64_t tensor = std::int64_t{std::atoi(argv[1])} << 20;
   auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(argv[2]));
   const cuda::Device& device = *must(must(cuda::Driver::instance())->device(0));
@@ -119,9 +134,13 @@ int main(int argc, char** argv) {
         widths.push_back(std::atoll(at + 1));
     if (widths.empty())
       widths = {128, 256, 512, 1024, 2048, 2880, 4096, 5120, 8192, 12288, 16384, 32768, 65536, 131072};
+    std::vector<Config> configs;
+    while (a + 1 < argc && std::string_view(argv[a + 1]).starts_with("threads "))
+      configs.push_back(must(parse_config(argv[++a])));
     for (std::int64_t columns : widths) {
       if (std::chrono::steady_clock::now() > end) return 0;
-      std::vector<Tried> tried = Search(device, Wanted(text), tensor, columns).run();
+      Search search(device, Wanted(text), tensor, columns);
+      std::vector<Tried> tried = configs.empty() ? search.run() : search.these(configs);
       for (std::size_t k = 0; k < tried.size(); ++k) {
         if (k == 0) fmt::print("{:<24} {:>6}  chosen {:.3f} {}\n", text, columns, tried[k].share, tried[k].told);
         else fmt::print("{:>40.3f} {}\n", tried[k].share, tried[k].told);

@@ -114,12 +114,13 @@ TEST(CpuFaults, EveryNumberOfThreadsAndAnyChunks) {
 }
 
 // What the workspace's size says is enough for any strides: rows that share lines, in row blocks that cut the lines (7
-// and 3 rows) and that do not; rows so long that one line of every column is copied at a time.
+// and 3 rows) and that do not; rows so long that one line of every column is copied at a time, by all threads together.
 TEST(CpuFaults, CopiesStayInTheirWorkspace) {
   for (const char* line :
        {"rms_norm 800x24 x=f32:1,800 dy=f32:1,800 dx=f32:1,800 backward",
         "rms_norm 800x24 x=bf16:1,800 dy=f32:1,800 dx=f32:-24 backward", "softmax 100x50 x=i8:1,100 y=f64:1,100",
-        "softmax 64x300 x=f32:300,-1 y=f32:600,2", "rms_norm 70x66000 x=f16:1,70 dy=f16:1,70 dx=f16:1,70 backward"})
+        "softmax 64x300 x=f32:300,-1 y=f32:600,2", "rms_norm 70x66000 x=f16:1,70 dy=f16:1,70 dx=f16:1,70 backward",
+        "softmax 33x66001 x=f32:1,33", "layer_norm 20x300x220 axes=2 x=f32:1,4420,20 dy=f16:1,4420,20 backward"})
     for (const char* name : {"cpu:avx512", "cpu:avx2"}) {
       if (!find_device(name)->missing().empty()) continue;
       Prepared prepared = prepare_problem(parse_problem(line).value()).value();
@@ -135,7 +136,7 @@ TEST(CpuFaults, CopiesStayInTheirWorkspace) {
         return digest_of(prepared);
       };
       const std::string wanted = run(*find_device("reference"), {});
-      for (int threads : {1, 3})
+      for (int threads : {1, 2, 3, 8})
         for (std::int64_t chunk : {0, 7})
           EXPECT_EQ(run(*find_device(name), {.threads = threads, .chunk_rows = chunk}), wanted)
               << name << ", " << threads << " threads, chunks of " << chunk << "   rerun: trireme verify \"" << line

@@ -12,6 +12,10 @@ namespace trireme {
 // blocks that are multiples of the lanes.
 bool goes_across(const Program& program);
 
+// Of a column, what a turn takes at least: whole lines; from memory more, since what the processor fetches beside a
+// short piece is of use to nobody.
+constexpr std::int64_t across_piece_bytes(bool from_memory) { return from_memory ? 256 : 64; }
+
 // `config.rows` registers of rows at a time, `config.unroll` columns between two partial sums.
 void lower_across(const Program& program, const Config& config, Kernel& kernel);
 

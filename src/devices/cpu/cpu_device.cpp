@@ -10,6 +10,7 @@
 #include "devices/cpu/packing.hpp"
 #include "devices/parallel.hpp"
 #include "ir/contract.hpp"
+#include "schedule/across.hpp"
 
 namespace trireme::cpu {
 namespace {
@@ -76,7 +77,7 @@ class CpuExecutable : public HostExecutable {
   // `own` holds, for each worker, its slots and its scratch; the workspace partial sums, then copies.
   Status run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const override {
     TRIREME_CHECK(check_layout(layout_, program_, problem));
-    const bool across = goes_across(problem);
+    const bool across = goes_across(problem, options);
     const bool backwards = backwards_ && lies_backwards(backwards_->config.layout, problem);
     const Way& way = across ? *across_ : backwards ? *backwards_ : way_;
     const Packing& packing = way.packing;
@@ -87,7 +88,10 @@ class CpuExecutable : public HostExecutable {
       return reinterpret_cast<std::uint64_t*>(memory);
     };
     Packing::Window window = packing.window(blocks, problem.rows, problem.columns, options.chunk_rows, &problem);
-    if (across) window.together = rows_of_a_line();
+    if (across) window.together = rows_of_a_piece();
+    const std::optional<Packing::Window> of_all =
+        options.chunk_rows ? std::nullopt : packing.window_of_all(window, blocks, problem, workers);
+    if (of_all) window = *of_all;
     const Packing::Run run{problem, lent.workspace + blocks.workspace_bytes, window, streaming_};
     std::byte* copies = run.shared + packing.shared_bytes(problem.rows, problem.columns);
     packing.begin(run);
@@ -99,21 +103,9 @@ class CpuExecutable : public HostExecutable {
                  args);
       packing.point(run, args);
     }
-    // Whole row blocks, evenly.
     const CodeMemory& code = way.code->code;
-    std::int64_t part = rows_of_a_call(blocks, problem.rows, window.together);
-    std::int64_t parts = (problem.rows + part - 1) / part, takers = std::clamp<std::int64_t>(parts, 1, workers);
-    in_parallel(options.parallel_for, static_cast<int>(takers), [&](int worker) {
-      const Packing::Worker own{copies + worker * packing.worker_bytes(window.held, problem.columns),
-                                parts * worker / takers * part,
-                                std::min(problem.rows, parts * (worker + 1) / takers * part)};
-      for (std::int64_t first = own.from; first < own.to; first += window.step) {
-        std::int64_t last = std::min(first + window.step, own.to);
-        packing.begin_rows(run, own, first, last, args_of(worker));
-        code.entry<Entry>()(args_of(worker), first, last, problem.rows);
-        packing.finish_rows(run, own, first, last);
-      }
-    });
+    if (of_all) run_together(run, blocks, options, workers, {copies, 0, problem.rows}, packing, code, args_of);
+    else run_apart(run, blocks, options, workers, copies, packing, code, args_of);
     for (std::size_t k = 1; k < code.size(); ++k)
       in_parallel(options.parallel_for, static_cast<int>(workers), [&](int worker) {
         std::int64_t first = problem.columns * worker / workers, last = problem.columns * (worker + 1) / workers;
@@ -144,18 +136,66 @@ class CpuExecutable : public HostExecutable {
   }
 
  private:
+  // Each worker has rows of its own: whole row blocks, evenly, and lines as whole as blocks let them be.
+  template <typename ArgsOf>
+  static void run_apart(const Packing::Run& run, const Blocks& blocks, const RunOptions& options, std::int64_t workers,
+                        std::byte* copies, const Packing& packing, const CodeMemory& code, const ArgsOf& args_of) {
+    const std::int64_t rows = run.problem.rows, together = run.window.together;
+    const std::int64_t part = rows_of_a_call(blocks, rows, together);
+    const std::int64_t takers = std::clamp<std::int64_t>((rows + part - 1) / part, 1, workers);
+    auto first_row = [&](int worker) {
+      std::int64_t lines = (rows * worker / takers + together / 2) / together * together;
+      std::int64_t row = (lines + blocks.row_block - 1) / blocks.row_block * blocks.row_block;
+      return worker == takers ? rows : std::min(rows, row);
+    };
+    in_parallel(options.parallel_for, static_cast<int>(takers), [&](int worker) {
+      const Packing::Worker own{copies + worker * packing.worker_bytes(run.window.held, run.problem.columns),
+                                first_row(worker), first_row(worker + 1)};
+      for (std::int64_t first = own.from; first < own.to; first += run.window.step) {
+        std::int64_t last = std::min(first + run.window.step, own.to);
+        packing.begin_rows(run, own, first, last, args_of(worker));
+        code.entry<Entry>()(args_of(worker), first, last, rows);
+        packing.finish_rows(run, own, first, last);
+        packing.move_on(run, own, first, last);
+      }
+    });
+  }
+
+  // All workers copy columns of the same rows, take blocks of them, and copy columns back.
+  template <typename ArgsOf>
+  static void run_together(const Packing::Run& run, const Blocks& blocks, const RunOptions& options,
+                           std::int64_t workers, const Packing::Worker& all, const Packing& packing,
+                           const CodeMemory& code, const ArgsOf& args_of) {
+    auto each = [&](auto&& body) { in_parallel(options.parallel_for, static_cast<int>(workers), body); };
+    for (std::int64_t first = 0; first < all.to; first += run.window.step) {
+      const std::int64_t last = std::min(first + run.window.step, all.to);
+      const std::int64_t count = (last - first + blocks.row_block - 1) / blocks.row_block;
+      each([&](int worker) { packing.begin_rows(run, all, first, last, args_of(worker), {worker, workers}); });
+      each([&](int worker) {
+        const std::int64_t from = first + count * worker / workers * blocks.row_block;
+        const std::int64_t to = std::min(last, first + count * (worker + 1) / workers * blocks.row_block);
+        if (from < to) code.entry<Entry>()(args_of(worker), from, to, all.to);
+      });
+      each([&](int worker) { packing.finish_rows(run, all, first, last, {worker, workers}); });
+      packing.move_on(run, all, first, last);
+    }
+  }
+
   const Way& chosen() const { return across_ ? *across_ : backwards_ ? *backwards_ : way_; }
-  bool goes_across(const Problem2d& problem) const {
+  bool goes_across(const Problem2d& problem, const RunOptions& options) const {
     if (!across_ || rows_together(program_, problem) < across_->config.lanes) return false;
+    // One turn leaves other threads nothing to do, where all of them can make copies (softmax backward 128x65536 f16
+    // with two threads: AVX2 4.3 ms, and 3.8 with copies).
+    if (options.threads > 1 && across_->config.prefetch && problem.rows <= rows_of_a_piece()) return false;
     return across_->kernels().column_results.empty() ||
            contract::row_block(problem.rows, problem.columns) % across_->config.lanes == 0;
   }
   // Workers do not share lines that rows lie side by side in.
-  std::int64_t rows_of_a_line() const {
+  std::int64_t rows_of_a_piece() const {
     std::int64_t smallest = 8;
     for (const Output& each : program_.results)
       smallest = std::min(smallest, static_cast<std::int64_t>(bytes(*each.type)));
-    return 64 / smallest;
+    return across_piece_bytes(across_->config.prefetch) / smallest;
   }
 
   Program program_;

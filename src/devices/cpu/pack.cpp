@@ -95,21 +95,32 @@ bool lined_up(const Block<T>& block) {
          block.rows * sizeof(T) % 64 == 0;
 }
 
-// Rows that lie next to each other, in squares; then what is left over, in smaller ones.
+// Rows that lie next to each other, in squares. What is left over takes the smallest squares that hold it, which end
+// where it does, and move some entries again.
 template <typename T>
 void move_squares(const Moves<T>& how, Way way, const Block<T>& block) {
+  const Moves<T>&middle = avx2_moves<T>(false), &small = avx2_moves<T>(true);
+  if (block.rows < how.square_rows || block.columns < how.square_columns) {
+    if (&how == &small) move_one_by_one(way, block);
+    else move_squares(&how == &middle ? small : middle, way, block);
+    return;
+  }
   Block<T> whole = block;
   whole.rows = block.rows / how.square_rows * how.square_rows;
   whole.columns = block.columns / how.square_columns * how.square_columns;
-  if (whole.rows == 0 || whole.columns == 0) whole.rows = whole.columns = 0;
-  else how.squares[static_cast<int>(way == Way::Stream && !lined_up(whole) ? Way::Unpack : way)](whole);
-  Block<T> right = part(block, 0, whole.columns), below = part(block, whole.rows, 0);
-  right.rows = whole.rows;
-  const Moves<T>&middle = avx2_moves<T>(false), &small = avx2_moves<T>(true);
-  for (const Block<T>& rest : {right, below}) {
-    if (rest.rows == 0 || rest.columns == 0) continue;
-    if (&how == &small) move_one_by_one(way, rest);
-    else move_squares(&how == &middle ? small : middle, way, rest);
+  how.squares[static_cast<int>(way == Way::Stream && !lined_up(whole) ? Way::Unpack : way)](whole);
+  auto smallest = [&](std::int64_t Moves<T>::*side, std::int64_t left) -> const Moves<T>& {
+    return small.*side >= left ? small : middle.*side >= left ? middle : how;
+  };
+  if (std::int64_t left = block.rows - whole.rows) {
+    const Moves<T>& rest = smallest(&Moves<T>::square_rows, left);
+    move_squares(rest, way, part(block, block.rows - rest.square_rows, 0));
+  }
+  if (std::int64_t left = block.columns - whole.columns) {
+    const Moves<T>& rest = smallest(&Moves<T>::square_columns, left);
+    Block<T> right = part(block, 0, block.columns - rest.square_columns);
+    right.rows = whole.rows;
+    move_squares(rest, way, right);
   }
 }
 

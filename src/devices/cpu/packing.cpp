@@ -15,6 +15,7 @@ constexpr std::int64_t cache_bytes = std::int64_t{1} << 20;  // an array beyond 
 constexpr std::int64_t few_bytes = std::int64_t{1} << 16;   // where rows are short
 constexpr std::int64_t many_bytes = std::int64_t{1} << 23;  // where a line of every column takes less
 constexpr std::int64_t most_bytes = std::int64_t{1} << 26;  // beyond, lines are cut
+constexpr std::int64_t own_bytes = std::int64_t{1} << 22;   // beyond, workers have none of their own
 // From a worker's copies to the next one's. What lies closer is slow to store to while the other one runs, probably
 // since processors fetch beyond what they read (softmax backward 32x64x128 f32 with its operands transposed, two
 // threads: 81 us, at 16 KiB 72, at 64 KiB 62, at 256 KiB 60).
@@ -34,6 +35,24 @@ std::int64_t up(std::int64_t row, std::int64_t together) { return down(row + tog
 // Bytes of the lines that a row's entries lie in.
 std::int64_t lines_of(const Array& row, std::int64_t entries) {
   return entries * std::min(line_bytes, std::abs(row.column_stride) * static_cast<std::int64_t>(bytes(row.type)));
+}
+
+// A share of an array's columns. Their copies begin at whole lines, so that no two write one; where columns have jumps
+// the first has them all.
+struct Columns {
+  Array array;
+  std::int64_t bytes, count;  // from the first one's copy; columns
+};
+Columns columns_of(const Share& share, const Array& array, std::int64_t columns) {
+  const bool whole = array.column_jumps.size() > 0;
+  auto cut = [&](std::int64_t part) {
+    if (part == share.of || (whole && part > 0)) return columns;
+    return columns * part / share.of / line_bytes * line_bytes;
+  };
+  const std::int64_t from = cut(share.part), size = static_cast<std::int64_t>(bytes(array.type));
+  Array own = array;
+  own.data = static_cast<std::byte*>(array.data) + from * array.column_stride * size;
+  return {own, from * size, cut(share.part + 1) - from};
 }
 
 // Rows whose copies a worker has for a call: from the first one's line to the last one's.
@@ -122,10 +141,15 @@ Packing::Window Packing::window(const Blocks& blocks, std::int64_t rows, std::in
   std::int64_t wanted = std::max(few_bytes / row, lines_at_once * line);
   if (wanted * row > many_bytes) wanted = std::max(many_bytes / row, line);
   if (problem && wanted > together) wanted = down(wanted, together);
+  // Row blocks that cut lines: the fewer rows a call has, the fewer lines' rows must stay between calls, which is what
+  // counts where rows are long (rms_norm backward 128x65536 f16 with two threads: 9 ms instead of 10.7).
+  const bool blocks_cut_lines = blocks.row_block % together && together % blocks.row_block;
+  if (problem && blocks_cut_lines && wanted * row >= many_bytes)
+    wanted = std::max(together / 3 / blocks.row_block, std::int64_t{1}) * blocks.row_block;
   const std::int64_t few_rows = first_cache_bytes / touched;
   if (problem && all_far && line == 0 && few_rows >= some_rows && step_of(few_rows) <= few_rows) wanted = few_rows;
   std::int64_t step = step_of(wanted);
-  const bool calls_cut_lines = step % together != 0 || (blocks.row_block % together && together % blocks.row_block);
+  const bool calls_cut_lines = step % together != 0 || blocks_cut_lines;
   std::int64_t held = std::min(rows, calls_cut_lines ? step + 2 * (together - 1) : step);
   if (held * row > most_bytes) {
     together = 1;
@@ -204,33 +228,59 @@ void Packing::point(const Run& run, std::uint64_t* args) const {
 
 // Kernels count rows from the first of all: the copies' addresses are as far before them.
 void Packing::begin_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last,
-                         std::uint64_t* args) const {
+                         std::uint64_t* args, Share share) const {
   const Held here = held(run, worker, first, last);
   const std::int64_t next = first == worker.from ? first : held(run, worker, first, first).high;  // not here yet
   each_by_rows(run, worker.copies, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
     const std::int64_t row_bytes = packed.row_bytes(columns);
     args[packed.pointer_slot] = reinterpret_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(here.low * row_bytes);
-    if (!packed.result && next < here.high)
-      pack(isa_, array,
-           {at + (next - here.low) * row_bytes, row_bytes, next, here.high, columns,
+    if (!packed.result && next < here.high) {
+      const Columns own = columns_of(share, array, columns);
+      pack(isa_, own.array,
+           {at + (next - here.low) * row_bytes + own.bytes, row_bytes, next, here.high, own.count,
             far(packed, run.problem.rows, columns)});
+    }
   });
 }
 
-void Packing::finish_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const {
+void Packing::finish_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last,
+                          Share share) const {
+  const std::int64_t low = held(run, worker, first, last).low;
+  const std::int64_t stay = last < worker.to ? held(run, worker, last, last).low : last;
+  each_by_rows(run, worker.copies, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
+    if (!packed.result || low >= stay) return;
+    const Columns own = columns_of(share, array, columns);
+    unpack(isa_, own.array,
+           {at + own.bytes, packed.row_bytes(columns), low, stay, own.count, far(packed, run.problem.rows, columns)},
+           run.streaming);
+  });
+  if (run.streaming && last == worker.to) _mm_sfence();  // once: it waits until all is in memory
+}
+
+void Packing::move_on(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const {
   const std::int64_t low = held(run, worker, first, last).low;
   const Held after = last < worker.to ? held(run, worker, last, last) : Held{last, last};
   const std::int64_t stay = after.low;
-  each_by_rows(run, worker.copies, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
+  each_by_rows(run, worker.copies, [&](const Packed& packed, const Array&, std::int64_t columns, std::byte* at) {
     const std::int64_t row_bytes = packed.row_bytes(columns);
-    if (packed.result && low < stay)
-      unpack(isa_, array, {at, row_bytes, low, stay, columns, far(packed, run.problem.rows, columns)}, run.streaming);
     const std::int64_t from = packed.result ? stay : last, to = packed.result ? last : after.high;
     if (low < stay && from < to)
       std::memmove(at + (from - stay) * row_bytes, at + (from - low) * row_bytes,
                    static_cast<std::size_t>((to - from) * row_bytes));
   });
-  if (run.streaming && last == worker.to) _mm_sfence();  // once: it waits until all is in memory
+}
+
+std::optional<Packing::Window> Packing::window_of_all(const Window& own, const Blocks& blocks, const Problem2d& problem,
+                                                      std::int64_t workers) const {
+  const std::int64_t room = worker_bytes(window(blocks, problem.rows, problem.columns, 0).held, problem.columns);
+  if (workers < 2 || worker_bytes(own.held, problem.columns) <= own_bytes) return std::nullopt;
+  const std::int64_t unit = blocks.row_block * workers;  // rows that all have a block of
+  const bool blocks_cut_lines = blocks.row_block % own.together && own.together % blocks.row_block;
+  const std::int64_t wanted = blocks_cut_lines ? own.together / 3 : own.together;
+  Window all{.step = std::max(wanted / unit, std::int64_t{1}) * unit, .together = own.together, .held = 0};
+  const bool whole = all.step % all.together == 0 && !blocks_cut_lines;
+  all.held = std::min(problem.rows, whole ? all.step : all.step + 2 * (all.together - 1));
+  return worker_bytes(all.held, problem.columns) <= workers * room ? std::optional(all) : std::nullopt;
 }
 
 }  // namespace trireme::cpu

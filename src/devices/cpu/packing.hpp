@@ -2,6 +2,7 @@
 // Vector code on copies is several times faster than taking elements one by one, and rows that lie among each other are
 // read a cache line at a time, once.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ bool rows_lie_closer(const Array& array, std::int64_t rows, std::int64_t columns
 void pack(x86::Isa isa, const Array& array, const DenseRows& to);
 // Streaming: past the caches; others see it after a fence.
 void unpack(x86::Isa isa, const Array& array, const DenseRows& from, bool streaming);
+
+// Of the columns, where several work on the same copies.
+struct Share {
+  std::int64_t part = 0, of = 1;
+};
 
 // What a problem's calls copy, and where to. Arrays per element go some rows at a time, in each worker's own memory;
 // others (weights, column sums) as a whole, in memory that all workers share.
@@ -61,10 +67,17 @@ class Packing {
   };
   void begin(const Run& run) const;
   void point(const Run& run, std::uint64_t* args) const;  // slots of shared copies, and strides
-  void begin_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last,
-                  std::uint64_t* args) const;
-  void finish_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const;
+  void begin_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last, std::uint64_t* args,
+                  Share share = {}) const;
+  void finish_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last, Share share = {}) const;
+  void move_on(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const;  // once all have
   void finish(const Run& run) const;
+
+  // Long rows are copied by all workers together: with copies of their own they would not fit the cache that they
+  // share, and where row blocks cut lines two of them would read a line. The window for that, where it is so and its
+  // copies fit those of so many workers.
+  std::optional<Window> window_of_all(const Window& own, const Blocks& blocks, const Problem2d& problem,
+                                      std::int64_t workers) const;
 
  private:
   struct Packed {
