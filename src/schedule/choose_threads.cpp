@@ -5,6 +5,7 @@
 #include "ir/contract.hpp"
 #include "schedule/choose.hpp"
 #include "schedule/shape.hpp"
+#include "schedule/work.hpp"
 
 namespace trireme {
 namespace {
@@ -16,6 +17,7 @@ class ForThreads {
       : machine_(machine),
         facts_(facts),
         shape_(shape_of(program, facts.layout)),
+        work_(instructions_a_vector(program)),
         stripes_(contract::stripes(facts.columns)) {}
 
   Config choose() {
@@ -96,8 +98,9 @@ class ForThreads {
       cluster /= 2;
       config_.vector = shape_.widest_vector(facts_);
     }
-    // Two sums leave registers for two stripes (layer_norm at 10240: 0.88 against 0.79).
-    bool half = !single && cluster == 1 && stripes_ > 32;
+    // Two sums leave registers for two stripes, while a block's warps are few (layer_norm at 10240: 0.88 against 0.79,
+    // at 12288 0.83 against 0.87).
+    bool half = !single && cluster == 1 && stripes_ > 32 && stripes_ <= 40;
     if (half) each = 2;
     if (!split(each, cluster)) return in_loops();
     bool odd = !std::has_single_bit(static_cast<std::uint64_t>(facts_.columns));
@@ -111,8 +114,8 @@ class ForThreads {
       keeps = false;
       if (single) config_.resident = 1;
     }
-    // Weights in scratch leave registers (0.937 against 0.919 at 12288).
-    config_.stage = all_that_fits || (odd && !keeps && !half && cluster == 1);
+    // Weights in scratch leave registers (0.937 against 0.919 at 12288; with two sums 0.87 against 0.91).
+    config_.stage = all_that_fits || (odd && !keeps && single && cluster == 1);
     ring(keeps && (cluster > 1 || odd) ? 3 : 2);
     config_.stage &= config_.ring > 0;
     config_.hoist = !config_.stage;
@@ -189,6 +192,13 @@ class ForThreads {
     if (!shape_.reductions) return rows_without_sums();
     bool weights = shape_.column_bytes > 0, narrow = shape_.widest < 4;
     bool several = narrow && shape_.row_bytes > shape_.widest;  // arrays to read
+    if (!twice() && several && work_ > 32 && stripes_ > 8 && stripes_ <= 20 && many_rows(2)) {
+      split(4, 1);
+      config_.rows = 2;  // much arithmetic, and the next row on its way (gated_rms_norm at 4096: 1.02 against 0.74)
+      config_.hoist = true;
+      ring(2);
+      return;
+    }
     if (!twice() && several && stripes_ <= 20) {
       // Loads of two arrays are enough to wait for: fewer of them a thread, weights beside them (add_rms_norm 0.96
       // against 0.86 at 4096).
@@ -290,6 +300,7 @@ class ForThreads {
   const Machine& machine_;
   const Facts& facts_;
   const Shape shape_;
+  const int work_;  // instructions an element, about
   const std::int64_t stripes_;
   Config config_;
 };
