@@ -48,6 +48,77 @@ struct Way {
   Packing packing;
 };
 
+// A problem's calls of the kernels.
+struct Calls {
+  const Way& way;
+  const Packing::Run& run;
+  const Blocks& blocks;
+  const RunOptions& options;
+  std::int64_t workers;
+  std::byte *copies, *own;
+
+  std::uint64_t* args(std::int64_t worker) const {
+    return reinterpret_cast<std::uint64_t*>(own + worker * way.worker_bytes(run.problem.columns));
+  }
+
+  // Each worker has rows of its own: whole row blocks, evenly, and lines as whole as blocks let them be.
+  void rows_apart() const {
+    const std::int64_t rows = run.problem.rows, together = run.window.together;
+    const std::int64_t part = rows_of_a_call(blocks, rows, together);
+    const std::int64_t takers = std::clamp<std::int64_t>((rows + part - 1) / part, 1, workers);
+    auto first_row = [&](int worker) {
+      std::int64_t lines = (rows * worker / takers + together / 2) / together * together;
+      std::int64_t row = (lines + blocks.row_block - 1) / blocks.row_block * blocks.row_block;
+      return worker == takers ? rows : std::min(rows, row);
+    };
+    const std::int64_t copy_bytes = way.packing.worker_bytes(run.window.held, run.problem.columns);
+    in_parallel(options.parallel_for, static_cast<int>(takers), [&](int worker) {
+      const Packing::Worker mine{copies + worker * copy_bytes, first_row(worker), first_row(worker + 1)};
+      for (std::int64_t first = mine.from; first < mine.to; first += run.window.step) {
+        const std::int64_t last = std::min(first + run.window.step, mine.to);
+        way.packing.begin_rows(run, mine, first, last, args(worker));
+        kernel(0)(args(worker), first, last, rows);
+        way.packing.finish_rows(run, mine, first, last);
+        way.packing.move_on(run, mine, first, last);
+      }
+    });
+  }
+
+  // All workers copy columns of the same rows, take blocks of them, and copy columns back.
+  void rows_together() const {
+    const std::int64_t rows = run.problem.rows;
+    const Packing::Worker all{copies, 0, rows};
+    for (std::int64_t first = 0; first < rows; first += run.window.step) {
+      const std::int64_t last = std::min(first + run.window.step, rows);
+      const std::int64_t count = (last - first + blocks.row_block - 1) / blocks.row_block;
+      each([&](int worker) { way.packing.begin_rows(run, all, first, last, args(worker), {worker, workers}); });
+      each([&](int worker) {
+        const std::int64_t from = first + count * worker / workers * blocks.row_block;
+        const std::int64_t to = std::min(last, first + count * (worker + 1) / workers * blocks.row_block);
+        if (from < to) kernel(0)(args(worker), from, to, rows);
+      });
+      each([&](int worker) { way.packing.finish_rows(run, all, first, last, {worker, workers}); });
+      way.packing.move_on(run, all, first, last);
+    }
+  }
+
+  void columns() const {  // the kernels that add up partial sums
+    const std::int64_t count = run.problem.columns;
+    for (std::size_t k = 1; k < way.code->code.size(); ++k)
+      each([&](int worker) {
+        const std::int64_t first = count * worker / workers, last = count * (worker + 1) / workers;
+        if (first < last) kernel(k)(args(worker), first, last, run.problem.rows);
+      });
+  }
+
+ private:
+  Entry* kernel(std::size_t k) const { return way.code->code.entry<Entry>(k); }
+  template <typename Body>
+  void each(Body&& body) const {
+    in_parallel(options.parallel_for, static_cast<int>(workers), body);
+  }
+};
+
 class CpuExecutable : public HostExecutable {
  public:
   CpuExecutable(Program program, const Layout& layout, bool streaming, x86::Isa isa, Way way, std::optional<Way> across,
@@ -82,35 +153,25 @@ class CpuExecutable : public HostExecutable {
     const Way& way = across ? *across_ : backwards ? *backwards_ : way_;
     const Packing& packing = way.packing;
     Blocks blocks = cut_rows(way.kernels(), problem.rows, problem.columns);
-    std::int64_t workers = workers_for(blocks, options);
-    auto args_of = [&](std::int64_t worker) {
-      std::byte* memory = lent.own + worker * way.worker_bytes(problem.columns);
-      return reinterpret_cast<std::uint64_t*>(memory);
-    };
+    const std::int64_t workers = workers_for(blocks, options);
     Packing::Window window = packing.window(blocks, problem.rows, problem.columns, options.chunk_rows, &problem);
     if (across) window.together = rows_of_a_piece();
     const std::optional<Packing::Window> of_all =
         options.chunk_rows ? std::nullopt : packing.window_of_all(window, blocks, problem, workers);
-    if (of_all) window = *of_all;
-    const Packing::Run run{problem, lent.workspace + blocks.workspace_bytes, window, streaming_};
+    const Packing::Run run{problem, lent.workspace + blocks.workspace_bytes, of_all.value_or(window), streaming_};
     std::byte* copies = run.shared + packing.shared_bytes(problem.rows, problem.columns);
+    const Calls calls{way, run, blocks, options, workers, copies, lent.own};
     packing.begin(run);
     for (std::int64_t worker = 0; worker < workers; ++worker) {
-      std::uint64_t* args = args_of(worker);
+      std::uint64_t* args = calls.args(worker);
       fill_slots(way.kernels(), program_, problem, blocks,
                  {.partials = reinterpret_cast<std::uint64_t>(lent.workspace),
                   .scratch = reinterpret_cast<std::uint64_t>(args) + way.slot_bytes()},
                  args);
       packing.point(run, args);
     }
-    const CodeMemory& code = way.code->code;
-    if (of_all) run_together(run, blocks, options, workers, {copies, 0, problem.rows}, packing, code, args_of);
-    else run_apart(run, blocks, options, workers, copies, packing, code, args_of);
-    for (std::size_t k = 1; k < code.size(); ++k)
-      in_parallel(options.parallel_for, static_cast<int>(workers), [&](int worker) {
-        std::int64_t first = problem.columns * worker / workers, last = problem.columns * (worker + 1) / workers;
-        if (first < last) code.entry<Entry>(k)(args_of(worker), first, last, problem.rows);
-      });
+    of_all ? calls.rows_together() : calls.rows_apart();
+    calls.columns();
     packing.finish(run);
     return Done{};
   }
@@ -136,51 +197,6 @@ class CpuExecutable : public HostExecutable {
   }
 
  private:
-  // Each worker has rows of its own: whole row blocks, evenly, and lines as whole as blocks let them be.
-  template <typename ArgsOf>
-  static void run_apart(const Packing::Run& run, const Blocks& blocks, const RunOptions& options, std::int64_t workers,
-                        std::byte* copies, const Packing& packing, const CodeMemory& code, const ArgsOf& args_of) {
-    const std::int64_t rows = run.problem.rows, together = run.window.together;
-    const std::int64_t part = rows_of_a_call(blocks, rows, together);
-    const std::int64_t takers = std::clamp<std::int64_t>((rows + part - 1) / part, 1, workers);
-    auto first_row = [&](int worker) {
-      std::int64_t lines = (rows * worker / takers + together / 2) / together * together;
-      std::int64_t row = (lines + blocks.row_block - 1) / blocks.row_block * blocks.row_block;
-      return worker == takers ? rows : std::min(rows, row);
-    };
-    in_parallel(options.parallel_for, static_cast<int>(takers), [&](int worker) {
-      const Packing::Worker own{copies + worker * packing.worker_bytes(run.window.held, run.problem.columns),
-                                first_row(worker), first_row(worker + 1)};
-      for (std::int64_t first = own.from; first < own.to; first += run.window.step) {
-        std::int64_t last = std::min(first + run.window.step, own.to);
-        packing.begin_rows(run, own, first, last, args_of(worker));
-        code.entry<Entry>()(args_of(worker), first, last, rows);
-        packing.finish_rows(run, own, first, last);
-        packing.move_on(run, own, first, last);
-      }
-    });
-  }
-
-  // All workers copy columns of the same rows, take blocks of them, and copy columns back.
-  template <typename ArgsOf>
-  static void run_together(const Packing::Run& run, const Blocks& blocks, const RunOptions& options,
-                           std::int64_t workers, const Packing::Worker& all, const Packing& packing,
-                           const CodeMemory& code, const ArgsOf& args_of) {
-    auto each = [&](auto&& body) { in_parallel(options.parallel_for, static_cast<int>(workers), body); };
-    for (std::int64_t first = 0; first < all.to; first += run.window.step) {
-      const std::int64_t last = std::min(first + run.window.step, all.to);
-      const std::int64_t count = (last - first + blocks.row_block - 1) / blocks.row_block;
-      each([&](int worker) { packing.begin_rows(run, all, first, last, args_of(worker), {worker, workers}); });
-      each([&](int worker) {
-        const std::int64_t from = first + count * worker / workers * blocks.row_block;
-        const std::int64_t to = std::min(last, first + count * (worker + 1) / workers * blocks.row_block);
-        if (from < to) code.entry<Entry>()(args_of(worker), from, to, all.to);
-      });
-      each([&](int worker) { packing.finish_rows(run, all, first, last, {worker, workers}); });
-      packing.move_on(run, all, first, last);
-    }
-  }
-
   const Way& chosen() const { return across_ ? *across_ : backwards_ ? *backwards_ : way_; }
   bool goes_across(const Problem2d& problem, const RunOptions& options) const {
     if (!across_ || rows_together(program_, problem) < across_->config.lanes) return false;

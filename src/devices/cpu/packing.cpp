@@ -20,17 +20,26 @@ constexpr std::int64_t own_bytes = std::int64_t{1} << 22;   // beyond, workers h
 // since processors fetch beyond what they read (softmax backward 32x64x128 f32 with its operands transposed, two
 // threads: 81 us, at 16 KiB 72, at 64 KiB 62, at 256 KiB 60).
 constexpr std::int64_t distance_bytes = std::int64_t{1} << 16;
-// Far: what a call reads, copies and writes in the first cache, if it is some rows. Results between others' elements
-// must come from memory before they are written, and do so best a little at a time between a little that is read
+// In the third cache: what a call reads, copies and writes in the first one, if it is some rows. Results between
+// others' elements must come before they are written, and do so best a little at a time between a little that is read
 // (512x32x128 f32, every second column, AVX2: rms_norm 2.4 -> 1.8 ms, softmax backward 3.2 -> 2.5; between 20 and
-// 50 KiB it is up to 4.1).
+// 50 KiB it is up to 4.1). From memory it is the other way round (2048x32x128, softmax backward bf16: 8.0 -> 10.2).
 constexpr std::int64_t first_cache_bytes = 20 << 10;
+constexpr std::int64_t third_cache_bytes = 96 << 20;  // of lines and copies
 constexpr std::int64_t some_rows = 4;
 constexpr std::int64_t line_bytes = 64;
 constexpr std::int64_t lines_at_once = 4;  // of every column: with fewer, pages cost more than lines
 
 std::int64_t down(std::int64_t row, std::int64_t together) { return row / together * together; }
 std::int64_t up(std::int64_t row, std::int64_t together) { return down(row + together - 1, together); }
+
+bool cut_lines(const Blocks& blocks, std::int64_t together) {
+  return blocks.row_block % together && together % blocks.row_block;
+}
+// Rows whose lines a call of `step` rows may have entries in.
+std::int64_t rows_held(const Blocks& blocks, std::int64_t step, std::int64_t together) {
+  return step % together != 0 || cut_lines(blocks, together) ? step + 2 * (together - 1) : step;
+}
 
 // Bytes of the lines that a row's entries lie in.
 std::int64_t lines_of(const Array& row, std::int64_t entries) {
@@ -143,14 +152,14 @@ Packing::Window Packing::window(const Blocks& blocks, std::int64_t rows, std::in
   if (problem && wanted > together) wanted = down(wanted, together);
   // Row blocks that cut lines: the fewer rows a call has, the fewer lines' rows must stay between calls, which is what
   // counts where rows are long (rms_norm backward 128x65536 f16 with two threads: 9 ms instead of 10.7).
-  const bool blocks_cut_lines = blocks.row_block % together && together % blocks.row_block;
-  if (problem && blocks_cut_lines && wanted * row >= many_bytes)
+  if (problem && cut_lines(blocks, together) && wanted * row >= many_bytes)
     wanted = std::max(together / 3 / blocks.row_block, std::int64_t{1}) * blocks.row_block;
   const std::int64_t few_rows = first_cache_bytes / touched;
-  if (problem && all_far && line == 0 && few_rows >= some_rows && step_of(few_rows) <= few_rows) wanted = few_rows;
+  const bool in_third_cache = all_far && rows * touched <= third_cache_bytes;
+  if (problem && in_third_cache && line == 0 && few_rows >= some_rows && step_of(few_rows) <= few_rows)
+    wanted = few_rows;
   std::int64_t step = step_of(wanted);
-  const bool calls_cut_lines = step % together != 0 || blocks_cut_lines;
-  std::int64_t held = std::min(rows, calls_cut_lines ? step + 2 * (together - 1) : step);
+  std::int64_t held = std::min(rows, rows_held(blocks, step, together));
   if (held * row > most_bytes) {
     together = 1;
     step = step_of(most_bytes / row);
@@ -272,15 +281,14 @@ void Packing::move_on(const Run& run, const Worker& worker, std::int64_t first, 
 
 std::optional<Packing::Window> Packing::window_of_all(const Window& own, const Blocks& blocks, const Problem2d& problem,
                                                       std::int64_t workers) const {
-  const std::int64_t room = worker_bytes(window(blocks, problem.rows, problem.columns, 0).held, problem.columns);
   if (workers < 2 || worker_bytes(own.held, problem.columns) <= own_bytes) return std::nullopt;
   const std::int64_t unit = blocks.row_block * workers;  // rows that all have a block of
-  const bool blocks_cut_lines = blocks.row_block % own.together && own.together % blocks.row_block;
-  const std::int64_t wanted = blocks_cut_lines ? own.together / 3 : own.together;
-  Window all{.step = std::max(wanted / unit, std::int64_t{1}) * unit, .together = own.together, .held = 0};
-  const bool whole = all.step % all.together == 0 && !blocks_cut_lines;
-  all.held = std::min(problem.rows, whole ? all.step : all.step + 2 * (all.together - 1));
-  return worker_bytes(all.held, problem.columns) <= workers * room ? std::optional(all) : std::nullopt;
+  const std::int64_t wanted = cut_lines(blocks, own.together) ? own.together / 3 : own.together;
+  const std::int64_t step = std::max(wanted / unit, std::int64_t{1}) * unit;
+  const Window all{step, own.together, std::min(problem.rows, rows_held(blocks, step, own.together))};
+  const Window any = window(blocks, problem.rows, problem.columns, 0);  // what there is room for
+  if (worker_bytes(all.held, problem.columns) > workers * worker_bytes(any.held, problem.columns)) return std::nullopt;
+  return all;
 }
 
 }  // namespace trireme::cpu
