@@ -40,7 +40,7 @@ inline Program bound(const Program& program, Type type) {
 class GpuProblem {
  public:
   GpuProblem(const cuda::Device& device, const Program& program, std::int64_t rows, std::int64_t columns)
-      : device_(device), constants_(program.operands.size(), 1e-6) {
+      : constants_(program.operands.size(), 1e-6) {
     std::vector<std::uint8_t> noise(std::size_t{1} << 22);
     for (std::size_t k = 0; k < noise.size(); k += 2) {  // bf16 values near 1, f32 values near 1 in their upper halves
       std::uint16_t bits = static_cast<std::uint16_t>((k & 2 ? 0x3F00 : 0x3F80) + (k * 2654435761u >> 26));
@@ -70,7 +70,6 @@ class GpuProblem {
   std::int64_t element_bytes() const { return element_bytes_; }
 
  private:
-  const cuda::Device& device_;
   std::vector<double> constants_;
   std::vector<Array> operands_, results_;
   std::vector<cuda::Memory> memory_;
