@@ -40,7 +40,7 @@ DeviceEntry any_config(const DeviceEntry& device, Random& random, int& taken) {
     const Config chosen = choose_config(program, device.machine().value(), facts);
     const bool sums = std::any_of(program.results.begin(), program.results.end(),
                                   [](const Output& result) { return !result.spread.row.present; });
-    const bool fits = facts.together >= chosen.lanes && facts.layout.strided() &&
+    const bool fits = goes_across(program) && facts.together >= chosen.lanes && facts.layout.strided() &&
                       (!sums || contract::row_block(facts.rows, facts.columns) % chosen.lanes == 0);
     EXPECT_TRUE(fits || !chosen.across);
     if (fits) {
