@@ -93,8 +93,6 @@ std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t columns) {
 
 namespace {
 
-constexpr std::int64_t line_bytes = 64;
-
 template <typename Each>
 void each_array(const Program& program, const Problem2d& problem, Each&& each) {
   for (std::size_t k = 0; k < program.operands.size(); ++k)

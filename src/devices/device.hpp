@@ -89,7 +89,8 @@ class HostExecutable : public DirectExecutable {
   Result<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) const final;
 };
 
-constexpr std::int64_t whole_lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+constexpr std::int64_t line_bytes = 64;
+constexpr std::int64_t whole_lines(std::int64_t bytes) { return (bytes + line_bytes - 1) / line_bytes * line_bytes; }
 
 using Compile = std::function<Result<std::unique_ptr<Executable>>(const Program& program, const Facts& facts)>;
 

@@ -3,8 +3,8 @@
 #include "schedule/across.hpp"
 
 #include "ir/contract.hpp"
-#include "plan/plan_for_test.hpp"
 #include "plan/random_layouts_for_test.hpp"
+#include "plan/strided_plans_for_test.hpp"
 
 namespace trireme {
 namespace {
@@ -97,64 +97,14 @@ TEST(Across, RandomPrograms) {
   EXPECT_GT(taken, 100);
 }
 
-// A plan is made for columns apart, and takes whatever strides do that.
 TEST(Across, PlansTakeOtherStridesToo) {
-  constexpr std::int64_t rows = 48, columns = 300;
-  PlanOptions options{.program = rms_norm(), .shape = {rows, columns}};
-  options.strides = {{"x", {1, rows}}, {"y", {1, rows}}};
-  Plan plan = Plan::create(cpu(), options).value();
-  if (plan.describe().find("across") == std::string::npos) GTEST_SKIP() << "no AVX2: " << plan.describe();
-  Floats x = sampled(rows * columns), gamma = sampled(columns, "gamma");
-  Floats wanted = by_reference(x, rows, columns).y;
-  for (Dims strides : {Dims({1, rows}), Dims({columns, 1}), Dims({2 * columns, 2}), Dims({1, rows + 7})}) {
-    auto at = [&](std::int64_t r, std::int64_t c) { return r * strides[0] + c * strides[1]; };
-    Floats there(at(rows - 1, columns - 1) + 1), y(there.size()), rstd(rows), got;
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < columns; ++c) there[at(r, c)] = x[r * columns + c];
-    Args args = plan.args();
-    args["x"] = view(there, {rows, columns}, strides), args["y"] = view(y, {rows, columns}, strides);
-    args["gamma"] = view(gamma), args["rstd"] = view(rstd);
-    Workspace workspace(plan.workspace_bytes());
-    plan.run(args, {}, workspace.span()).value();
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < columns; ++c) got.push_back(y[at(r, c)]);
-    EXPECT_TRUE(same_bits(got, wanted)) << print_strides(strides);
-  }
+  if (!no_cpu().empty()) GTEST_SKIP() << no_cpu();
+  expect_other_strides({48, 300}, {1, 48}, {{1, 48}, {300, 1}, {600, 2}, {1, 55}}, "across");
 }
 
-// h lies on the residual, and is both stored and summed.
 TEST(Across, InPlace) {
-  constexpr std::int64_t rows = 37, columns = 270;
-  RowProgram program = RowProgram::named("add_rms_norm").value();
-  Floats x = sampled(rows * columns), residual = sampled(rows * columns, "residual"), gamma = sampled(columns, "gamma");
-  auto run = [&](bool transposed, bool in_place) {
-    PlanOptions options{.program = program, .shape = {rows, columns}};
-    if (transposed)
-      for (const char* name : {"x", "residual", "y", "h"}) options.strides[name] = {1, rows};
-    if (in_place) options.in_place = {{"h", "residual"}};
-    Plan plan = Plan::create(cpu(), options).value();
-    EXPECT_TRUE(!transposed || !no_cpu().empty() || plan.describe().find("across") != std::string::npos)
-        << plan.describe();
-    auto turned = [&](const Floats& from) {
-      Floats to(from.size());
-      for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
-      return transposed ? to : from;
-    };
-    Floats a = turned(x), b = turned(residual), y(x.size()), h(x.size()), rstd(rows);
-    Args args = plan.args();
-    args["x"] = view(a), args["residual"] = view(b), args["gamma"] = view(gamma), args["y"] = view(y);
-    args["h"] = in_place ? view(b) : view(h), args["rstd"] = view(rstd);
-    Workspace workspace(plan.workspace_bytes());
-    plan.run(args, {}, workspace.span()).value();
-    std::vector<Floats> all = {y, in_place ? b : h, rstd};
-    return all;
-  };
-  std::vector<Floats> plain = run(false, false), turned = run(true, false), over = run(true, true);
-  for (std::size_t k = 0; k < 3; ++k) EXPECT_TRUE(same_bits(turned[k], over[k])) << k;
-  EXPECT_TRUE(same_bits(plain[2], turned[2]));
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) ASSERT_EQ(plain[0][r * columns + c], turned[0][c * rows + r]);
+  if (!no_cpu().empty()) GTEST_SKIP() << no_cpu();
+  expect_in_place({37, 270}, {1, 37}, "across");
 }
 
 }  // namespace

@@ -13,11 +13,11 @@ struct Choice {
   Facts facts;
   Config config;
 };
-Choice choice(const char* line, x86::Isa isa) {
+Choice choice(const char* line, x86::Isa isa, std::int64_t rows = 1 << 20) {  // beyond the caches
   Problem problem = parse_problem(line).value();
   const Prepared prepared = prepare_problem(problem, {}, Fill::Nothing).value();
   Facts facts = facts_of(prepared.program, prepared.view());
-  facts.rows = 1 << 20;  // beyond the caches
+  facts.rows = rows;
   return {facts, choose_config(prepared.program, x86::machine_of(isa), facts)};
 }
 
@@ -48,6 +48,8 @@ TEST(LayoutChoices, FetchesRowsThatProcessorsDoNotForesee) {
     for (const char* apart : {"swiglu 16x128 x=f32:-128,1", "swiglu 16x128 x=f32:512,1"}) {
       EXPECT_TRUE(choice(apart, isa).config.prefetch) << apart;
       EXPECT_GT(choice(apart, isa).config.stripes, 0) << apart;
+      EXPECT_FALSE(choice(apart, isa, 16).config.prefetch) << apart;
+      EXPECT_EQ(choice(apart, isa, 16).config.stripes, choice("swiglu 16x128 x=f32", isa, 16).config.stripes) << apart;
     }
   }
 }

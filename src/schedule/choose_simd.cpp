@@ -24,7 +24,7 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
   // prefetching does not foresee: short rows get code of their own, and the next row is fetched (swiglu f32 2048x32x128
   // with columns backwards on AVX2 4.5 ms, 18.6 without, 4.2 contiguous; its backward on AVX-512 5.1 to 6.1, 8.7
   // without, 4.6 contiguous).
-  const bool unforeseen = facts.layout.backwards() || facts.rows_apart;
+  const bool unforeseen = facts.layout.backwards() || (large && facts.rows_apart);
   auto unroll = [&](int instructions) {
     return std::clamp(static_cast<int>(std::bit_floor(static_cast<unsigned>(instructions / work))), 1, 8);
   };

@@ -27,7 +27,6 @@ constexpr std::int64_t distance_bytes = std::int64_t{1} << 16;
 constexpr std::int64_t first_cache_bytes = 20 << 10;
 constexpr std::int64_t third_cache_bytes = 96 << 20;  // of lines and copies
 constexpr std::int64_t some_rows = 4;
-constexpr std::int64_t line_bytes = 64;
 constexpr std::int64_t lines_at_once = 4;  // of every column: with fewer, pages cost more than lines
 
 std::int64_t down(std::int64_t row, std::int64_t together) { return row / together * together; }
@@ -151,7 +150,7 @@ Packing::Window Packing::window(const Blocks& blocks, std::int64_t rows, std::in
   if (wanted * row > many_bytes) wanted = std::max(many_bytes / row, line);
   if (problem && wanted > together) wanted = down(wanted, together);
   // Row blocks that cut lines: the fewer rows a call has, the fewer lines' rows must stay between calls, which is what
-  // counts where rows are long (rms_norm backward 128x65536 f16 with two threads: 9 ms instead of 10.7).
+  // counts where rows are long (rms_norm backward 128x65536 f32, one thread: 15 ms instead of 17.7).
   if (problem && cut_lines(blocks, together) && wanted * row >= many_bytes)
     wanted = std::max(together / 3 / blocks.row_block, std::int64_t{1}) * blocks.row_block;
   const std::int64_t few_rows = first_cache_bytes / touched;
@@ -263,7 +262,8 @@ void Packing::finish_rows(const Run& run, const Worker& worker, std::int64_t fir
            {at + own.bytes, packed.row_bytes(columns), low, stay, own.count, far(packed, run.problem.rows, columns)},
            run.streaming);
   });
-  if (run.streaming && last == worker.to) _mm_sfence();  // once: it waits until all is in memory
+  // Once, since it waits until all is in memory; but a share's next rows may be another thread's.
+  if (run.streaming && (last == worker.to || share.of > 1)) _mm_sfence();
 }
 
 void Packing::move_on(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const {
