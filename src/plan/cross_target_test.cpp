@@ -66,38 +66,32 @@ std::string compare_on_all(const GuardedProblem& problem, Random& random) {
 TEST(CrossTarget, fault_02_OperatorsOverTypesShapesAndLayouts) {
   const int rounds = std::getenv("LONG") ? 300 : 5;
   int made = 0;
-  for (const OperatorText& each : operator_texts()) {
-    Remarks remarks = parse_remarks(each.text).value();
-    for (int round = 0; round < 2 * rounds; ++round) {
-      Random random{std::mt19937_64(static_cast<std::uint64_t>(round))};
-      Problem problem = parse_problem(std::string(each.name) + " " + random.of(remarks.tries)).value();
-      problem.backward = round % 2;
-      Dims shape = random_shape(random, random.of(odd_columns), problem.axes);
-      std::vector<std::int64_t> extents(shape.begin(), shape.end());
-      std::swap(problem.shape, extents);
-      Result<ResolvedProblem> resolved = resolve(problem, each.text);
-      if (!resolved || !make_buffers(resolved->bound, shape, problem.axes)) {  // as with odd columns and n / 2
-        problem.shape = extents, problem.axes = 1, shape = Dims(extents);
-        resolved = resolve(problem, each.text);
-      }
-      ASSERT_TRUE(resolved) << resolved.error().message;
-      auto choose = [&](const std::string& name) {
-        if (!problem.types.contains(name) && random.below(2)) problem.types[name] = random.of(storage_types);
-      };
-      for (const Operand& operand : resolved->bound.operands)
-        if (!operand.constant && operand.type) choose(operand.name);
-      for (const Output& result : resolved->bound.results) choose(result.name);
-      problem.placements = random_places(resolved->bound, shape, problem.axes, random);
-      Result<Prepared> prepared = prepare_problem(problem);
-      ASSERT_TRUE(prepared) << prepared.error().message << ": " << print(problem);
-      GuardedProblem guarded(prepared->program, problem.rows(), problem.columns(), prepared->constants,
-                             std::move(prepared->buffers));
-      guarded.run_reference().value();
-      std::string wrong = compare_on_all(guarded, random);
-      ASSERT_EQ(wrong, "") << "rerun: trireme verify \"" << print(problem) << '"';
-      ++made;
+  each_operator(rounds, [&](const OperatorText& each, Problem problem, Random& random) {
+    Dims shape = random_shape(random, random.of(odd_columns), problem.axes);
+    std::vector<std::int64_t> extents(shape.begin(), shape.end());
+    std::swap(problem.shape, extents);
+    Result<ResolvedProblem> resolved = resolve(problem, each.text);
+    if (!resolved || !make_buffers(resolved->bound, shape, problem.axes)) {  // as with odd columns and n / 2
+      problem.shape = extents, problem.axes = 1, shape = Dims(extents);
+      resolved = resolve(problem, each.text);
     }
-  }
+    ASSERT_TRUE(resolved) << resolved.error().message;
+    auto choose = [&](const std::string& name) {
+      if (!problem.types.contains(name) && random.below(2)) problem.types[name] = random.of(storage_types);
+    };
+    for (const Operand& operand : resolved->bound.operands)
+      if (!operand.constant && operand.type) choose(operand.name);
+    for (const Output& result : resolved->bound.results) choose(result.name);
+    problem.placements = random_places(resolved->bound, shape, problem.axes, random);
+    Result<Prepared> prepared = prepare_problem(problem);
+    ASSERT_TRUE(prepared) << prepared.error().message << ": " << print(problem);
+    GuardedProblem guarded(prepared->program, problem.rows(), problem.columns(), prepared->constants,
+                           std::move(prepared->buffers));
+    guarded.run_reference().value();
+    std::string wrong = compare_on_all(guarded, random);
+    ASSERT_EQ(wrong, "") << "rerun: trireme verify \"" << print(problem) << '"';
+    ++made;
+  });
   EXPECT_GT(made, 100);
 }
 

@@ -33,6 +33,21 @@ inline const std::vector<Type> storage_types = {Type::F32,    Type::BF16,   Type
 
 inline std::string no_cpu() { return find_device("cpu:avx2")->missing(); }
 
+// Every operator, forward and backward by turns, with one of the lines that it is tried with: each(operator, problem,
+// random).
+template <typename Each>
+void each_operator(int rounds, Each&& each) {
+  for (const OperatorText& op : operator_texts()) {
+    Remarks remarks = parse_remarks(op.text).value();
+    for (int round = 0; round < 2 * rounds && !testing::Test::HasFatalFailure(); ++round) {
+      Random random{std::mt19937_64(static_cast<std::uint64_t>(round))};
+      Problem problem = parse_problem(std::string(op.name) + " " + random.of(remarks.tries)).value();
+      problem.backward = round % 2;
+      each(op, std::move(problem), random);
+    }
+  }
+}
+
 // Problems of outer x inner x columns.
 struct RandomLayouts {
   using Placements = std::map<std::string, Placement>;
@@ -56,32 +71,25 @@ struct RandomLayouts {
     return {};
   }
 
-  // Forward and backward.
   void every_operator(int rounds) const {
-    for (const OperatorText& each : operator_texts()) {
-      Remarks remarks = parse_remarks(each.text).value();
-      for (int round = 0; round < 2 * rounds; ++round) {
-        Random random{std::mt19937_64(static_cast<std::uint64_t>(round))};
-        Problem problem = parse_problem(std::string(each.name) + " " + random.of(remarks.tries)).value();
-        problem.backward = round % 2;
-        problem.shape = {random.of(outers), random.of(inners), random.of(columns)};
-        problem.axes = 1;
-        problem.placements.clear();
-        Result<Prepared> plain = prepare_problem(problem, {}, Fill::Nothing);
-        if (!plain || !wanted(plain->program)) continue;
-        for (const Operand& operand : plain->program.operands)
-          if (!operand.constant && random.below(2)) problem.types[operand.name] = random.of(storage_types);
-        for (const Output& result : plain->program.results)
-          if (random.below(2)) problem.types[result.name] = random.of(storage_types);
-        problem.placements = place(plain->program, Dims(problem.shape), random);
-        Result<Prepared> prepared = prepare_problem(problem);
-        ASSERT_TRUE(prepared) << prepared.error().message << ": " << print(problem);
-        GuardedProblem guarded(prepared->program, problem.rows(), problem.columns(), prepared->constants,
-                               std::move(prepared->buffers));
-        guarded.run_reference().value();
-        ASSERT_EQ(compare(guarded, random), "") << "rerun: trireme verify \"" << print(problem) << '"';
-      }
-    }
+    each_operator(rounds, [&](const OperatorText&, Problem problem, Random& random) {
+      problem.shape = {random.of(outers), random.of(inners), random.of(columns)};
+      problem.axes = 1;
+      problem.placements.clear();
+      Result<Prepared> plain = prepare_problem(problem, {}, Fill::Nothing);
+      if (!plain || !wanted(plain->program)) return;
+      for (const Operand& operand : plain->program.operands)
+        if (!operand.constant && random.below(2)) problem.types[operand.name] = random.of(storage_types);
+      for (const Output& result : plain->program.results)
+        if (random.below(2)) problem.types[result.name] = random.of(storage_types);
+      problem.placements = place(plain->program, Dims(problem.shape), random);
+      Result<Prepared> prepared = prepare_problem(problem);
+      ASSERT_TRUE(prepared) << prepared.error().message << ": " << print(problem);
+      GuardedProblem guarded(prepared->program, problem.rows(), problem.columns(), prepared->constants,
+                             std::move(prepared->buffers));
+      guarded.run_reference().value();
+      ASSERT_EQ(compare(guarded, random), "") << "rerun: trireme verify \"" << print(problem) << '"';
+    });
   }
 
   void random_programs(std::uint64_t count) const {
