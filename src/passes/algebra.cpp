@@ -9,8 +9,8 @@ namespace trireme {
 namespace {
 
 // Longer products and sums are taken whole: what differentiate looks for is short, and work stays linear.
-constexpr std::size_t most_factors = 16;
-constexpr std::size_t most_terms = 16;
+constexpr std::size_t most_product_factors = 16;
+constexpr std::size_t most_sum_terms = 16;
 
 Term one_factor(NodeId id, int power = 1) { return {1, {{id, power}}}; }
 
@@ -26,7 +26,7 @@ Term Algebra::term_of(NodeId id) {
   if (id >= terms_.size()) terms_.resize(program_.size()), read_.resize(program_.size());
   if (!read_[id]) {
     Term term = read(id);
-    if (term.factors.size() > most_factors) term = one_factor(id);
+    if (term.factors.size() > most_product_factors) term = one_factor(id);
     terms_.resize(program_.size()), read_.resize(program_.size());
     terms_[id] = std::move(term);
     read_[id] = true;
@@ -83,7 +83,7 @@ Terms Algebra::linear_of(NodeId root) {
     } else {
       add(sum, Term{sign, {}} * term_of(id));
     }
-    if (sum.size() + open.size() > most_terms) return {term_of(root)};
+    if (sum.size() + open.size() > most_sum_terms) return {term_of(root)};
   }
   return sum;
 }

@@ -17,7 +17,7 @@ using wasm::Value;
 using Int = Value<I64>;
 using Truth = Value<I32>;
 
-struct Place {  // bytes 0 where absent
+struct MemoryRange {  // bytes 0 where absent
   Int at, bytes;
   AbiArray array;
 };
@@ -56,7 +56,7 @@ class EntryWriter {
     take(a, entry_.a, invalid_input);
     take(b, entry_.b, invalid_input);
     take(output, entry_.output, invalid_output);
-    const Place to = places_.back();
+    const MemoryRange to = places_.back();
     fail_if(clash(to, places_[0]), invalid_output);
     fail_if(clash(to, places_[1]), invalid_output);
     fail_if(outside(scratch), invalid_params);
@@ -121,13 +121,13 @@ class EntryWriter {
     const Truth present = kept(differ(region.bytes, 0));
     return kept(more_unsigned(region.at + region.bytes, memory_) & present);
   }
-  Truth overlap(const Place& a, const Place& b) {
+  Truth overlap(const MemoryRange& a, const MemoryRange& b) {
     w_.push(a.at), w_.push(a.bytes), w_.push(b.at), w_.push(b.bytes);
     w_.raw().call(parts_.overlap);
     return kept(w_.pop<I32>());
   }
   // A result may stand exactly on an operand, element on element; any other overlap is refused.
-  Truth clash(const Place& result, const Place& other) {
+  Truth clash(const MemoryRange& result, const MemoryRange& other) {
     const Truth overlapping = overlap(result, other);
     const bool by_rows = result.array.extent == AbiArray::Extent::Rows || other.array.extent == AbiArray::Extent::Rows;
     if (by_rows || other.array.is_result) return overlapping;
@@ -159,7 +159,7 @@ class EntryWriter {
   // Sums over no rows are +0.0; nothing else is written.
   void without_rows() {
     when(equal(rows_, 0), [&] {
-      for (const Place& place : optional_) {
+      for (const MemoryRange& place : optional_) {
         if (!place.array.is_result || place.array.extent != AbiArray::Extent::Columns) continue;
         when(differ(place.bytes, 0), [&] {
           fail_if(outside(place), invalid_params);
@@ -187,14 +187,14 @@ class EntryWriter {
     places_.push_back({given.at, kept(count << 2), array});
   }
   void take_optional(std::size_t k) {
-    Place& place = optional_[k];
+    MemoryRange& place = optional_[k];
     when(differ(place.bytes, 0), [&] {
       fail_if(outside(place), invalid_params);
       const Int count = count_of(place.array.extent);
       fail_if(more_unsigned(count, place.bytes >> 2), invalid_params);
       w_.assign(place.bytes.local, count << 2);
     });
-    for (const Place& other : places_) {
+    for (const MemoryRange& other : places_) {
       if (place.array.is_result) fail_if(clash(place, other), invalid_params);
       else if (other.array.is_result)
         fail_if(clash(other, place), other.array.name == entry_.output.name ? invalid_output : invalid_params);
@@ -203,16 +203,16 @@ class EntryWriter {
   }
 
   void take_scratch(const Pair& scratch) {
-    scratch_.emplace(Place{scratch.at, variable(), {"scratch", AbiArray::Extent::Rows, true}});
+    scratch_.emplace(MemoryRange{scratch.at, variable(), {"scratch", AbiArray::Extent::Rows, true}});
     if (!entry_.in_scratch.empty()) {
       const Truth fits = kept(more_unsigned((scratch.bytes >> 2) + 1, rows_));
       when(fits, [&] { w_.assign(scratch_->bytes.local, rows_ << 2); });
     }
-    for (const Place& place : optional_) {
+    for (const MemoryRange& place : optional_) {
       if (!place.array.is_result || place.array.extent != AbiArray::Extent::Columns) continue;
       when(differ(place.bytes, 0), [&] { cut_rows(scratch); });
     }
-    for (const Place& place : places_) fail_if(overlap(*scratch_, place), invalid_params);
+    for (const MemoryRange& place : places_) fail_if(overlap(*scratch_, place), invalid_params);
   }
   // contract::row_block, and the workspace of one column sum.
   void cut_rows(const Pair& scratch) {
@@ -241,13 +241,13 @@ class EntryWriter {
     const Int needed = (stripes * static_cast<std::uint64_t>(parts_.scratch.bytes_per_stripe)) +
                        static_cast<std::uint64_t>(scratch_at + parts_.scratch.bytes + borrowed_step - 1);
     const Int bytes = kept(needed & ~std::uint64_t{borrowed_step - 1});
-    const Place window{variable(), bytes, {}};
+    const MemoryRange window{variable(), bytes, {}};
     const Label found = w_.raw().block();
     const auto try_at = [&](Int at) {
       w_.assign(window.at.local, at);
       const Truth wraps = kept(more_unsigned(window.at, memory_));  // where memory is smaller than the window
       Truth taken = kept(more_unsigned(window.at + bytes, memory_) | wraps);
-      for (const Place& place : places_) {
+      for (const MemoryRange& place : places_) {
         const Truth here = overlap(window, place);
         taken = kept(taken | here);
       }
@@ -256,7 +256,7 @@ class EntryWriter {
     };
     try_at((memory_ - bytes) & ~std::uint64_t{15});
     try_at(number(0));
-    for (const Place& place : places_) {
+    for (const MemoryRange& place : places_) {
       const Int end = place.at + place.bytes;
       try_at((end + 15) & ~std::uint64_t{15});
     }
@@ -270,7 +270,7 @@ class EntryWriter {
 
   void leave_globals() {
     set(global("columns"), columns_), set(global("rows"), rows_);
-    for (const Place& place : places_)
+    for (const MemoryRange& place : places_)
       if (place.array.name != "scratch" && !place.array.name.empty())
         set(global(global_name(parts_.backward, place.array.name)), place.at);
     set(global("scratch"), scratch_->at);
@@ -284,9 +284,9 @@ class EntryWriter {
     }
     w_.raw().i32_const(parts_.first_variant), w_.raw().set(global("variant"));
     for (std::size_t k = 0; k < optional_.size(); ++k) {
-      const Place& place = optional_[k];
+      const MemoryRange& place = optional_[k];
       Truth present = kept(differ(place.bytes, 0));
-      for (const Place& other : optional_) {
+      for (const MemoryRange& other : optional_) {
         if (other.array.name == place.array.needs) {
           const Truth missing = kept(equal(other.bytes, 0));
           fail_if(present & missing, invalid_params);
@@ -312,8 +312,8 @@ class EntryWriter {
   const Int memory_;
   Int rows_{}, columns_{};
   std::optional<Int> elements_;
-  std::vector<Place> places_, optional_;  // all that a call touches; the optional ones among them
-  std::optional<Place> scratch_;
+  std::vector<MemoryRange> places_, optional_;  // all that a call touches; the optional ones among them
+  std::optional<MemoryRange> scratch_;
 };
 
 }  // namespace

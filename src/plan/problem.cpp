@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "support/text.hpp"
+
 namespace trireme {
 namespace {
 
@@ -14,14 +16,6 @@ std::optional<T> whole(std::string_view text) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-std::string_view next_word(std::string_view& rest) {
-  constexpr std::string_view blanks = " \t\r\n";
-  rest.remove_prefix(std::min(rest.find_first_not_of(blanks), rest.size()));
-  std::string_view word = rest.substr(0, rest.find_first_of(blanks));
-  rest.remove_prefix(word.size());
-  return word;
 }
 
 bool is_name(std::string_view text) {

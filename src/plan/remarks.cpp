@@ -3,6 +3,8 @@
 #include <charconv>
 #include <optional>
 
+#include "support/text.hpp"
+
 namespace trireme {
 namespace {
 
@@ -10,13 +12,6 @@ std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blanks = " \t\r";
   std::size_t first = text.find_first_not_of(blanks);
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
-std::string_view next_word(std::string_view& rest) {
-  rest = trimmed(rest);
-  std::string_view word = rest.substr(0, rest.find_first_of(" \t"));
-  rest = trimmed(rest.substr(word.size()));
-  return word;
 }
 
 std::optional<RangeBound> parse_bound(std::string_view text) {
@@ -62,9 +57,9 @@ Result<Remarks> parse_remarks(std::string_view program_text) {
       std::string_view rest = trimmed(line.substr(0, line.find(mark)));
       std::string_view verb = next_word(rest);
       if (verb == "try") {
-        remarks.tries.emplace_back(rest);
+        remarks.tries.emplace_back(trimmed(rest));
       } else if (verb == "range") {
-        TRIREME_CHECK(read_range(rest, remarks));
+        TRIREME_CHECK(read_range(trimmed(rest), remarks));
       } else if (verb == "returns") {
         while (!rest.empty()) remarks.returns.emplace_back(next_word(rest));
       } else {

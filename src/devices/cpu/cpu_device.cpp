@@ -21,9 +21,10 @@ std::int64_t workers_for(const Blocks& blocks, const RunOptions& options) {
   return std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(blocks.count, 1));
 }
 
-// One way to run a program: its kernels, and what is copied for them.
-struct Way {
-  Way(const Program& program, const Layout& copied, Config chosen, x86::Isa isa, std::shared_ptr<const Compiled> made)
+// One path to run a program: its kernels, and what is copied for them.
+struct KernelPath {
+  KernelPath(const Program& program, const Layout& copied, Config chosen, x86::Isa isa,
+             std::shared_ptr<const Compiled> made)
       : config(std::move(chosen)), code(std::move(made)), packing(program, copied, code->kernels, isa) {}
 
   const Kernels& kernels() const { return code->kernels; }
@@ -50,7 +51,7 @@ struct Way {
 
 // A problem's calls of the kernels.
 struct Calls {
-  const Way& way;
+  const KernelPath& way;
   const Packing::Run& run;
   const Blocks& blocks;
   const RunOptions& options;
@@ -121,8 +122,8 @@ struct Calls {
 
 class CpuExecutable : public HostExecutable {
  public:
-  CpuExecutable(Program program, const Layout& layout, bool streaming, x86::Isa isa, Way way, std::optional<Way> across,
-                std::optional<Way> backwards)
+  CpuExecutable(Program program, const Layout& layout, bool streaming, x86::Isa isa, KernelPath way,
+                std::optional<KernelPath> across, std::optional<KernelPath> backwards)
       : program_(std::move(program)),
         layout_(layout),
         streaming_(streaming),
@@ -133,7 +134,7 @@ class CpuExecutable : public HostExecutable {
 
   MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
     MemoryBytes most = way_.memory_bytes(rows, columns, options);
-    for (const std::optional<Way>* each : {&across_, &backwards_}) {
+    for (const std::optional<KernelPath>* each : {&across_, &backwards_}) {
       if (!*each) continue;
       MemoryBytes other = (*each)->memory_bytes(rows, columns, options);
       most = {std::max(most.workspace, other.workspace), std::max(most.own, other.own)};
@@ -150,7 +151,7 @@ class CpuExecutable : public HostExecutable {
     TRIREME_CHECK(check_layout(layout_, program_, problem));
     const bool across = goes_across(problem, options);
     const bool backwards = backwards_ && lies_backwards(backwards_->config.layout, problem);
-    const Way& way = across ? *across_ : backwards ? *backwards_ : way_;
+    const KernelPath& way = across ? *across_ : backwards ? *backwards_ : way_;
     const Packing& packing = way.packing;
     Blocks blocks = cut_rows(way.kernels(), problem.rows, problem.columns);
     const std::int64_t workers = workers_for(blocks, options);
@@ -197,7 +198,7 @@ class CpuExecutable : public HostExecutable {
   }
 
  private:
-  const Way& chosen() const { return across_ ? *across_ : backwards_ ? *backwards_ : way_; }
+  const KernelPath& chosen() const { return across_ ? *across_ : backwards_ ? *backwards_ : way_; }
   bool goes_across(const Problem2d& problem, const RunOptions& options) const {
     if (!across_ || rows_together(program_, problem) < across_->config.lanes) return false;
     // One turn leaves other threads nothing to do, where all of them can make copies (softmax backward 128x65536 f16
@@ -218,9 +219,9 @@ class CpuExecutable : public HostExecutable {
   Layout layout_;   // of the problem; a way's config has what its kernels see of it
   bool streaming_;  // results outgrow the caches
   x86::Isa isa_;
-  Way way_;                       // for all problems of this layout
-  std::optional<Way> across_;     // for those whose rows lie side by side
-  std::optional<Way> backwards_;  // for those where the columns that its layout says so of lie backwards
+  KernelPath way_;                       // for all problems of this layout
+  std::optional<KernelPath> across_;     // for those whose rows lie side by side
+  std::optional<KernelPath> backwards_;  // for those where the columns that its layout says so of lie backwards
 };
 
 }  // namespace
@@ -228,7 +229,7 @@ class CpuExecutable : public HostExecutable {
 Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, const Facts& facts, x86::Isa isa) {
   const Machine machine = x86::machine_of(isa);
   Facts packed = facts;
-  std::optional<Way> across;
+  std::optional<KernelPath> across;
   if (!facts.config || facts.config->across) {
     TRIREME_TRY(config, config_for(program, machine, facts));
     if (config.across) {
@@ -239,16 +240,16 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
   }
   packed.together = 0;
   bool streaming = false;
-  auto with_copies = [&](const Layout& layout) -> Result<Way> {
+  auto with_copies = [&](const Layout& layout) -> Result<KernelPath> {
     packed.layout = Packing::remains(layout);
     TRIREME_TRY(config, config_for(program, machine, packed));
     // Copies of results are read again at once.
     streaming = config.streaming;
     for (const ArrayLayout& each : layout.results) config.streaming = config.streaming && !each.strided;
     TRIREME_TRY(code, compiled(program, config, isa));
-    return Way(program, layout, config, isa, std::move(code));
+    return KernelPath(program, layout, config, isa, std::move(code));
   };
-  std::optional<Way> backwards;
+  std::optional<KernelPath> backwards;
   if (facts.backwards && !across) {
     TRIREME_TRY(made, with_copies(*facts.backwards));
     backwards.emplace(std::move(made));

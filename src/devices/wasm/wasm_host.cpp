@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "devices/device.hpp"
 #include "devices/wasm/sandbox.hpp"
 
 static_assert(std::endian::native == std::endian::little, "structures are copied as they are");
@@ -14,7 +15,7 @@ static_assert(std::endian::native == std::endian::little, "structures are copied
 namespace trireme {
 namespace {
 
-constexpr std::int64_t line_bytes = 64, info_bytes = 16, descriptor_bytes = 40;
+constexpr std::int64_t info_bytes = 16, descriptor_bytes = 40;
 constexpr std::uint32_t longest_name = 256;
 
 Status check_code(std::string_view entry, std::int64_t code) {
@@ -34,15 +35,15 @@ Status check_code(std::string_view entry, std::int64_t code) {
 }
 
 // Where things lie in the module's memory.
-struct Place {
+struct Region {
   std::uint32_t offset, size;
 };
 
 class Arena {
  public:
   explicit Arena(std::int64_t base) : end_(base) {}
-  Place place(std::size_t bytes) {
-    const std::int64_t start = (end_ + line_bytes - 1) / line_bytes * line_bytes;
+  Region place(std::size_t bytes) {
+    const std::int64_t start = whole_lines(end_);
     end_ = std::min(start + static_cast<std::int64_t>(std::min<std::size_t>(bytes, beyond)), std::int64_t{beyond});
     return {static_cast<std::uint32_t>(start), static_cast<std::uint32_t>(bytes)};
   }
@@ -95,7 +96,7 @@ Status WasmKernel::State::start() {
 
 Status WasmKernel::State::read_info() {
   Arena arena(running->base);
-  const Place place = arena.place(info_bytes);
+  const Region place = arena.place(info_bytes);
   TRIREME_CHECK(running->instance->grow_to(arena.end()));
   std::memset(running->instance->memory().data() + place.offset, 0, info_bytes);
   TRIREME_TRY(code, running->instance->call(running->info, {place.offset}));
@@ -128,10 +129,10 @@ Status WasmKernel::State::run(bool backward, const WasmKernelCall& call) {
 
 Status WasmKernel::State::run_running(bool backward, const WasmKernelCall& call) {
   Arena arena(running->base);
-  const Place descriptor_place = arena.place(descriptor_bytes), params = arena.place(call.params.size());
-  const Place a = arena.place(call.a.size()), b = arena.place(call.b.size());
-  const Place scratch = arena.place(call.scratch.size());
-  std::vector<Place> regions;
+  const Region descriptor_place = arena.place(descriptor_bytes), params = arena.place(call.params.size());
+  const Region a = arena.place(call.a.size()), b = arena.place(call.b.size());
+  const Region scratch = arena.place(call.scratch.size());
+  std::vector<Region> regions;
   for (const WasmKernelCall::Region& region : call.regions) {
     if (!region.input.empty() && !region.output.empty())
       return Error{Code::InvalidArgument, "a region is an input or an output, not both"};
@@ -140,20 +141,20 @@ Status WasmKernel::State::run_running(bool backward, const WasmKernelCall& call)
                                                       call.params.size(), region.params_at)};
     regions.push_back(arena.place(region.input.size() + region.output.size()));
   }
-  const Place output = arena.place(call.output.size());
+  const Region output = arena.place(call.output.size());
   wasm::SandboxInstance& instance = *running->instance;
   TRIREME_CHECK(instance.grow_to(arena.end()));
 
   std::uint8_t* memory = instance.memory().data();
-  const auto put = [&](const Place& place, std::span<const std::byte> bytes) {
+  const auto put = [&](const Region& place, std::span<const std::byte> bytes) {
     if (!bytes.empty()) std::memcpy(memory + place.offset, bytes.data(), bytes.size());
   };
   put(params, call.params), put(a, call.a), put(b, call.b);
   for (std::size_t k = 0; k < regions.size(); ++k) {
     put(regions[k], call.regions[k].input);
-    std::memcpy(memory + params.offset + call.regions[k].params_at, &regions[k], sizeof(Place));
+    std::memcpy(memory + params.offset + call.regions[k].params_at, &regions[k], sizeof(Region));
   }
-  const Place descriptor[] = {a, b, output, scratch, params};
+  const Region descriptor[] = {a, b, output, scratch, params};
   static_assert(sizeof descriptor == descriptor_bytes);
   std::memcpy(memory + descriptor_place.offset, descriptor, sizeof descriptor);
 
@@ -166,7 +167,7 @@ Status WasmKernel::State::run_running(bool backward, const WasmKernelCall& call)
   TRIREME_CHECK(check_code("kernel_cleanup", cleanup_code));
 
   memory = instance.memory().data();  // the module may have grown it
-  const auto take = [&](const Place& place, std::span<std::byte> bytes) {
+  const auto take = [&](const Region& place, std::span<std::byte> bytes) {
     if (!bytes.empty()) std::memcpy(bytes.data(), memory + place.offset, bytes.size());
   };
   take(output, call.output), take(scratch, call.scratch);

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "devices/device.hpp"
+
 namespace trireme::wasm {
 namespace {
 
 using trireme::Code;
 
-constexpr std::int64_t line_bytes = 64;
 constexpr std::uint8_t canary = 0xa5;
 // Modules of our own may have all there is.
 constexpr WasmLimits limits{
@@ -39,7 +40,7 @@ Status run(SandboxInstance& instance, const Job& job) {
   std::vector<std::int64_t> places;
   std::int64_t end = slots_end;
   for (const JobBuffer& buffer : job.buffers) {
-    places.push_back((end + line_bytes - 1) / line_bytes * line_bytes + line_bytes);
+    places.push_back(whole_lines(end) + line_bytes);
     end = places.back() + bytes_of(buffer);
   }
   TRIREME_CHECK(instance.grow_to(end + line_bytes));
