@@ -1,19 +1,13 @@
 #include <gtest/gtest.h>
 
 #include "ir/verify.hpp"
-#include "language/parse.hpp"
 #include "language/print.hpp"
 #include "language/random_program.hpp"
+#include "passes/parsed_for_test.hpp"
 #include "passes/passes.hpp"
 
 namespace trireme {
 namespace {
-
-Program parsed(std::string_view text) {
-  Result<Program> program = parse(text);
-  EXPECT_TRUE(program) << program.error().message;
-  return std::move(*program);
-}
 
 const char* rms_norm = R"(
 rms_norm(x[i,j], gamma[j] = 1, eps = 1e-6, offset = 0) -> (y[i,j], rstd[i])

@@ -4,20 +4,14 @@
 
 #include "ir/build.hpp"
 #include "ir/verify.hpp"
-#include "language/parse.hpp"
 #include "language/print.hpp"
 #include "language/random_program.hpp"
 #include "passes/evaluate_for_test.hpp"
+#include "passes/parsed_for_test.hpp"
 #include "passes/passes.hpp"
 
 namespace trireme {
 namespace {
-
-Program parsed(std::string_view text) {
-  Result<Program> program = parse(text);
-  EXPECT_TRUE(program) << program.error().message;
-  return std::move(*program);
-}
 
 Program backward_of(const Program& program) {
   Result<Program> backward = differentiate(program);

@@ -31,7 +31,7 @@ class Environment {
   std::optional<std::string> before_;
 };
 
-PlanOptions rms_norm(std::int64_t rows, std::int64_t columns) {
+PlanOptions rms_norm_plan(std::int64_t rows, std::int64_t columns) {
   return {.program = RowProgram::named("rms_norm").value(), .shape = {rows, columns}};
 }
 
@@ -45,7 +45,7 @@ TEST(Preferences, TheIsaAndWhy) {
     Result<Device> asked = Device::cpu();
     if (!asked) GTEST_SKIP() << asked.error().message;
     EXPECT_EQ(asked->name(), "cpu:avx2");
-    Plan plan = Plan::create(*asked, rms_norm(4, 1000)).value();
+    Plan plan = Plan::create(*asked, rms_norm_plan(4, 1000)).value();
     EXPECT_TRUE(has(plan.describe(), "cpu:avx2 (TRIREME_ISA=avx2 says so): AVX2")) << plan.describe();
     EXPECT_EQ(plan.sku().isa, "avx2");
     EXPECT_EQ(plan.sku().arch, "x86-64");
@@ -73,7 +73,7 @@ TEST(Preferences, fault_27_OlderProcessorsAreServed) {
   Environment mask("TRIREME_CPUID_MASK", "0,0,0");
   Device device = Device::cpu().value();
   EXPECT_EQ(device.name(), "reference");
-  Plan plan = Plan::create(device, rms_norm(2, 8)).value();
+  Plan plan = Plan::create(device, rms_norm_plan(2, 8)).value();
   EXPECT_TRUE(has(plan.describe(), "cpu:avx2: the processor has no FMA")) << plan.describe();
   Result<Device> named = Device::named("cpu:avx2");
   ASSERT_FALSE(named);
@@ -110,7 +110,7 @@ TEST(Preferences, fault_27_DeniedMemoryIsServedByTheReference) {
 TEST(Preferences, AConfigIsHonouredOrRefused) {
   Device device = Device::cpu().value();
   if (device.name() == "reference") GTEST_SKIP() << device.why();
-  PlanOptions options = rms_norm(8, 1000);
+  PlanOptions options = rms_norm_plan(8, 1000);
   Plan chosen = Plan::create(device, options).value();
   options.config = chosen.sku().config;
   Plan same = Plan::create(device, options).value();
@@ -135,7 +135,7 @@ TEST(Preferences, OneKernelServesManyShapes) {
   std::set<std::string> hashes;
   for (std::int64_t columns : {600, 601, 1000, 4096, 70001})
     for (std::int64_t rows : {0, 1, 7}) {
-      PlanOptions options = rms_norm(rows, columns);
+      PlanOptions options = rms_norm_plan(rows, columns);
       options.constants = {{"eps", 1e-6 + static_cast<double>(columns)}};
       options.strides = {{"x", {columns + rows, 1}}};
       hashes.insert(Plan::create(device, options).value().sku().kernel_hash);

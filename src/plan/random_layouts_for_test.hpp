@@ -33,6 +33,14 @@ inline const std::vector<Type> storage_types = {Type::F32,    Type::BF16,   Type
 
 inline std::string no_cpu() { return find_device("cpu:avx2")->missing(); }
 
+// The instruction sets that this machine has, and a test runs on.
+inline std::vector<const DeviceEntry*> cpus() {
+  std::vector<const DeviceEntry*> found;
+  for (const char* name : {"cpu:avx512", "cpu:avx2"})
+    if (const DeviceEntry* entry = find_device(name); entry->missing().empty()) found.push_back(entry);
+  return found;
+}
+
 // Every operator, forward and backward by turns, with one of the lines that it is tried with: each(operator, problem,
 // random).
 template <typename Each>
@@ -48,25 +56,30 @@ void each_operator(int rounds, Each&& each) {
   }
 }
 
+// How often each device made the kernels that a test is about, and that none of them did so less than `least` times.
+using Taken = std::map<std::string, int>;
+inline void expect_taken(const Taken& taken, int least) {
+  for (const DeviceEntry* entry : cpus())
+    EXPECT_GT(taken.contains(entry->name) ? taken.at(entry->name) : 0, least) << entry->name;
+}
+
 // Problems of outer x inner x columns.
 struct RandomLayouts {
   using Placements = std::map<std::string, Placement>;
   std::vector<std::int64_t> outers, inners, columns;
   std::function<bool(const Program&)> wanted;
   std::function<Placements(const Program& bound, const Dims& shape, Random&)> place;
-  // The device with a config of its own making, now and then; it counts the kernels that the test is about.
+  // The device with a config of its own making, now and then; it counts the kernels that the test is about, by device.
   std::function<DeviceEntry(const DeviceEntry&, Random&)> device;
 
   std::string compare(const GuardedProblem& problem, Random& random) const {
     RunOptions options{.threads = static_cast<int>(1 + random.below(5)),
                        .chunk_rows = random.below(3) * random.below(40)};
     Guarded::Edge edge = random.below(2) ? Guarded::Edge::End : Guarded::Edge::Begin;
-    for (const char* name : {"cpu:avx512", "cpu:avx2"}) {
-      const DeviceEntry& entry = *find_device(name);
-      if (!entry.missing().empty()) continue;
-      std::string wrong = problem.compare(device(entry, random), options, edge);
+    for (const DeviceEntry* entry : cpus()) {
+      std::string wrong = problem.compare(device(*entry, random), options, edge);
       if (!wrong.empty())
-        return fmt::format("{}, {} threads, chunks of {}: {}", name, options.threads, options.chunk_rows, wrong);
+        return fmt::format("{}, {} threads, chunks of {}: {}", entry->name, options.threads, options.chunk_rows, wrong);
     }
     return {};
   }

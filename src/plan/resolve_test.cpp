@@ -8,7 +8,7 @@
 namespace trireme {
 namespace {
 
-constexpr std::string_view rms_norm =
+constexpr std::string_view rms_norm_text =
     "rms_norm(x[i,j], gamma[j] = 1, eps = 1e-6, offset = 0) -> (y[i,j], rstd[i])\n"
     "rstd = rsqrt(mean(x * x) + eps)\n"
     "y = x * rstd * (gamma + offset)\n";
@@ -29,12 +29,12 @@ Type type_of(const Program& bound, std::string_view name) {
 }
 
 TEST(Resolve, gives_types_to_what_the_line_leaves_open) {
-  Program forward = resolved("rms_norm 3x5 x=bf16", rms_norm).bound;
+  Program forward = resolved("rms_norm 3x5 x=bf16", rms_norm_text).bound;
   EXPECT_EQ(type_of(forward, "gamma"), Type::BF16);
   EXPECT_EQ(type_of(forward, "y"), Type::BF16);
   EXPECT_EQ(type_of(forward, "rstd"), Type::F32);
-  EXPECT_EQ(type_of(resolved("rms_norm 3x5 gamma=f64", rms_norm).bound, "rstd"), Type::F64);
-  Program backward = resolved("rms_norm 3x5 x=bf16 y=f16 backward", rms_norm).bound;
+  EXPECT_EQ(type_of(resolved("rms_norm 3x5 gamma=f64", rms_norm_text).bound, "rstd"), Type::F64);
+  Program backward = resolved("rms_norm 3x5 x=bf16 y=f16 backward", rms_norm_text).bound;
   EXPECT_EQ(type_of(backward, "x"), Type::BF16);
   EXPECT_EQ(type_of(backward, "dy"), Type::F16);
   EXPECT_EQ(type_of(backward, "rstd"), Type::F32);
@@ -43,19 +43,19 @@ TEST(Resolve, gives_types_to_what_the_line_leaves_open) {
 }
 
 TEST(Resolve, leaves_out_what_is_absent) {
-  Program forward = resolved("rms_norm 3x5 gamma=none rstd=none", rms_norm).bound;
+  Program forward = resolved("rms_norm 3x5 gamma=none rstd=none", rms_norm_text).bound;
   EXPECT_FALSE(forward.find_operand("gamma"));
   EXPECT_FALSE(forward.find_result("rstd"));
-  Program backward = resolved("rms_norm 3x5 rstd=none dgamma=none backward", rms_norm).bound;
+  Program backward = resolved("rms_norm 3x5 rstd=none dgamma=none backward", rms_norm_text).bound;
   EXPECT_FALSE(backward.find_operand("rstd"));
   EXPECT_FALSE(backward.find_result("dgamma"));
 }
 
 TEST(Resolve, keeps_constants_with_their_operands) {
-  ResolvedProblem problem = resolved("rms_norm 3x5 eps=1e-5", rms_norm);
+  ResolvedProblem problem = resolved("rms_norm 3x5 eps=1e-5", rms_norm_text);
   ASSERT_EQ(problem.constants.size(), problem.bound.operands.size());
   EXPECT_EQ(problem.constants[problem.bound.find_operand("eps").value()], 1e-5);
-  problem = resolved("rms_norm 3x5", rms_norm);
+  problem = resolved("rms_norm 3x5", rms_norm_text);
   EXPECT_EQ(problem.constants[problem.bound.find_operand("eps").value()], 1e-6);
 }
 
@@ -65,7 +65,7 @@ TEST(Resolve, errors_name_what_there_is) {
                                                  {"rms_norm 3x5 x=3", "'x' is in memory"},
                                                  {"rms_norm 3x5 x=none", "absent"}};
   for (auto [line, part] : cases) {
-    Result<ResolvedProblem> problem = resolve(parse_problem(line).value(), rms_norm);
+    Result<ResolvedProblem> problem = resolve(parse_problem(line).value(), rms_norm_text);
     ASSERT_FALSE(problem) << line;
     EXPECT_EQ(problem.error().code, Code::InvalidArgument);
     EXPECT_NE(problem.error().message.find(part), std::string::npos) << problem.error().message;
@@ -91,12 +91,13 @@ TEST(Resolve, lines_run) {
   for (const char* direction : {"", " backward"})
     for (const char* options : {"", " x=bf16", " x=f16 gamma=f32 eps=1e-3", " gamma=none", " x=f64", " offset=1"})
       for (const char* shape : {"1x1", "7x257", "2x3x33", "300x5", "0x4"})
-        run(std::string("rms_norm ") + shape + options + direction, rms_norm);
+        run(std::string("rms_norm ") + shape + options + direction, rms_norm_text);
   for (const char* line : {"cross_entropy 5x541 target=i32", "cross_entropy 5x541 target=i32 x=bf16 backward",
                            "cross_entropy 4x33 target=i32 lse=none backward"})
     run(line, cross_entropy);
-  EXPECT_EQ(run("rms_norm 7x257 x=bf16", rms_norm), run("rms_norm 7x257 x=bf16+3:300 y=bf16+1:259", rms_norm));
-  EXPECT_NE(run("rms_norm 7x257 x=bf16", rms_norm), run("rms_norm 7x257 x=bf16 seed=1", rms_norm));
+  EXPECT_EQ(run("rms_norm 7x257 x=bf16", rms_norm_text),
+            run("rms_norm 7x257 x=bf16+3:300 y=bf16+1:259", rms_norm_text));
+  EXPECT_NE(run("rms_norm 7x257 x=bf16", rms_norm_text), run("rms_norm 7x257 x=bf16 seed=1", rms_norm_text));
 }
 
 }  // namespace

@@ -1,14 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "schedule/kernel_builder.hpp"
+#include "schedule/registers_for_test.hpp"
 
 namespace trireme {
 namespace {
-
-constexpr Reg f(int id) { return {Bank::Lane, id}; }
-constexpr Reg m(int id) { return {Bank::Mask, id}; }
-constexpr Reg x(int id) { return {Bank::Index, id}; }
-constexpr Reg p(int id) { return {Bank::Pointer, id}; }
 
 void check(const Instr& instr, std::string_view expected, bool simd = false) {
   EXPECT_EQ(print(instr, Kernel{.simd = simd}), expected);

@@ -4,13 +4,10 @@
 
 #include <bit>
 
+#include "schedule/registers_for_test.hpp"
+
 namespace trireme {
 namespace {
-
-constexpr Reg f(int id) { return {Bank::Lane, id}; }
-constexpr Reg m(int id) { return {Bank::Mask, id}; }
-constexpr Reg x(int id) { return {Bank::Index, id}; }
-constexpr Reg p(int id) { return {Bank::Pointer, id}; }
 
 Status verified(Instr instr, bool simd = false) {
   Kernel kernel{.name = "k", .simd = simd, .launch = {.lanes = 8}, .slots = {{Slot::Kind::Columns}}};

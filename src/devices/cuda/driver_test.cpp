@@ -147,7 +147,7 @@ class RealDriver : public testing::Test {
 std::string scale_kernel(int capability, unsigned cluster) {
   using namespace ptx;
   ptx::Module module("sm_" + std::to_string(capability >= 90 ? capability : 80));
-  Kernel& k = module.kernel("scale", {.reqntid = {256}, .reqnctapercluster = cluster});
+  ptx::Kernel& k = module.kernel("scale", {.reqntid = {256}, .reqnctapercluster = cluster});
   U64 x = k.load(k.param<U64>("x"));
   F32 scale = k.load(k.param<F32>("scale"));
   U32 index = k.mad(k.read(Special::CtaidX), 256, k.read(Special::TidX));

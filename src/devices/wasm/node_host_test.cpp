@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-#define TRIREME_SKIP_WITHOUT_NODE() \
+#define TRIREME_SKIP_WITHOUT_NODE_HOST() \
   if (std::string reason = node_missing(); !reason.empty()) GTEST_SKIP() << reason
 
 struct Rows {
@@ -65,7 +65,7 @@ std::string said(const Status& status) {
 #define EXPECT_SAYS(status, part) EXPECT_NE(said(status).find(part), std::string::npos) << said(status)
 
 TEST(NodeHost, RunsChunksThenColumns) {
-  TRIREME_SKIP_WITHOUT_NODE();
+  TRIREME_SKIP_WITHOUT_NODE_HOST();
   const Bytes module = module_of(add_rows, true);
   Bytes values = {10, 20, 30, 40, 50}, added = {0, 1};
   using Entry = Job::Call::Entry;
@@ -82,7 +82,7 @@ TEST(NodeHost, RunsChunksThenColumns) {
 }
 
 TEST(NodeHost, JobsFailAlone) {
-  TRIREME_SKIP_WITHOUT_NODE();
+  TRIREME_SKIP_WITHOUT_NODE_HOST();
   const Bytes good = module_of(add_rows);
   const Bytes broken = {0, 'a', 's', 'm', 1, 0, 0, 0, 99};
   const Bytes beyond = module_of([](Rows& rows) {  // one byte behind the buffer, which ends memory
@@ -113,7 +113,7 @@ TEST(NodeHost, JobsFailAlone) {
 }
 
 TEST(NodeHost, StopsWhatDoesNotEnd) {
-  TRIREME_SKIP_WITHOUT_NODE();
+  TRIREME_SKIP_WITHOUT_NODE_HOST();
   const Bytes module = module_of([](Rows& rows) {
     const Label again = rows.f.loop();
     rows.f.br(again), rows.f.end(again);
@@ -123,7 +123,7 @@ TEST(NodeHost, StopsWhatDoesNotEnd) {
 
 // What libraries built with -ffast-math by old compilers do to whoever loads them.
 TEST(NodeHost, RefusesAThreadThatFlushes) {
-  TRIREME_SKIP_WITHOUT_NODE();
+  TRIREME_SKIP_WITHOUT_NODE_HOST();
   char folder[] = "/tmp/trireme-XXXXXX";
   ASSERT_TRUE(mkdtemp(folder));
   const std::string library = std::string(folder) + "/flush.so", source = std::string(folder) + "/flush.c";

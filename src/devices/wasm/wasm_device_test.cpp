@@ -78,11 +78,11 @@ void run(std::vector<Check> checks, bool in_wasmtime_too = false) {
   }
 }
 
-#define TRIREME_SKIP_WITHOUT_NODE() \
+#define TRIREME_SKIP_WITHOUT_WASM_DEVICE() \
   if (std::string reason = missing<Choice::Node, false>(); !reason.empty()) GTEST_SKIP() << reason
 
 TEST(WasmDevice, NormsOfAllWidths) {
-  TRIREME_SKIP_WITHOUT_NODE();
+  TRIREME_SKIP_WITHOUT_WASM_DEVICE();
   std::vector<Check> checks;
   for (const char* direction : {"", " backward"})
     for (const char* type : {"f32", "bf16", "f64"})
@@ -96,7 +96,7 @@ TEST(WasmDevice, NormsOfAllWidths) {
 }
 
 TEST(WasmDevice, ProgramsOfAllTypes) {
-  TRIREME_SKIP_WITHOUT_NODE();
+  TRIREME_SKIP_WITHOUT_WASM_DEVICE();
   const bool relaxed_runs = missing<Choice::Node, true>().empty();
   std::vector<Check> checks;
   for (const Source& source : sources)
