@@ -1,36 +1,44 @@
-# The door to the house: `make run` shows Trireme at work, `make test` checks everything.
-# Both begin with what a fresh Debian 12 machine lacks (tools/setup.sh); the second time that takes no time.
+# The door to the house: `make run` shows Trireme at work, `make test` checks it.
+# Each begins with what a fresh Debian 12 machine lacks (tools/setup.sh); the second time that takes no time.
 
 PRESET ?= release
 JOBS ?= $(shell nproc)
 
 export PRESET
 
-.PHONY: help setup build run test format clean
+.PHONY: help build run test test-all format clean
 
 help:
-	@echo "make run      build, then show a program, its backward, a check of its bits and its speed"
-	@echo "make test     build, then run every test; the last line says what was skipped and why"
-	@echo "              LONG=1 make test also makes the exhaustive and the soak runs"
-	@echo "make build    build into build/$(PRESET)   (PRESET=release|debug|asan|tsan|static|clang)"
-	@echo "make format   format the C++ sources"
-	@echo "make clean    remove build/ and .venv/"
+	@echo "make run       build the tool, then show a program, its backward, a check of its bits and its speed"
+	@echo "make test      build everything, then run the tests; the last line says what was skipped and why"
+	@echo "               LONG=1 make test also makes the exhaustive and the soak runs"
+	@echo "make test-all  make test, then what takes longer: clang's build and kernels, a sample under sanitizers,"
+	@echo "               every model"
+	@echo "make build     build everything into build/$(PRESET)   (PRESET=release|debug|asan|tsan|static|clang)"
+	@echo "make format    format the C++ sources"
+	@echo "make clean     remove build/ and .venv/"
 
-setup:
+# Without tests first: their packages are not needed to see the tool at work.
+run:
 	@tools/setup.sh
-
-build: setup
-	@test -f build/$(PRESET)/build.ninja || cmake --preset $(PRESET)
-	@ninja -C build/$(PRESET) -j$(JOBS)
-
-run: build
+	@test -f build/$(PRESET)/build.ninja || cmake --preset $(PRESET) -DTRIREME_TESTS=OFF
+	@ninja -C build/$(PRESET) -j$(JOBS) trireme
 	@tools/demo.sh build/$(PRESET)/trireme
 
-test: build
+build:
 	@tools/setup.sh tests
+	@grep -q '^TRIREME_TESTS:BOOL=ON' build/$(PRESET)/CMakeCache.txt 2>/dev/null || cmake --preset $(PRESET) -DTRIREME_TESTS=ON
+	@ninja -C build/$(PRESET) -j$(JOBS)
+
+test: build
 	@tools/test.sh build/$(PRESET)
 
-format: setup
+test-all: test
+	@tools/setup.sh all
+	@tools/test_all.sh
+
+format:
+	@tools/setup.sh tests
 	@tests/format.sh . --fix
 
 clean:
