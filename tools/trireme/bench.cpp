@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 
 #include "bench_report.hpp"
 #include "device_choice.hpp"
@@ -17,7 +18,7 @@
 namespace trireme::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::vector<std::string> lines, devices;
   int threads = 1;
   double seconds = 1;
@@ -44,7 +45,7 @@ bool worth_timing(std::string_view device) {
 
 class Bench {
  public:
-  explicit Bench(const Options& options) : options_(options), lines_(options.lines) {
+  explicit Bench(const BenchOptions& options) : options_(options), lines_(options.lines) {
     if (options.suite)
       for (const std::string& line : suite()) lines_.push_back(line);
   }
@@ -113,7 +114,7 @@ class Bench {
     return Done{};
   }
 
-  const Options& options_;
+  const BenchOptions& options_;
   std::vector<std::string> lines_;
   std::vector<const DeviceEntry*> devices_;
   std::vector<Measurement> measured_;
@@ -122,42 +123,37 @@ class Bench {
 
 }  // namespace
 
-Verb add_bench(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("bench", "Times problems on each device, beside copies of the same bytes");
-  auto options = std::make_shared<Options>();
-  CLI::Option* lines = verb->add_option("lines", options->lines, "Problem lines, each one argument")->type_name("LINE");
-  verb->add_flag(
+Command bench_verb() {
+  auto options = std::make_shared<BenchOptions>();
+  Command verb{.name = "bench", .summary = "Times problems on each device, beside copies of the same bytes"};
+  verb.option("lines", options->lines, "Problem lines, each one argument", {.type = "LINE"});
+  verb.option(
       "--suite", options->suite,
       fmt::format("The {} lines of norms, softmax and gated units that docs/performance.md is about", suite().size()));
-  verb->add_option("--device", options->devices,
-                   "Only this device (reference, lanes and wasm too, if named); repeatable")
-      ->type_name("NAME")
-      ->take_all()
-      ->allow_extra_args(false);
-  add_threads(*verb, options->threads, "Threads on CPUs, of runs and of copies");
-  verb->add_option("--seconds", options->seconds, "Time to spend on a device")
-      ->type_name("S")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 3600.0).description(""));
-  CLI::Option* json = verb->add_flag("--json", options->json, "A JSON list instead of the table");
-  verb->add_flag("--csv", options->csv, "Comma-separated values instead of the table")->excludes(json);
-  verb->add_option("--svg", options->svg, "Also draws a picture: speeds under the roofs of memory and arithmetic")
-      ->type_name("FILE");
-  verb->footer(
+  verb.option("--device", options->devices, "Only this device (reference, lanes and wasm too, if named); repeatable",
+              {.type = "NAME"});
+  add_threads(verb, options->threads, "Threads on CPUs, of runs and of copies");
+  verb.option("--seconds", options->seconds, "Time to spend on a device",
+              {.type = "S", .show_default = true, .real = {{0, 3600}}});
+  verb.option("--json", options->json, "A JSON list instead of the table");
+  verb.option("--csv", options->csv, "Comma-separated values instead of the table", {.excludes = "--json"});
+  verb.option("--svg", options->svg, "Also draws a picture: speeds under the roofs of memory and arithmetic",
+              {.type = "FILE"});
+  verb.footer =
       "GB/s: bytes of all arrays, each read or written once, by the best time. A copy moves the same number of bytes.\n"
       "Results are checked against the reference first; exits with 1 if a bit differs. Each row of JSON and CSV has "
       "the\n"
       "command that measures it again.\n"
       "  trireme bench \"rms_norm 4096x4096 x=bf16\" \"rms_norm 4096x4096 x=bf16 backward\" --threads 2\n"
-      "  trireme bench --suite --seconds 0.2 --svg roofline.svg");
-  return {
-      verb, [options, lines]() -> Result<int> {
-        if (lines->empty() && !options->suite)
-          return Error{Code::InvalidArgument, "bench: give a problem line, such as \"rms_norm 4096x4096\", or --suite"};
-        TRIREME_TRY(threads, threads_asked(options->threads));
-        options->threads = threads;
-        return Bench(*options).run();
-      }};
+      "  trireme bench --suite --seconds 0.2 --svg roofline.svg";
+  verb.run = [options]() -> Result<int> {
+    if (options->lines.empty() && !options->suite)
+      return Error{Code::InvalidArgument, "bench: give a problem line, such as \"rms_norm 4096x4096\", or --suite"};
+    TRIREME_TRY(threads, threads_asked(options->threads));
+    options->threads = threads;
+    return Bench(*options).run();
+  };
+  return verb;
 }
 
 }  // namespace trireme::cli

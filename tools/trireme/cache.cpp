@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <memory>
 
 #include "devices/cache/kernel_cache.hpp"
 #include "verbs.hpp"
@@ -52,16 +53,16 @@ Result<int> cache(const std::string& what) {
 
 }  // namespace
 
-Verb add_cache(CLI::App& app) {
-  CLI::App* verb =
-      app.add_subcommand("cache", "The compiled kernels kept on disk: where, which, whether they are whole");
+Command cache_verb() {
   auto what = std::make_shared<std::string>();
-  verb->add_option("WHAT", *what, "list: entry, last use, size, title. verify: reads every entry. clear: removes them")
-      ->check(CLI::IsMember({"list", "verify", "clear"}));
-  verb->footer(
+  Command verb{.name = "cache", .summary = "The compiled kernels kept on disk: where, which, whether they are whole"};
+  verb.option("WHAT", *what, "list: entry, last use, size, title. verify: reads every entry. clear: removes them",
+              {.choices = {"list", "verify", "clear"}});
+  verb.footer =
       "TRIREME_CACHE names the folder, or is 'off'; else $XDG_CACHE_HOME/trireme, else ~/.cache/trireme.\n"
-      "verify exits with 1 if an entry is broken.");
-  return {verb, [what] { return cache(*what); }};
+      "verify exits with 1 if an entry is broken.";
+  verb.run = [what] { return cache(*what); };
+  return verb;
 }
 
 }  // namespace trireme::cli

@@ -5,7 +5,6 @@
 #include "devices/arguments.hpp"
 #include "devices/parallel.hpp"
 #include "plan/devices.hpp"
-#include "verbs.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -42,11 +41,10 @@ Status run_once(const DeviceEntry& device, Prepared& prepared, const RunOptions&
   return executable->run(prepared.view(), options);
 }
 
-void add_threads(CLI::App& verb, int& threads, const std::string& help) {
+void add_threads(Command& verb, int& threads, const std::string& help) {
   threads = 0;
-  verb.add_option("--threads", threads, help + "; TRIREME_THREADS, or one per core, unless said")
-      ->type_name("N")
-      ->check(from_to(1, max_parts));
+  verb.option("--threads", threads, help + "; TRIREME_THREADS, or one per core, unless said",
+              {.type = "N", .whole = {{1, max_parts}}});
 }
 
 }  // namespace trireme::cli

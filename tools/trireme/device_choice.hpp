@@ -3,12 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "command_line.hpp"
 #include "devices/device.hpp"
 #include "plan/check.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace trireme::cli {
 
@@ -22,6 +19,6 @@ Status run_once(const DeviceEntry& device, Prepared& prepared, const RunOptions&
 
 // Adds --threads. What was asked for stands in `threads` afterwards, 0 if nothing: threads_asked() makes a number of
 // it.
-void add_threads(CLI::App& verb, int& threads, const std::string& help);
+void add_threads(Command& verb, int& threads, const std::string& help);
 
 }  // namespace trireme::cli

@@ -68,7 +68,7 @@ std::string platform() {
   return fmt::format("{} {} on {}, glibc {}", names.sysname, names.release, names.machine, gnu_get_libc_version());
 }
 
-void print_row(std::string_view name, std::string_view state, std::string_view what) {
+void print_fact(std::string_view name, std::string_view state, std::string_view what) {
   fmt::print("{:<12} {:<8} {}\n", name, state, what);
 }
 
@@ -87,13 +87,13 @@ std::string own_name(const DeviceEntry& device) {
 // Set in this environment; what each means stands in docs/plans.md and docs/cache.md.
 void print_variables() {
   for (char** each = environ; *each; ++each)
-    if (std::string_view(*each).starts_with("TRIREME_")) print_row("environment", "", *each);
+    if (std::string_view(*each).starts_with("TRIREME_")) print_fact("environment", "", *each);
 }
 
 void print_nvrtc() {
   Result<const cuda::Nvrtc*> nvrtc = cuda::Nvrtc::open("");
-  if (nvrtc) return print_row("nvrtc", "ready", (*nvrtc)->name() + ", " + (*nvrtc)->path());
-  print_row("nvrtc", "missing", nvrtc.error().message.substr(0, nvrtc.error().message.find('\n')));
+  if (nvrtc) return print_fact("nvrtc", "ready", (*nvrtc)->name() + ", " + (*nvrtc)->path());
+  print_fact("nvrtc", "missing", nvrtc.error().message.substr(0, nvrtc.error().message.find('\n')));
   fmt::print("{:21} needed for CUDA C++ of your own only (docs/jit.md)\n", "");
 }
 
@@ -106,7 +106,7 @@ Result<int> doctor() {
   TRIREME_TRY(all, choose_devices({}));
   int code = fine;
   for (const DeviceEntry* device : all) {
-    auto row = [&](std::string_view state, std::string_view what) { print_row(device->name, state, what); };
+    auto row = [&](std::string_view state, std::string_view what) { print_fact(device->name, state, what); };
     if (std::string reason = device->missing(); !reason.empty()) {
       row("missing", reason);
       if (std::string_view advice = advice_for(device->name); !advice.empty()) fmt::print("{:21} {}\n", "", advice);
@@ -129,21 +129,22 @@ Result<int> doctor() {
   print_nvrtc();
   KernelCache cache(KernelCache::from_environment());
   bool writable = cache.disk() && cache.disk()->folder().writable();
-  print_row("cache",
-            writable       ? "ready"
-            : cache.disk() ? "reads"
-                           : "off",
-            cache.disk() ? cache.disk()->folder().path() + (writable ? "" : " is read-only") : cache.off_reason());
+  print_fact("cache",
+             writable       ? "ready"
+             : cache.disk() ? "reads"
+                            : "off",
+             cache.disk() ? cache.disk()->folder().path() + (writable ? "" : " is read-only") : cache.off_reason());
   print_variables();
   return code;
 }
 
 }  // namespace
 
-Verb add_doctor(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("doctor", "Versions, devices, what is missing and how to get it; a self-test");
-  verb->footer("Exits with 1 if a device is there but does not give the reference's bits.");
-  return {verb, doctor};
+Command doctor_verb() {
+  return {.name = "doctor",
+          .summary = "Versions, devices, what is missing and how to get it; a self-test",
+          .footer = "Exits with 1 if a device is there but does not give the reference's bits.",
+          .run = doctor};
 }
 
 }  // namespace trireme::cli

@@ -1,6 +1,9 @@
 // trireme emit: writes a program's kernels as PTX text, raw x86 code or a WebAssembly module.
 #include <fmt/format.h>
 
+#include <memory>
+#include <span>
+
 #include "artifact_text.hpp"
 #include "files.hpp"
 #include "plan/kernel_abi.hpp"
@@ -12,14 +15,14 @@
 namespace trireme::cli {
 namespace {
 
-struct Options {
+struct EmitOptions {
   ProgramOptions program;
   std::string target, arch, abi, file;
   bool c_header = false;
 };
 
 // A module for hosts of the kernel ABI: the program's name says all.
-Result<int> emit_for_hosts(const Options& options, Target target) {
+Result<int> emit_for_hosts(const EmitOptions& options, Target target) {
   const ProgramOptions& program = options.program;
   if (options.abi != "kernel")
     return Error{Code::InvalidArgument, fmt::format("--abi: '{}' is not known; there is kernel", options.abi)};
@@ -37,7 +40,7 @@ Result<int> emit_for_hosts(const Options& options, Target target) {
   return fine;
 }
 
-Result<int> emit(const Options& options) {
+Result<int> emit(const EmitOptions& options) {
   TRIREME_TRY(target, one_of(target_names, "--target", options.target));
   if (!options.abi.empty()) return emit_for_hosts(options, target);
   TRIREME_TRY(bound, bind_program(options.program));
@@ -63,23 +66,24 @@ Result<int> emit(const Options& options) {
 
 }  // namespace
 
-Verb add_emit(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("emit", "Writes a program's kernels as PTX, x86 code or a WebAssembly module");
-  auto options = std::make_shared<Options>();
-  add_program_options(*verb, options->program);
-  verb->add_option("--target", options->target, "ptx, x86 or wasm")->type_name("TARGET")->required();
-  verb->add_option("--arch", options->arch, arch_help)->type_name("ARCH");
-  verb->add_option("--abi", options->abi, "kernel: a module with the entries of docs/kernel-abi.md (wasm only)")
-      ->type_name("NAME");
-  verb->add_flag("--c-header", options->c_header,
-                 "A C header instead: the artifact as an array, its arguments and sizes as constants");
-  verb->add_option("-o", options->file, "Where it is written; - is the standard output")->type_name("FILE")->required();
-  verb->footer(
+Command emit_verb() {
+  auto options = std::make_shared<EmitOptions>();
+  Command verb{.name = "emit", .summary = "Writes a program's kernels as PTX, x86 code or a WebAssembly module"};
+  add_program_options(verb, options->program);
+  verb.option("--target", options->target, "ptx, x86 or wasm", {.type = "TARGET", .required = true});
+  verb.option("--arch", options->arch, arch_help, {.type = "ARCH"});
+  verb.option("--abi", options->abi, "kernel: a module with the entries of docs/kernel-abi.md (wasm only)",
+              {.type = "NAME"});
+  verb.option("--c-header", options->c_header,
+              "A C header instead: the artifact as an array, its arguments and sizes as constants");
+  verb.option("-o", options->file, "Where it is written; - is the standard output", {.type = "FILE", .required = true});
+  verb.footer =
       "Says what a caller needs: entries, arguments, grid, scratch and workspace; in PTX also as comments.\n"
       "  trireme emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o rms_norm.ptx\n"
       "  trireme emit rms_norm --target x86 --cols 1024 --c-header -o rms_norm.h\n"
-      "  trireme emit rms_norm --target wasm --abi kernel -o rmsnorm_f32.wasm");
-  return {verb, [options] { return emit(*options); }};
+      "  trireme emit rms_norm --target wasm --abi kernel -o rmsnorm_f32.wasm";
+  verb.run = [options] { return emit(*options); };
+  return verb;
 }
 
 }  // namespace trireme::cli

@@ -1,12 +1,14 @@
 // trireme jit: a kernel of the user's own, in CUDA C++: compiled, described, timed.
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <memory>
+#include <span>
 
 #include "devices/cuda/jit_kernel.hpp"
+#include "files.hpp"
 #include "measure.hpp"
 #include "verbs.hpp"
 
@@ -59,19 +61,10 @@ Result<Value> parse_argument(const std::string& text) {
                fmt::format("no argument '{}'; expected i32:N, i64:N, f32:X, f64:X, null, or bytes:N for memory", text)};
 }
 
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty())
-    return Error{Code::InvalidArgument, path + ": " + (file ? "the file is empty" : std::strerror(errno))};
-  return text;
-}
-
-Status write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file << bytes;
-  if (file.flush()) return Done{};
-  return Error{Code::InvalidArgument, path + ": " + std::strerror(errno)};
+Result<std::string> read_source(const std::string& path) {
+  TRIREME_TRY(bytes, read_file(path));
+  if (bytes.empty()) return Error{Code::InvalidArgument, path + ": the file is empty"};
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 void print_facts(const jit::Facts& facts) {
@@ -130,8 +123,8 @@ Status time_kernel(const cuda::Device& device, const jit::Kernel& kernel, const 
   return Done{};
 }
 
-Result<int> jit_verb(JitOptions options) {
-  TRIREME_TRY(source, read_file(options.file));
+Result<int> compile_and_time(JitOptions options) {
+  TRIREME_TRY(source, read_source(options.file));
   options.jit.file = options.file;
   auto begin = std::chrono::steady_clock::now();
   TRIREME_TRY(compiled, jit::compile(source, options.name, options.jit));
@@ -141,8 +134,8 @@ Result<int> jit_verb(JitOptions options) {
              compiled.from_cache ? "(from the cache)" : fmt::format("in {:.2f} s", taken));
   if (!compiled.log.empty()) fmt::print("{}\n", compiled.log);
   if (!compiled.cubin.empty()) print_facts(compiled.facts);
-  if (!options.ptx.empty()) TRIREME_CHECK(write_file(options.ptx, compiled.ptx));
-  if (!options.cubin.empty()) TRIREME_CHECK(write_file(options.cubin, compiled.cubin));
+  if (!options.ptx.empty()) TRIREME_CHECK(write_file(options.ptx, {}, std::as_bytes(std::span(compiled.ptx))));
+  if (!options.cubin.empty()) TRIREME_CHECK(write_file(options.cubin, {}, std::as_bytes(std::span(compiled.cubin))));
   if (!options.bench) return fine;
   TRIREME_TRY(driver, cuda::Driver::instance());
   TRIREME_TRY(device, driver->device(options.jit.device));
@@ -154,56 +147,35 @@ Result<int> jit_verb(JitOptions options) {
 
 }  // namespace
 
-Verb add_jit(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("jit", "Compiles a CUDA C++ kernel of yours by NVRTC: registers, spills, time");
+Command jit_verb() {
   auto options = std::make_shared<JitOptions>();
-  auto& flags = options->jit.flags;
-  verb->add_option("file", options->file, "CUDA C++")->type_name("FILE")->required();
-  verb->add_option("--name", options->name, "The kernel: an extern \"C\" name, or a C++ one such as 'scale<float>'")
-      ->type_name("NAME")
-      ->required();
-  verb->add_option("--arch", options->jit.arch, "sm_90 …, and no GPU is needed; else that of the GPU")
-      ->type_name("ARCH");
-  auto each = [&flags](std::string prefix) {
-    return [&flags, prefix](const std::string& text) { flags.push_back(prefix + text); };
+  Command verb{.name = "jit", .summary = "Compiles a CUDA C++ kernel of yours by NVRTC: registers, spills, time"};
+  verb.option("file", options->file, "CUDA C++", {.type = "FILE", .required = true});
+  verb.option("--name", options->name, "The kernel: an extern \"C\" name, or a C++ one such as 'scale<float>'",
+              {.type = "NAME", .required = true});
+  verb.option("--arch", options->jit.arch, "sm_90 …, and no GPU is needed; else that of the GPU", {.type = "ARCH"});
+  auto flag = [options](const char* prefix) {
+    return [options, prefix](const std::string& text) { options->jit.flags.push_back(prefix + text); };
   };
-  verb->add_option_function<std::string>("-D", each("-D"), "A macro: -D WIDTH=4; repeatable")
-      ->type_name("NAME[=VALUE]")
-      ->trigger_on_parse()
-      ->allow_extra_args(false);
-  verb->add_option_function<std::string>("-I", each("-I"), "A folder of headers; repeatable")
-      ->type_name("FOLDER")
-      ->trigger_on_parse()
-      ->allow_extra_args(false);
-  verb->add_option_function<std::string>("--flag", each(""), "For NVRTC as it is: --flag=--use_fast_math; repeatable")
-      ->type_name("TEXT")
-      ->trigger_on_parse()
-      ->allow_extra_args(false);
-  verb->add_option("--nvrtc", options->jit.nvrtc, "The library's path; TRIREME_NVRTC, else searched for")
-      ->type_name("FILE");
-  verb->add_option("--ptx", options->ptx, "Where the PTX is written")->type_name("FILE");
-  verb->add_option("--cubin", options->cubin, "Where the cubin is written")->type_name("FILE");
-  verb->add_flag("--bench", options->bench, "Times it on a GPU, launched as the options below say");
-  verb->add_option("--grid", options->grid, "Blocks: x, or x,y,z")
-      ->type_name("N")
-      ->delimiter(',')
-      ->expected(1, 3)
-      ->check(at_least(1));
-  verb->add_option("--block", options->block, "Threads: x, or x,y,z")
-      ->type_name("N")
-      ->delimiter(',')
-      ->expected(1, 3)
-      ->check(at_least(1));
-  verb->add_option("--shared", options->shared_bytes, "Bytes of dynamic shared memory")->type_name("N");
-  verb->add_option("--arg", options->arguments,
-                   "An argument, in order: i32:N, i64:N, f32:X, f64:X, null, bytes:N (memory full of ones); repeatable")
-      ->type_name("KIND:VALUE")
-      ->allow_extra_args(false);
-  verb->footer(
+  verb.each("-D", flag("-D"), "A macro: -D WIDTH=4; repeatable", {.type = "NAME[=VALUE]"});
+  verb.each("-I", flag("-I"), "A folder of headers; repeatable", {.type = "FOLDER"});
+  verb.each("--flag", flag(""), "For NVRTC as it is: --flag=--use_fast_math; repeatable", {.type = "TEXT"});
+  verb.option("--nvrtc", options->jit.nvrtc, "The library's path; TRIREME_NVRTC, else searched for", {.type = "FILE"});
+  verb.option("--ptx", options->ptx, "Where the PTX is written", {.type = "FILE"});
+  verb.option("--cubin", options->cubin, "Where the cubin is written", {.type = "FILE"});
+  verb.option("--bench", options->bench, "Times it on a GPU, launched as the options below say");
+  verb.option("--grid", options->grid, "Blocks: x, or x,y,z", {.type = "N", .whole = at_least(1)});
+  verb.option("--block", options->block, "Threads: x, or x,y,z", {.type = "N", .whole = at_least(1)});
+  verb.option("--shared", options->shared_bytes, "Bytes of dynamic shared memory", {.type = "N"});
+  verb.option("--arg", options->arguments,
+              "An argument, in order: i32:N, i64:N, f32:X, f64:X, null, bytes:N (memory full of ones); repeatable",
+              {.type = "KIND:VALUE"});
+  verb.footer =
       "Example: trireme jit examples/jit/normalization.cu --name rms_norm_forward --bench --grid 4096\n"
       "         --arg bytes:4096*4096*4 --arg bytes:4096*4 --arg bytes:4096*4096*4 --arg null --arg i32:4096\n"
-      "         --arg i32:4096 --arg f32:1e-6");
-  return {verb, [options] { return jit_verb(*options); }};
+      "         --arg i32:4096 --arg f32:1e-6";
+  verb.run = [options] { return compile_and_time(*options); };
+  return verb;
 }
 
 }  // namespace trireme::cli

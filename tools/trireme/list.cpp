@@ -37,11 +37,12 @@ Result<int> list(bool markdown) {
 
 }  // namespace
 
-Verb add_list(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("list", "The operators that come with Trireme: signature and purpose");
+Command list_verb() {
   auto markdown = std::make_shared<bool>(false);
-  verb->add_flag("--markdown", *markdown, "As a page: programs, derived backwards, arrays moved");
-  return {verb, [markdown] { return list(*markdown); }};
+  Command verb{.name = "list", .summary = "The operators that come with Trireme: signature and purpose"};
+  verb.option("--markdown", *markdown, "As a page: programs, derived backwards, arrays moved");
+  verb.run = [markdown] { return list(*markdown); };
+  return verb;
 }
 
 }  // namespace trireme::cli

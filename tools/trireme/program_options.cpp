@@ -4,33 +4,25 @@
 
 #include "devices/arguments.hpp"
 #include "sources.hpp"
-#include "verbs.hpp"
 
 namespace trireme::cli {
 
-void add_program_options(CLI::App& verb, ProgramOptions& options) {
-  verb.add_option("program", options.program, "An operator ('trireme list' names them), or the path of a .row file")
-      ->type_name("OP|FILE")
-      ->required();
-  verb.add_flag("--backward", options.backward, "The derived backward instead of the program itself");
-  verb.add_option("--cols", options.columns, "Columns of a row")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(at_least(1));
-  verb.add_option("--rows", options.rows, "Rows the schedule may count on; results do not depend on it")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(at_least(0));
-  auto several = [&](const char* name, std::vector<std::string>& values, const char* help, const char* form) {
-    verb.add_option(name, values, help)->type_name(form)->take_all()->expected(1)->allow_extra_args(false);
-  };
-  several("--type", options.types, "Storage type of an operand or result, f32 unless said; repeatable", "NAME=TYPE");
-  several("--set", options.constants, "A constant's value; repeatable", "NAME=NUMBER");
-  several("--absent", options.absent, "An operand that takes its default, or a result not stored; repeatable", "NAME");
-  verb.add_option("--config", options.config,
-                  "The schedule to take instead of the chosen one, as --after lower and 'trireme tune' print it; it "
-                  "changes speed, never bits")
-      ->type_name("TEXT");
+void add_program_options(Command& verb, ProgramOptions& options) {
+  verb.option("program", options.program, "An operator ('trireme list' names them), or the path of a .row file",
+              {.type = "OP|FILE", .required = true});
+  verb.option("--backward", options.backward, "The derived backward instead of the program itself");
+  verb.option("--cols", options.columns, "Columns of a row", {.type = "N", .show_default = true, .whole = at_least(1)});
+  verb.option("--rows", options.rows, "Rows the schedule may count on; results do not depend on it",
+              {.type = "N", .show_default = true, .whole = at_least(0)});
+  verb.option("--type", options.types, "Storage type of an operand or result, f32 unless said; repeatable",
+              {.type = "NAME=TYPE"});
+  verb.option("--set", options.constants, "A constant's value; repeatable", {.type = "NAME=NUMBER"});
+  verb.option("--absent", options.absent, "An operand that takes its default, or a result not stored; repeatable",
+              {.type = "NAME"});
+  verb.option("--config", options.config,
+              "The schedule to take instead of the chosen one, as --after lower and 'trireme tune' print it; it "
+              "changes speed, never bits",
+              {.type = "TEXT"});
 }
 
 Result<BoundProgram> bind_program(const ProgramOptions& options) {

@@ -4,12 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "command_line.hpp"
 #include "plan/check.hpp"
 #include "schedule/config.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace trireme::cli {
 
@@ -21,7 +18,7 @@ struct ProgramOptions {
   std::string config;  // chosen, if empty
 };
 
-void add_program_options(CLI::App& verb, ProgramOptions& options);
+void add_program_options(Command& verb, ProgramOptions& options);
 
 // The program bound and expanded, and what a compiler may rely on: arrays without gaps that begin at 16 bytes.
 struct BoundProgram {

@@ -1,64 +1,60 @@
 // trireme run: a program, or a kernel module that nobody trusts, on arrays from files.
+#include <memory>
+
 #include "device_choice.hpp"
 #include "run_module.hpp"
 #include "run_program.hpp"
+#include "verbs.hpp"
 
 namespace trireme::cli {
 
-Verb add_run(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("run", "Runs a program, or a kernel module, on arrays of .npy files");
+Command run_verb() {
   auto options = std::make_shared<RunProgramOptions>();
   auto module = std::make_shared<RunModuleOptions>();
-  auto several = [&](const char* name, std::vector<std::string>& values, const char* help, const char* form) {
-    return verb->add_option(name, values, help)->type_name(form)->take_all()->expected(1)->allow_extra_args(false);
-  };
-  verb->add_option("program", options->program, "An operator ('trireme list' names them), or the path of a .row file")
-      ->type_name("OP|FILE");
-  verb->add_flag("--backward", options->backward, "The derived backward instead of the program itself");
-  several("--in", options->inputs, "An operand; repeatable. Those with a default may be left out", "NAME=FILE");
-  several("--out", options->outputs, "A result to store; repeatable", "NAME=FILE");
-  several("--set", options->constants, "A constant's value; repeatable", "NAME=NUMBER");
-  several("--type", options->types,
-          "Storage type: of a result, or of an operand that travels as uint16 (bf16) or uint8 (f8e4m3, f8e5m2); "
-          "repeatable",
-          "NAME=TYPE");
-  verb->add_option("--axes", options->axes, "The last K axes make a row")
-      ->type_name("K")
-      ->capture_default_str()
-      ->check(at_least(1));
-  verb->add_option("--target", options->target, "A device: cpu, cuda, wasm, reference, or a name that 'doctor' lists")
-      ->type_name("NAME")
-      ->capture_default_str();
-  add_threads(*verb, options->threads, "Threads on CPUs; the bits do not depend on it");
-  verb->add_option("--module", module->module, "Instead of a program: a module of the kernel ABI, trusted or not")
-      ->type_name("FILE");
-  verb->add_option("--as", module->as, "Of a module: the kernel it works like, where it has another name")
-      ->type_name("NAME");
-  verb->add_option("--library", module->library, "wasmtime's library, if not where TRIREME_WASMTIME or python has it")
-      ->type_name("FILE");
-  verb->add_option("--memory", module->memory_mib, "The most memory a module may have, in MiB")
-      ->type_name("MIB")
-      ->capture_default_str();
-  verb->add_option("--seconds", module->seconds, "The longest a module's call may take")
-      ->type_name("S")
-      ->capture_default_str();
-  verb->footer(
+  Command verb{.name = "run", .summary = "Runs a program, or a kernel module, on arrays of .npy files"};
+  verb.option("program", options->program, "An operator ('trireme list' names them), or the path of a .row file",
+              {.type = "OP|FILE"});
+  verb.option("--backward", options->backward, "The derived backward instead of the program itself");
+  verb.option("--in", options->inputs, "An operand; repeatable. Those with a default may be left out",
+              {.type = "NAME=FILE"});
+  verb.option("--out", options->outputs, "A result to store; repeatable", {.type = "NAME=FILE"});
+  verb.option("--set", options->constants, "A constant's value; repeatable", {.type = "NAME=NUMBER"});
+  verb.option("--type", options->types,
+              "Storage type: of a result, or of an operand that travels as uint16 (bf16) or uint8 (f8e4m3, f8e5m2); "
+              "repeatable",
+              {.type = "NAME=TYPE"});
+  verb.option("--axes", options->axes, "The last K axes make a row",
+              {.type = "K", .show_default = true, .whole = at_least(1)});
+  verb.option("--target", options->target, "A device: cpu, cuda, wasm, reference, or a name that 'doctor' lists",
+              {.type = "NAME", .show_default = true});
+  add_threads(verb, options->threads, "Threads on CPUs; the bits do not depend on it");
+  verb.option("--module", module->module, "Instead of a program: a module of the kernel ABI, trusted or not",
+              {.type = "FILE"});
+  verb.option("--as", module->as, "Of a module: the kernel it works like, where it has another name", {.type = "NAME"});
+  verb.option("--library", module->library, "wasmtime's library, if not where TRIREME_WASMTIME or python has it",
+              {.type = "FILE"});
+  verb.option("--memory", module->memory_mib, "The most memory a module may have, in MiB",
+              {.type = "MIB", .show_default = true});
+  verb.option("--seconds", module->seconds, "The longest a module's call may take",
+              {.type = "S", .show_default = true});
+  verb.footer =
       "Shapes come from the arrays: the first [i,j] operand has the problem's. Element results take its type, row and\n"
       "column results the compute type, unless --type says otherwise. Whatever a module (docs/kernel-abi.md) does "
       "wrong\n"
       "is an error; nothing is written then.\n"
       "  trireme run rms_norm --in x=x.npy --in gamma=g.npy --out y=y.npy --out rstd=r.npy --set eps=1e-5\n"
       "  trireme run rms_norm --backward --in dy=dy.npy --in x=x.npy --out dx=dx.npy --type dx=f32\n"
-      "  trireme run --module rmsnorm_f32.wasm --in x=x.npy --in weight=w.npy --out y=y.npy --set eps=1e-5");
-  return {verb, [options, module]() -> Result<int> {
-            if (options->program.empty() == module->module.empty())
-              return Error{Code::InvalidArgument, "run: give a program, such as rms_norm, or --module FILE"};
-            if (module->module.empty()) return run_program(*options);
-            module->backward = options->backward;
-            module->inputs = options->inputs, module->outputs = options->outputs;
-            module->constants = options->constants;
-            return run_module(*module);
-          }};
+      "  trireme run --module rmsnorm_f32.wasm --in x=x.npy --in weight=w.npy --out y=y.npy --set eps=1e-5";
+  verb.run = [options, module]() -> Result<int> {
+    if (options->program.empty() == module->module.empty())
+      return Error{Code::InvalidArgument, "run: give a program, such as rms_norm, or --module FILE"};
+    if (module->module.empty()) return run_program(*options);
+    module->backward = options->backward;
+    module->inputs = options->inputs, module->outputs = options->outputs;
+    module->constants = options->constants;
+    return run_module(*module);
+  };
+  return verb;
 }
 
 }  // namespace trireme::cli

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <numeric>
 
+#include "command_line.hpp"
 #include "files.hpp"
 #include "npy_file.hpp"
 #include "plan/kernel_abi_call.hpp"

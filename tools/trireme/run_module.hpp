@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "trireme/wasm_host.hpp"
-#include "verbs.hpp"
 
 namespace trireme::cli {
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "command_line.hpp"
 #include "device_choice.hpp"
 #include "files.hpp"
 #include "language/diagnostic.hpp"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "verbs.hpp"
+#include "trireme/result.hpp"
 
 namespace trireme::cli {
 

@@ -1,6 +1,8 @@
 // trireme show: a program, or its derived backward, at any stage of its way to code.
 #include <fmt/core.h>
 
+#include <memory>
+
 #include "language/print.hpp"
 #include "passes/advise.hpp"
 #include "passes/passes.hpp"
@@ -19,18 +21,18 @@ constexpr std::pair<std::string_view, Stage> stage_names[] = {{"parse", Stage::P
                                                               {"simplify", Stage::Simplify}, {"expand", Stage::Expand},
                                                               {"stages", Stage::Stages},     {"lower", Stage::Lower}};
 
-struct Options {
+struct ShowOptions {
   ProgramOptions program;
   std::string after, target, arch;
 };
 
 // Without --after: the code if a target is named, else the program.
-Result<Stage> stage_of(const Options& options) {
+Result<Stage> stage_of(const ShowOptions& options) {
   if (options.after.empty()) return options.target.empty() ? Stage::Parse : Stage::Code;
   return one_of(stage_names, "--after", options.after);
 }
 
-Result<std::string> text_of(const Options& options) {
+Result<std::string> text_of(const ShowOptions& options) {
   TRIREME_TRY(stage, stage_of(options));
   TRIREME_TRY(target, one_of(target_names, "--target", options.target.empty() ? "ptx" : options.target));
   if (stage == Stage::Parse) {
@@ -62,28 +64,29 @@ Result<std::string> text_of(const Options& options) {
 
 }  // namespace
 
-Verb add_show(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("show", "Prints a program, or its derived backward, at a stage of compilation");
-  auto options = std::make_shared<Options>();
-  add_program_options(*verb, options->program);
-  verb->add_option("--after", options->after,
-                   "The stage whose outcome is printed: parse (the program; the default), bind, simplify, expand "
-                   "(primitives only), stages (sweeps over the row), lower (config and kernels of the target)")
-      ->type_name("STAGE");
-  verb->add_option("--target", options->target, "ptx, x86 or wasm: prints the target's own text, unless --after")
-      ->type_name("TARGET");
-  verb->add_option("--arch", options->arch, arch_help)->type_name("ARCH");
-  verb->footer(
+Command show_verb() {
+  auto options = std::make_shared<ShowOptions>();
+  Command verb{.name = "show", .summary = "Prints a program, or its derived backward, at a stage of compilation"};
+  add_program_options(verb, options->program);
+  verb.option("--after", options->after,
+              "The stage whose outcome is printed: parse (the program; the default), bind, simplify, expand "
+              "(primitives only), stages (sweeps over the row), lower (config and kernels of the target)",
+              {.type = "STAGE"});
+  verb.option("--target", options->target, "ptx, x86 or wasm: prints the target's own text, unless --after",
+              {.type = "TARGET"});
+  verb.option("--arch", options->arch, arch_help, {.type = "ARCH"});
+  verb.footer =
       "Examples:\n"
       "  trireme show rms_norm --backward\n"
       "  trireme show rms_norm --after expand --type x=bf16 --absent gamma\n"
       "  trireme show rms_norm --target ptx --cols 4096 --type x=bf16\n"
-      "  trireme show rms_norm --target x86 --arch avx512 --config \"simd lanes=16 unroll=4\"");
-  return {verb, [options]() -> Result<int> {
-            TRIREME_TRY(text, text_of(*options));
-            fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
-            return fine;
-          }};
+      "  trireme show rms_norm --target x86 --arch avx512 --config \"simd lanes=16 unroll=4\"";
+  verb.run = [options]() -> Result<int> {
+    TRIREME_TRY(text, text_of(*options));
+    fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+    return fine;
+  };
+  return verb;
 }
 
 }  // namespace trireme::cli

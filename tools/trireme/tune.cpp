@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "devices/arguments.hpp"
 #include "devices/parallel.hpp"
 #include "measure.hpp"
@@ -15,7 +18,7 @@
 namespace trireme::cli {
 namespace {
 
-struct Options {
+struct TuneOptions {
   std::string line, device = "cpu";
   int threads = 1;
   double seconds = 0.05;
@@ -24,7 +27,7 @@ struct Options {
 // A winner must be worth remembering: runs differ by some percent by themselves.
 constexpr double worth = 1.02;
 
-Result<int> tune(const Options& options) {
+Result<int> tune(const TuneOptions& options) {
   TRIREME_TRY(named, Device::named(options.device));
   const DeviceEntry& device = named.entry();
   if (std::string reason = device.missing(); !reason.empty()) return Error{Code::NoDevice, reason};
@@ -50,23 +53,21 @@ Result<int> tune(const Options& options) {
 
 }  // namespace
 
-Verb add_tune(CLI::App& app) {
-  auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("tune", "Searches the fastest schedule of a problem, and remembers it");
-  verb->add_option("line", options->line, "The problem")->type_name("LINE")->required();
-  verb->add_option("--device", options->device, "cpu, or a name that 'doctor' lists")
-      ->type_name("NAME")
-      ->capture_default_str();
-  verb->add_option("--threads", options->threads, "Threads on CPUs")
-      ->type_name("N")
-      ->check(from_to(1, max_parts))
-      ->capture_default_str();
-  verb->add_option("--seconds", options->seconds, "Time to spend on a schedule")->type_name("S")->capture_default_str();
-  verb->footer(
+Command tune_verb() {
+  auto options = std::make_shared<TuneOptions>();
+  Command verb{.name = "tune", .summary = "Searches the fastest schedule of a problem, and remembers it"};
+  verb.option("line", options->line, "The problem", {.type = "LINE", .required = true});
+  verb.option("--device", options->device, "cpu, or a name that 'doctor' lists",
+              {.type = "NAME", .show_default = true});
+  verb.option("--threads", options->threads, "Threads on CPUs",
+              {.type = "N", .show_default = true, .whole = {{1, max_parts}}});
+  verb.option("--seconds", options->seconds, "Time to spend on a schedule", {.type = "S", .show_default = true});
+  verb.footer =
       "Schedules change speed, never bits. The winner lies in the kernel cache, and plans take it by themselves;\n"
       "'trireme cache clear' forgets it.\n"
-      "  trireme tune \"rms_norm 4096x4096 x=bf16 backward\" --threads 2");
-  return {verb, [options] { return tune(*options); }};
+      "  trireme tune \"rms_norm 4096x4096 x=bf16 backward\" --threads 2";
+  verb.run = [options] { return tune(*options); };
+  return verb;
 }
 
 }  // namespace trireme::cli

@@ -1,6 +1,8 @@
 // trireme verify: runs problem lines on every device and compares the bits with the reference's.
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "device_choice.hpp"
 #include "plan/difference.hpp"
 #include "plan/ops.hpp"
@@ -18,7 +20,7 @@ constexpr std::int64_t most_interpreted_elements = 1 << 21;
 // An element of the oracle's takes 48 bytes.
 constexpr std::int64_t most_oracle_elements = 1 << 22;
 
-struct Options {
+struct VerifyOptions {
   std::vector<std::string> lines, devices;
   bool all = false;
   RunOptions run;
@@ -43,7 +45,7 @@ std::string why_not(const DeviceEntry& device, const Prepared& prepared, bool as
   return {};
 }
 
-void print_row(const std::string& device, std::string_view digest, std::string_view status) {
+void print_device(const std::string& device, std::string_view digest, std::string_view status) {
   fmt::print("  {:<12} {:<32}  {}\n", device, digest, status);
   std::fflush(stdout);
 }
@@ -71,7 +73,7 @@ Status ask_oracle(const Prepared& prepared, const std::string& title, Tally& tal
   return Done{};
 }
 
-Status verify_line(const Options& options, const std::vector<const DeviceEntry*>& chosen, const std::string& line,
+Status verify_line(const VerifyOptions& options, const std::vector<const DeviceEntry*>& chosen, const std::string& line,
                    Tally& tally) {
   TRIREME_TRY(problem, parse_problem(line));
   TRIREME_TRY(prepared, load_problem(problem));
@@ -81,28 +83,28 @@ Status verify_line(const Options& options, const std::vector<const DeviceEntry*>
   TRIREME_CHECK(run_once(reference_device(), prepared, options.run));
   const KeptResults wanted = keep_results(prepared);
   const std::string wanted_digest = digest_of(prepared);
-  print_row(reference_device().name, wanted_digest, "(the reference)");
+  print_device(reference_device().name, wanted_digest, "(the reference)");
   TRIREME_CHECK(ask_oracle(prepared, title, tally));
   for (const DeviceEntry* device : chosen) {
     if (device == &reference_device()) continue;
     if (std::string reason = why_not(*device, prepared, !options.devices.empty()); !reason.empty()) {
-      print_row(device->name, "-", reason);
+      print_device(device->name, "-", reason);
       continue;
     }
     Status done = run_once(*device, prepared, options.run);
     if (!done && done.error().code == Code::Unsupported) {
-      print_row(device->name, "-", "unsupported: " + done.error().message);
+      print_device(device->name, "-", "unsupported: " + done.error().message);
       continue;
     }
     ++tally.compared;
     std::string digest = done ? digest_of(prepared) : "-";
     if (digest == wanted_digest) {
-      print_row(device->name, digest, "same bits");
+      print_device(device->name, digest, "same bits");
       continue;
     }
     ++tally.failed;
     std::string what = done ? "results differ" : done.error().message;
-    print_row(device->name, digest, done ? "OTHER BITS" : "error: " + what);
+    print_device(device->name, digest, done ? "OTHER BITS" : "error: " + what);
     if (std::optional<Difference> first; done && (first = first_difference(prepared, wanted)))
       what = fmt::format("{} got {} want {}", first->element, first->got, first->want);
     fmt::print("FAIL {} device={} {}   rerun: {}\n", title, device->name, what, options.rerun(title, device->name));
@@ -125,7 +127,7 @@ Result<std::vector<std::string>> lines_of_all() {
   return lines;
 }
 
-Result<int> verify(const Options& options) {
+Result<int> verify(const VerifyOptions& options) {
   std::vector<std::string> lines = options.lines;
   if (options.all) {
     TRIREME_TRY(more, lines_of_all());
@@ -144,30 +146,27 @@ Result<int> verify(const Options& options) {
 
 }  // namespace
 
-Verb add_verify(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("verify", "Runs problems on every device and compares their bits");
-  auto options = std::make_shared<Options>();
-  CLI::Option* lines = verb->add_option("lines", options->lines, "Problem lines, each one argument")->type_name("LINE");
-  verb->add_flag("--all", options->all, "Every '#: try' line of every operator, forward and backward");
-  verb->add_option("--device", options->devices, "Only this device beside the reference; repeatable")
-      ->type_name("NAME")
-      ->take_all()
-      ->allow_extra_args(false);
-  add_threads(*verb, options->run.threads, "Threads on CPUs; the bits do not depend on it");
-  verb->add_option("--chunk", options->run.chunk_rows, "Rows handed over at a time; the bits do not depend on it")
-      ->type_name("ROWS")
-      ->check(at_least(1));
-  verb->footer(
+Command verify_verb() {
+  auto options = std::make_shared<VerifyOptions>();
+  Command verb{.name = "verify", .summary = "Runs problems on every device and compares their bits"};
+  verb.option("lines", options->lines, "Problem lines, each one argument", {.type = "LINE"});
+  verb.option("--all", options->all, "Every '#: try' line of every operator, forward and backward");
+  verb.option("--device", options->devices, "Only this device beside the reference; repeatable", {.type = "NAME"});
+  add_threads(verb, options->run.threads, "Threads on CPUs; the bits do not depend on it");
+  verb.option("--chunk", options->run.chunk_rows, "Rows handed over at a time; the bits do not depend on it",
+              {.type = "ROWS", .whole = at_least(1)});
+  verb.footer =
       "A problem line: PROGRAM ROWSxCOLUMNS [NAME=TYPE] [NAME=none] [NAME=NUMBER] [backward] [axes=K] [seed=N]\n"
       "  trireme verify \"rms_norm 33x4097 x=bf16 gamma=none eps=1e-5 backward\"\n"
-      "Exits with 1 if any bit differs, and names the first element that does.");
-  return {verb, [options, lines]() -> Result<int> {
-            if (lines->empty() && !options->all)
-              return Error{Code::InvalidArgument, "verify: give a problem line, such as \"rms_norm 7x257\", or --all"};
-            TRIREME_TRY(threads, threads_asked(options->run.threads));
-            options->run.threads = threads;
-            return verify(*options);
-          }};
+      "Exits with 1 if any bit differs, and names the first element that does.";
+  verb.run = [options]() -> Result<int> {
+    if (options->lines.empty() && !options->all)
+      return Error{Code::InvalidArgument, "verify: give a problem line, such as \"rms_norm 7x257\", or --all"};
+    TRIREME_TRY(threads, threads_asked(options->run.threads));
+    options->run.threads = threads;
+    return verify(*options);
+  };
+  return verb;
 }
 
 }  // namespace trireme::cli
