@@ -1,6 +1,6 @@
 """Usage: adding_test.py ROOT BUILD. Follows docs/adding.md on a copy of the tree: writes its files, makes its changes and
-runs its commands. Those that need the tool (```sh tool) get one of what was changed, and of BUILD for the rest; those that
-need tests (```sh built) run with LONG=1, which builds the whole copy."""
+runs its commands. Those that need the tool (```sh tool) get one that is built there, mostly out of the compiler's cache; those
+that need tests (```sh built) run with LONG=1, which builds them too."""
 import os
 import pathlib
 import re
@@ -43,30 +43,17 @@ def shell(script, folder, tools):
 def configure(copy):
     """As BUILD was."""
     cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M))
-    same = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_C_COMPILER", "CMAKE_CXX_FLAGS", "TRIREME_STATIC"]
+    same = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_C_COMPILER", "CMAKE_CXX_FLAGS", "TRIREME_STATIC", "TRIREME_UNITY"]
     options = [f"-D{name}={cache[name]}" for name in same if name in cache] + [f"-DTRIREME_TESTS={'ON' if long_run else 'OFF'}"]
     words = ["cmake", "-S", str(copy), "-B", str(copy / "build/release"), "-G", "Ninja", *options]
     shell(" ".join(map(shlex.quote, words)), copy, build)
 
 
-def build_tool(copy, changed):
-    """The files that were changed or added, and the operators, anew; the rest as BUILD has it."""
-    def parts(path):
-        return "host" if path.split("/")[1] in ("devices", "plan", "c_api") else "pure"
-    objects = [f"CMakeFiles/trireme_{parts(path)}.dir/{path}.o" for path in changed]
-    objects.append("CMakeFiles/trireme_host.dir/embedded_ops.cpp.o")
-    tool = build / "CMakeFiles/trireme_tool.dir"
-    link = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M)[1]
-    flags = re.search(r"^CMAKE_CXX_FLAGS:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M)[1]
-    shell(f"ninja -C build/release -j2 {' '.join(objects)} && cd build/release && {link} {flags} {' '.join(objects)} "
-          f"$(find {tool} -name '*.o') {build}/libtrireme.a -lpthread -ldl -lrt -o trireme", copy, build)
-
-
 with tempfile.TemporaryDirectory() as name:
     copy = pathlib.Path(name) / "trireme"
-    ignored = shutil.ignore_patterns("build", ".git", ".venv", ".nvrtc", "node_modules", "__pycache__")
+    ignored = shutil.ignore_patterns("build", ".git", ".venv", "node_modules", "__pycache__")
     shutil.copytree(root, copy, ignore=ignored)
-    with_tool, with_tests, written, sources = [], [], 0, set()
+    with_tool, with_tests, written = [], [], 0
     for words, block in re.findall(r"^```(.*)\n((?:.*\n)*?)```$", (copy / "docs/adding.md").read_text(), re.M):
         kind, _, target = words.partition(" ")
         if kind == "sh" and target in ("tool", "built"):
@@ -82,15 +69,10 @@ with tempfile.TemporaryDirectory() as name:
                 (copy / target).parent.mkdir(parents=True, exist_ok=True)
                 (copy / target).write_text(block)
             written += 1
-            if target.endswith(".cpp"):
-                sources.add(target)
     if written < 9 or len(with_tool) != 3 or len(with_tests) != 3:
         stop(f"{written} files, {len(with_tool)} and {len(with_tests)} blocks of commands were found")
     configure(copy)
-    if long_run:
-        shell("ninja -C build/release -j2 trireme_tool test_math test_passes test_plan", copy, build)
-    else:
-        build_tool(copy, sorted(sources))
+    shell(f"ninja -C build/release -j2 trireme_tool {'test_math test_passes test_plan' if long_run else ''}", copy, build)
     for block in with_tool + (with_tests if long_run else []):
         print(shell(block, copy, copy / "build/release")[-300:])
 print("followed" if long_run else "followed; LONG=1 builds the tests of the copy, too")
