@@ -91,22 +91,20 @@ std::optional<std::size_t> Program::find_result(std::string_view wanted) const {
   return std::nullopt;
 }
 
+std::vector<NodeId> roots(const Program& program) {
+  std::vector<NodeId> found;
+  auto add = [&](const Spread& spread, NodeId value) {
+    for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap, value})
+      if (id != no_node) found.push_back(id);
+  };
+  for (const Operand& operand : program.operands) add(operand.spread, operand.fallback);
+  for (const Output& result : program.results) add(result.spread, result.value);
+  return found;
+}
+
 std::vector<bool> reachable(const Program& program) {
   std::vector<bool> reached(program.size());
-  auto mark = [&](NodeId id) {
-    if (id != no_node) reached[id] = true;
-  };
-  auto mark_spread = [&](const Spread& spread) {
-    for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap}) mark(id);
-  };
-  for (const Operand& operand : program.operands) {
-    mark(operand.fallback);
-    mark_spread(operand.spread);
-  }
-  for (const Output& result : program.results) {
-    mark(result.value);
-    mark_spread(result.spread);
-  }
+  for (NodeId id : roots(program)) reached[id] = true;
   for (NodeId id = static_cast<NodeId>(program.size()); id-- > 0;)
     if (reached[id])
       for (NodeId arg : program[id]) reached[arg] = true;

@@ -93,6 +93,10 @@ class Program {
   std::unordered_map<NodeId, std::size_t> name_index_;  // where in names_
 };
 
+// The nodes that a program's signature names: divisors and defaults of its operands, divisors and values of its
+// results.
+std::vector<NodeId> roots(const Program& program);
+
 // True for the nodes that results (and the defaults and divisors of operands and results) reach.
 std::vector<bool> reachable(const Program& program);
 

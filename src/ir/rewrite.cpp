@@ -24,4 +24,33 @@ Program with_signature_of(const Program& program) {
   return out;
 }
 
+Program in_reading_order(const Program& program) {
+  std::vector<NodeId> order;
+  std::vector<bool> met(program.size());
+  struct Visit {
+    NodeId id;
+    int next = 0;  // the argument to look at
+  };
+  for (NodeId root : roots(program)) {
+    std::vector<Visit> open;
+    auto meet = [&](NodeId id) {
+      if (met[id]) return;
+      met[id] = true;
+      open.push_back({id});
+    };
+    meet(root);
+    while (!open.empty()) {
+      Visit& visit = open.back();
+      const Node& node = program[visit.id];
+      if (visit.next < node.arity) {
+        meet(node.args[visit.next++]);
+      } else {
+        order.push_back(visit.id);
+        open.pop_back();
+      }
+    }
+  }
+  return rewrite_in_order(program, order, copy_node);
+}
+
 }  // namespace trireme

@@ -9,15 +9,13 @@ namespace trireme {
 // An empty program with the same signature; its divisors, defaults and result values are filled in by the rewriter.
 Program with_signature_of(const Program& program);
 
-// Calls `node_of(out, node, args)` for every reachable node, arguments (already ids of `out`) first, and returns the
+// Calls `node_of(out, node, args)` for every node of `order`, arguments (already ids of `out`) first, and returns the
 // program made of the ids it gives back. Names follow their nodes.
 template <typename NodeOf>
-Program rewrite(const Program& program, NodeOf&& node_of) {
+Program rewrite_in_order(const Program& program, const std::vector<NodeId>& order, NodeOf&& node_of) {
   Program out = with_signature_of(program);
-  std::vector<bool> wanted = reachable(program);
   std::vector<NodeId> moved(program.size(), no_node);
-  for (NodeId id = 0; id < program.size(); ++id) {
-    if (!wanted[id]) continue;
+  for (NodeId id : order) {
     const Node& node = program[id];
     std::array<NodeId, 3> args = node.args;
     for (int k = 0; k < node.arity; ++k) args[k] = moved[node.args[k]];
@@ -44,9 +42,24 @@ Program rewrite(const Program& program, NodeOf&& node_of) {
   return out;
 }
 
+// The same for every reachable node, as they are numbered.
+template <typename NodeOf>
+Program rewrite(const Program& program, NodeOf&& node_of) {
+  const std::vector<bool> wanted = reachable(program);
+  std::vector<NodeId> order;
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (wanted[id]) order.push_back(id);
+  return rewrite_in_order(program, order, node_of);
+}
+
 // What rewrite() does with a node that stays as it is.
 inline NodeId copy_node(Program& out, const Node& node, std::span<const NodeId> args) {
   return out.add(node.op, args, node.payload);
 }
+
+// The same program, its nodes numbered as a reader of its results meets them: arguments before their users, left to
+// right. A pass may write `f(a + b, c * d)`, where the compiler that builds Trireme chooses which node is added first;
+// kernels follow the numbers, and must not depend on that.
+Program in_reading_order(const Program& program);
 
 }  // namespace trireme

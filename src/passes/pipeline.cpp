@@ -1,3 +1,4 @@
+#include "ir/rewrite.hpp"
 #include "ir/verify.hpp"
 #include "passes/passes.hpp"
 
@@ -23,7 +24,7 @@ Result<Program> prepare(const Program& program, const Binding& binding) {
   TRIREME_CHECK(check_after("expand", primitives));
   Program ready = simplify(primitives);
   TRIREME_CHECK(check_after("simplify", ready));
-  return ready;
+  return in_reading_order(ready);
 }
 
 }  // namespace trireme

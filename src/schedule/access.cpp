@@ -62,8 +62,8 @@ ColumnSteps column_steps(KernelBuilder& b, const ArrayLayout& layout, std::size_
   ColumnSteps steps{b.slot({result ? Slot::Kind::ResultColumnStride : Slot::Kind::OperandColumnStride, k}), {}};
   for (int j = 0; j < layout.column_jumps; ++j) {
     int jump = first_column_jump + j;
-    steps.jumps.emplace_back(b.slot({result ? Slot::Kind::ResultEvery : Slot::Kind::OperandEvery, k, jump}),
-                             b.slot({result ? Slot::Kind::ResultJump : Slot::Kind::OperandJump, k, jump}));
+    const Reg every = b.slot({result ? Slot::Kind::ResultEvery : Slot::Kind::OperandEvery, k, jump});
+    steps.jumps.emplace_back(every, b.slot({result ? Slot::Kind::ResultJump : Slot::Kind::OperandJump, k, jump}));
   }
   return steps;
 }
@@ -179,7 +179,8 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
   if (map.steps) {
     gather();
   } else if (map.axis.divide != no_node) {
-    Reg last = b_.index(Do::IndexMin, b_.add(first, config_.lanes - 1), b_.index(Do::IndexSub, columns_, one_index_));
+    const Reg last_lane = b_.add(first, config_.lanes - 1);
+    Reg last = b_.index(Do::IndexMin, last_lane, b_.index(Do::IndexSub, columns_, one_index_));
     // One entry for all lanes: no turn of the rotation between the first and the last, and the same quotient.
     Reg from = rotated_column(map, first), to = rotated_column(map, last);
     auto quotient = [&](Reg column) { return b_.index(Do::IndexDivide, column, amount(map.axis.divide)); };
@@ -187,9 +188,12 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
       Reg difference = b_.index(Do::IndexSub, a, b);
       return b_.index(Do::IndexMul, difference, difference);
     };
-    Reg apart = squared_difference(quotient(to), quotient(from));
-    if (map.rotate != no_node)
-      apart = b_.add(apart, squared_difference(b_.index(Do::IndexSub, to, from), b_.index(Do::IndexSub, last, first)));
+    const Reg last_entry = quotient(to);
+    Reg apart = squared_difference(last_entry, quotient(from));
+    if (map.rotate != no_node) {
+      const Reg rotated_by = b_.index(Do::IndexSub, to, from);
+      apart = b_.add(apart, squared_difference(rotated_by, b_.index(Do::IndexSub, last, first)));
+    }
     b_.when_less(
         apart, one_index_, [&] { load_one(mapped_column(map, first), value, {}); }, gather);
   } else {

@@ -79,8 +79,9 @@ void AcrossLowering::add_tile(std::size_t sum, Reg column) {
   Reg past = b_.index(Do::IndexSub, row, b_.index(Do::IndexMul, block, row_block));
   Reg blocks = b_.slot({Slot::Kind::Blocks}), stride = b_.slot({Slot::Kind::PartialStride});
   Reg place = b_.add(block, b_.mul(blocks, static_cast<std::int64_t>(sum)));
-  Reg partial = b_.pointer(b_.pointer({Slot::Kind::Partials}), b_.index(Do::IndexMul, place, stride),
-                           static_cast<std::int64_t>(bytes(*program_.compute)));
+  const Reg partials = b_.pointer({Slot::Kind::Partials});
+  Reg partial =
+      b_.pointer(partials, b_.index(Do::IndexMul, place, stride), static_cast<std::int64_t>(bytes(*program_.compute)));
   Instr access{.code = Do::Load, .type = *program_.compute, .a = partial, .b = column};
   Reg total = b_.number(-0.0);
   b_.when_less(zero_, past, [&] {

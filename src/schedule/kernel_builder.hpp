@@ -1,4 +1,6 @@
 // Writes a kernel's instructions one after the other; `repeat` and `when` nest.
+// Where two arguments of a call both emit, name one of them first: C++ does not say which comes first, and a kernel
+// must not depend on the compiler that built this (plan/pinned_kernels_test.cpp sees it).
 #pragma once
 #include <initializer_list>
 #include <string>

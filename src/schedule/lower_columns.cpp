@@ -59,8 +59,8 @@ class ColumnLowering {
     int parts = groups_ * lanes_ / width_;
     if (width_ < lanes_) {
       column = b_.index(Do::IndexAnd, lane, width_ - 1);
-      part = b_.add(b_.mul(group, lanes_ / width_),
-                    b_.index(Do::IndexShiftRight, lane, std::countr_zero(static_cast<unsigned>(width_))));
+      const Reg first_part = b_.mul(group, lanes_ / width_);
+      part = b_.add(first_part, b_.index(Do::IndexShiftRight, lane, std::countr_zero(static_cast<unsigned>(width_))));
     }
     Reg run = b_.copy(one_), covered = b_.index(parts);
     b_.repeat_while_less(covered, blocks_, [&] {

@@ -32,7 +32,8 @@ class SumLowering {
     Reg in_stride = number(), wide = number(), chunks = number();
     Reg run = number(), period = number(), boundary = number();
     std::array<Reg, 3> counts = {number(), number(), number()};
-    Reg at = b_.add(b_.mul(b_.special(Do::BlockIndex), warps), b_.special(Do::ThreadGroup));
+    const Reg first_unit = b_.mul(b_.special(Do::BlockIndex), warps);
+    Reg at = b_.add(first_unit, b_.special(Do::ThreadGroup));
     in_units(at, [&](Reg u) {
       Reg lane = b_.special(Do::ThreadLane);
       Reg chunk = b_.index(Do::IndexRemainder, u, chunks), rest = b_.index(Do::IndexDivide, u, chunks);
@@ -51,9 +52,10 @@ class SumLowering {
           Reg place = b_.add(k, c * lanes);
           Reg exists = b_.below(place, 0, count);
           if (walk == Walk::Strided) place = b_.index(Do::IndexMul, place, period);
-          if (walk == Walk::Runs)
-            place = b_.add(b_.index(Do::IndexMul, b_.index(Do::IndexDivide, place, run), period),
-                           b_.index(Do::IndexRemainder, place, run));
+          if (walk == Walk::Runs) {
+            const Reg run_begins = b_.index(Do::IndexMul, b_.index(Do::IndexDivide, place, run), period);
+            place = b_.add(run_begins, b_.index(Do::IndexRemainder, place, run));
+          }
           values.push_back(b_.primitive(Op::Select, {exists, load(first, place, exists), b_.number(-0.0)}));
         }
         // The halving tree: first between the values of a lane, then between lanes.
@@ -81,7 +83,8 @@ class SumLowering {
       Reg k = b_.copy(b_.index(Do::IndexMul, block, size));
       Reg end = b_.index(Do::IndexMin, b_.add(k, size), count);
       Reg inside = b_.index(Do::IndexRemainder, k, run);
-      Reg row = b_.index(Do::IndexMul, b_.index(Do::IndexDivide, k, run), b_.add(run, gap));
+      const Reg runs = b_.index(Do::IndexDivide, k, run);
+      Reg row = b_.index(Do::IndexMul, runs, b_.add(run, gap));
       row = b_.add(row, b_.add(b_.index(Do::IndexMul, entry, run), inside));
       Reg step = b_.fresh(Bank::Pointer), left = b_.copy(b_.index(Do::IndexSub, run, inside));
       Reg start = b_.pointer(in_, b_.add(b_.index(Do::IndexMul, row, in_stride), column), value_bytes());
@@ -129,7 +132,8 @@ class SumLowering {
         b_.assign(dst, load(first, by_row ? b_.index(Do::IndexMul, which, wide) : which, {}));
       });
       all_pairs().zero_where_empty(count, total);
-      Reg place = b_.add(b_.index(Do::IndexMul, row, row_stride), b_.index(Do::IndexMul, column, column_stride));
+      const Reg row_begins = b_.index(Do::IndexMul, row, row_stride);
+      Reg place = b_.add(row_begins, b_.index(Do::IndexMul, column, column_stride));
       for (auto [jumps, index] : {std::pair(&row_jumps, row), std::pair(&column_jumps, column)})
         for (auto [every, elements] : *jumps)
           place = b_.add(place, b_.index(Do::IndexMul, b_.index(Do::IndexDivide, index, every), elements));
@@ -142,7 +146,8 @@ class SumLowering {
   Reg number() { return b_.slot({Slot::Kind::Number, numbers_++}); }
 
   Reg thread_unit() {
-    Reg thread = b_.add(b_.mul(b_.special(Do::ThreadGroup), lanes), b_.special(Do::ThreadLane));
+    const Reg first_lane = b_.mul(b_.special(Do::ThreadGroup), lanes);
+    Reg thread = b_.add(first_lane, b_.special(Do::ThreadLane));
     return b_.add(b_.mul(b_.special(Do::BlockIndex), warps * lanes), thread);
   }
   template <typename Body>

@@ -103,7 +103,7 @@ void Machine::fast_fma(const Instr& instr) {
   writer_->assign(locals.low, promoted(low_rounded));
   writer_->assign(locals.high, promoted(high_rounded));
   wide_.insert_or_assign(instr.dst.id, locals);
-  writer_->assign(lane(instr.dst), joined(low_rounded, high_rounded));
+  writer_->assign(lane(instr.dst), joined({low_rounded, high_rounded}));
 }
 
 }  // namespace trireme::wasm

@@ -53,9 +53,9 @@ Result<Body> write_fma_f32x4() {
     writer.push(writer.apply<I32>("v128.any_true", wrong));
     const Label rare = writer.raw().if_();
     const auto low_odd = to_odd(two_sum(low, c.low)), high_odd = to_odd(two_sum(high, c.high));
-    writer.push(joined(rounded(low_odd), rounded(high_odd))), writer.raw().ret();
+    writer.push(joined({rounded(low_odd), rounded(high_odd)})), writer.raw().ret();
     writer.raw().end(rare);
-    writer.push(joined(rounded(low_sum), rounded(high_sum)));
+    writer.push(joined({rounded(low_sum), rounded(high_sum)}));
   });
 }
 

@@ -15,8 +15,11 @@ inline Halves halves(Value<F32x4> v) {
   return {low, promoted(upper)};
 }
 inline Value<F32x4> rounded(Value<F64x2> v) { return v.writer->apply<F32x4>("f32x4.demote_f64x2_zero", v); }
-inline Value<F32x4> joined(Value<F32x4> low, Value<F32x4> high) {
-  return shuffle(low, high, {0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23});
+struct NarrowHalves {  // lanes 0 and 1 of each; braces keep the order in which they are written
+  Value<F32x4> low, high;
+};
+inline Value<F32x4> joined(const NarrowHalves& half) {
+  return shuffle(half.low, half.high, {0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23});
 }
 
 // Lanes of ones where rounding these sums, that f64 has rounded, once more to f32 may be wrong: only where the first

@@ -1,0 +1,153 @@
+// Which schedule is chosen, and which kernels come of it: every operator, both directions, over storage types, widths
+// and machines, against tests/golden/kernels. Nothing here says that a choice is good; it says that a change of it is
+// seen. BLESS=1 rewrites the files, and their diff is what a reviewer reads. Compilers must agree on them too (fault
+// 66).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "devices/arguments.hpp"
+#include "devices/compose.hpp"
+#include "devices/device_sums.hpp"
+#include "plan/check.hpp"
+#include "plan/ops.hpp"
+#include "plan/remarks.hpp"
+#include "schedule/lower.hpp"
+#include "support/hash.hpp"
+#include "targets/ptx/emit.hpp"
+#include "targets/wasm/emit.hpp"
+#include "targets/x86/emit.hpp"
+
+namespace trireme {
+namespace {
+
+struct PinnedMachine {
+  std::string_view name;
+  Machine machine;
+  Result<std::string> (*emit)(const Kernels& kernels);
+};
+
+template <x86::Isa isa>
+Result<std::string> emit_x86(const Kernels& kernels) {
+  TRIREME_TRY(rows, x86::emit(kernels.rows, isa));
+  std::string bytes(rows.bytes.begin(), rows.bytes.end());
+  for (const Kernel& kernel : kernels.columns) {
+    TRIREME_TRY(columns, x86::emit(kernel, isa));
+    bytes.append(columns.bytes.begin(), columns.bytes.end());
+  }
+  return bytes;
+}
+Result<std::string> emit_wasm(const Kernels& kernels) {
+  TRIREME_TRY(bytes, wasm::emit(kernels));
+  return std::string(bytes.begin(), bytes.end());
+}
+
+const std::vector<PinnedMachine>& pinned_machines() {
+  static const std::vector<PinnedMachine> all = {
+      {"avx2", x86::machine_of(x86::Isa::Avx2), emit_x86<x86::Isa::Avx2>},
+      {"avx512", x86::machine_of(x86::Isa::Avx512), emit_x86<x86::Isa::Avx512>},
+      {"sm_80", {.simd = false, .shared_bytes = 163 * 1024}, [](const Kernels& k) { return ptx::emit(k, "sm_80"); }},
+      {"sm_90",
+       {.simd = false, .shared_bytes = 227 * 1024, .clusters = true, .processors = 132},
+       [](const Kernels& k) { return ptx::emit(k, "sm_90"); }},
+      {"wasm", {.simd = true, .register_bytes = 16}, emit_wasm},
+  };
+  return all;
+}
+
+std::int64_t instructions_in(const std::vector<Instr>& code) {
+  std::int64_t count = 0;
+  for (const Instr& each : code) count += 1 + instructions_in(each.body) + instructions_in(each.other);
+  return count;
+}
+
+// Instructions, hash of what is emitted, schedule.
+std::string pin(const Program& program, const Facts& facts, const PinnedMachine& on) {
+  const WithoutSums inner = without_sums(program, facts);
+  const Config config = choose_config(inner.program, on.machine, inner.facts);
+  Result<Kernels> kernels = lower(inner.program, config);
+  if (!kernels) return "refused: " + kernels.error().message;
+  Result<std::string> emitted = on.emit(*kernels);
+  if (!emitted) return "refused: " + emitted.error().message;
+  if (!on.machine.simd && !inner.summed.empty())
+    for (const Kernel& kernel : DeviceSums::create(program, inner.summed, facts).value().kernels())
+      *emitted += print(kernel);
+  std::int64_t instructions = instructions_in(kernels->rows.body);
+  for (const Kernel& kernel : kernels->columns) instructions += instructions_in(kernel.body);
+  return fmt::format("{:6} {:.8}  {}{}", instructions, short_hex(Hasher().add(*emitted)), print(config),
+                     inner.summed.empty() ? "" : fmt::format("  ({} summed beside)", inner.summed.size()));
+}
+
+// The operator as its first '#: try' line has it, at another width and type.
+std::string pins_of(const OperatorText& op) {
+  constexpr std::int64_t widths[] = {64, 128, 257, 896, 1024, 2880, 4096, 5120, 11008, 32000, 65536, 131072};
+  const std::string line = parse_remarks(op.text).value().tries.front();
+  const Program forward = find_program(op.name).value();
+  std::string text;
+  for (bool backward : {false, true})
+    for (Type type : {Type::F32, Type::BF16, Type::F16})
+      for (std::int64_t width : widths) {
+        Problem problem = parse_problem(fmt::format("{} {}", op.name, line)).value();
+        problem.shape = {0, width}, problem.axes = 1, problem.backward = backward;
+        for (const Operand& operand : forward.operands)
+          if (operand.spread.row.present && operand.spread.column.present) {
+            problem.types[operand.name] = type;
+            break;
+          }
+        const std::string head = fmt::format("{} {:4} {:6} ", backward ? "bwd" : "fwd", name(type), width);
+        Result<Prepared> prepared = prepare_problem(problem, {}, Fill::Nothing);
+        if (!prepared) {
+          text += head + "refused: " + prepared.error().message + "\n";
+          continue;
+        }
+        Facts facts = facts_of(prepared->program, prepared->view());
+        facts.rows = 16384;
+        for (const PinnedMachine& each : pinned_machines())
+          text += fmt::format("{} {:6} {}\n", head, each.name, pin(prepared->program, facts, each));
+      }
+  return text;
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The first line that differs, and how many do.
+std::string first_change(const std::string& wanted, const std::string& got) {
+  std::istringstream want(wanted), have(got);
+  std::string first, a, b;
+  int changed = 0;
+  while (true) {
+    const bool more_wanted = static_cast<bool>(std::getline(want, a)), more = static_cast<bool>(std::getline(have, b));
+    if (!more_wanted) a.clear();
+    if (!more) b.clear();
+    if (!more_wanted && !more) break;
+    if (a != b && changed++ == 0) first = fmt::format("- {}\n+ {}", a, b);
+  }
+  return fmt::format("{} lines differ, the first:\n{}", changed, first);
+}
+
+TEST(PinnedKernels, fault_66_EveryOperator) {
+  const std::filesystem::path folder = std::filesystem::path(TRIREME_SOURCE_DIR) / "tests/golden/kernels";
+  for (const OperatorText& op : operator_texts()) {
+    const std::filesystem::path path = folder / fmt::format("{}.txt", op.name);
+    const std::string got =
+        "# direction, type of the first operand, columns, machine, instructions, hash, schedule\n" + pins_of(op);
+    if (std::getenv("BLESS")) {
+      std::filesystem::create_directories(folder);
+      std::ofstream(path) << got;
+    } else if (const std::string wanted = text_of(path); wanted != got) {
+      ADD_FAILURE() << path << " (BLESS=1 rewrites it): " << first_change(wanted, got);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trireme
