@@ -18,7 +18,7 @@ import xml.etree.ElementTree as ElementTree
 
 
 # No GPU; a processor without an instruction set, or one that TRIREME_HIDE hides; what only LONG=1 runs.
-ALLOWED = re.compile(r"no GPU|the processor has no |hidden by TRIREME_HIDE|LONG=1")
+ALLOWED = re.compile(r"no GPU|the processor has no |TRIREME_HIDE takes away|LONG=1")
 
 
 class Summary:

@@ -25,7 +25,7 @@ Phrase infix(std::string_view sign, Precedence precedence, Precedence left, Prec
   return out;
 }
 
-Phrase call(std::string_view name, std::span<const Phrase> args, std::string_view last = {}) {
+Phrase called(std::string_view name, std::span<const Phrase> args, std::string_view last = {}) {
   Phrase out{.text = std::string(name) + "("};
   for (const Phrase& arg : args) {
     if (&arg != args.data()) out.text += ", ";
@@ -49,7 +49,8 @@ Phrase negative(const Program& program, const Node& node, const Phrase& arg) {
 
 Phrase negation(const Program& program, const Node& node, const Phrase& arg) {
   // A condition that has a name of its own came here as that name, which binds as a whole.
-  if (program[node.args[0]].op != Op::Equal || arg.precedence != Precedence::Comparison) return call("not", {&arg, 1});
+  if (program[node.args[0]].op != Op::Equal || arg.precedence != Precedence::Comparison)
+    return called("not", {&arg, 1});
   Phrase out = arg;
   out.text[out.equals_at] = '!';
   return out;
@@ -121,12 +122,12 @@ Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args) {
     case Op::LessEqual:
     case Op::Equal: return infix(name, Precedence::Comparison, Precedence::Sum, Precedence::Sum, args);
     case Op::Not: return negation(program, node, args[0]);
-    case Op::Call: return call(functions()[node.payload].name, args);
+    case Op::Call: return called(functions()[node.payload].name, args);
     case Op::Cast:
-    case Op::Largest: return call(name, args, program.symbols[node.payload]);
+    case Op::Largest: return called(name, args, program.symbols[node.payload]);
     case Op::BitsShiftLeft:
-    case Op::BitsShiftRight: return call(name, args, std::to_string(node.payload));
-    case Op::RoundTo: return call(name, args, trireme::name(static_cast<Type>(node.payload)));
+    case Op::BitsShiftRight: return called(name, args, std::to_string(node.payload));
+    case Op::RoundTo: return called(name, args, trireme::name(static_cast<Type>(node.payload)));
     case Op::Abs:
     case Op::Sqrt:
     case Op::Fma:
@@ -146,7 +147,7 @@ Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args) {
     case Op::ColumnSum:
     case Op::Mean:
     case Op::Rotate:
-    case Op::StopGradient: return call(name, args);
+    case Op::StopGradient: return called(name, args);
   }
   return {};
 }

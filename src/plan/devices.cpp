@@ -20,7 +20,9 @@ std::string always_there() { return {}; }
 
 template <x86::Isa isa>
 std::string isa_missing() {
-  std::string reason = cpu::why_not(isa, cpu::read_cpuid());
+  Result<cpu::CpuId> cpuid = cpu::ask_cpuid();
+  if (!cpuid) return cpuid.error().message;
+  std::string reason = cpu::why_not(isa, *cpuid);
   return reason.empty() ? cpu::code_memory_denied() : reason;
 }
 template <x86::Isa isa>

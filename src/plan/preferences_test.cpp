@@ -11,25 +11,11 @@
 #include <fstream>
 
 #include "devices/cpu/deny_for_test.hpp"
+#include "support/environment_for_test.hpp"
 #include "trireme/plan.hpp"
 
 namespace trireme {
 namespace {
-
-// Sets a variable of the environment for as long as it lives.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value, 1);
-  }
-  ~Environment() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
-  Environment(const Environment&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 PlanOptions rms_norm_plan(std::int64_t rows, std::int64_t columns) {
   return {.program = RowProgram::named("rms_norm").value(), .shape = {rows, columns}};
@@ -59,22 +45,23 @@ TEST(Preferences, TheIsaAndWhy) {
 
 TEST(Preferences, fault_27_OlderProcessorsAreServed) {
   {
-    Environment mask("TRIREME_CPUID_MASK", "ffffffff,ffff,ffffffff");  // no AVX-512
+    Environment hidden("TRIREME_HIDE", "avx512");
     Device device = Device::cpu().value();
-    if (device.name() == "cpu:avx2") {
-      EXPECT_TRUE(has(device.why(), "cpu:avx512: the processor has no AVX512F")) << device.why();
-    }
     EXPECT_NE(device.name(), "cpu:avx512");
+    EXPECT_TRUE(has(device.why(), "cpu:avx512: TRIREME_HIDE takes away AVX-512")) << device.why();
+    for (const Device::Listed& each : Device::list())
+      if (each.name == "cpu:avx512") EXPECT_EQ(each.missing, "TRIREME_HIDE takes away AVX-512");
   }
   {
-    Environment mask("TRIREME_CPUID_MASK", "ffffffff,ffffffff,7");  // the system saves no zmm
-    EXPECT_NE(Device::cpu().value().name(), "cpu:avx512");
+    Environment hidden("TRIREME_HIDE", "avx1024");
+    EXPECT_EQ(Device::cpu().error().message, "TRIREME_HIDE is a list of avx2, avx512, avx512_bf16, not 'avx1024'");
+    EXPECT_EQ(Device::named("cpu:avx2").error().message, "cpu:avx2: " + Device::cpu().error().message);
   }
-  Environment mask("TRIREME_CPUID_MASK", "0,0,0");
+  Environment hidden("TRIREME_HIDE", "avx2");
   Device device = Device::cpu().value();
   EXPECT_EQ(device.name(), "reference");
   Plan plan = Plan::create(device, rms_norm_plan(2, 8)).value();
-  EXPECT_TRUE(has(plan.describe(), "cpu:avx2: the processor has no FMA")) << plan.describe();
+  EXPECT_TRUE(has(plan.describe(), "cpu:avx2: TRIREME_HIDE takes away AVX2")) << plan.describe();
   Result<Device> named = Device::named("cpu:avx2");
   ASSERT_FALSE(named);
   EXPECT_EQ(named.error().code, Code::NoDevice);

@@ -2,6 +2,7 @@
 
 #include "language/diagnostic.hpp"
 #include "plan/devices.hpp"
+#include "support/environment.hpp"
 #include "trireme/device.hpp"
 
 namespace trireme {
@@ -13,6 +14,7 @@ std::vector<Device::Listed> Device::list() {
 }
 
 Result<Device> Device::cpu() {
+  if (Result hidden = environment::first_hidden(); !hidden) return hidden.error();
   if (const char* isa = std::getenv("TRIREME_ISA"); isa && *isa) {
     Result<Device> device = named(std::string("cpu:") + isa);
     if (device) return Device(device->entry(), "TRIREME_ISA=" + std::string(isa) + " says so");

@@ -38,7 +38,7 @@ check() {
 check 0 '^rms_norm\(x\[i,j\], .*\) -> \(y\[i,j\], rstd\[i\]\)$' list
 check 0 '^    Root-mean-square' list
 check 0 '^  verify  ' --help
-for variable in THREADS ISA CACHE VERBOSE; do check 0 "^  TRIREME_$variable=" --help; done
+for variable in THREADS ISA HIDE CACHE VERBOSE; do check 0 "^  TRIREME_$variable=" --help; done
 for verb in list show emit run verify bench tune jit cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
 check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
 check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
@@ -123,7 +123,7 @@ for target in ptx x86 wasm; do
     fail "the C header for $target"
 done
 check 0 'rms_norm_backward.h: ' emit rms_norm --backward --target x86 --cols 96 --rows 40 --c-header -o rms_norm_backward.h
-if grep -qw avx2 /proc/cpuinfo; then
+if "$trireme" doctor | grep -qE '^cpu:avx2 +ready'; then
   ${CC:-cc} -std=gnu11 -Wall -Wextra -Werror -I"$folder" x86_header_test.c -o "$folder/use" -lm && [[ $("$folder/use") == right ]] ||
     fail "code from a C header: $("$folder/use")"
 fi
@@ -146,6 +146,9 @@ for verb in 'verify|rms_norm 3x7' 'bench|rms_norm 3x7' doctor; do
   IFS='|' read -ra words <<<"$verb"
   TRIREME_THREADS=many check 2 "^trireme: TRIREME_THREADS is a number from 1 to 4096, not 'many'$" "${words[@]}"
 done
+TRIREME_HIDE=avx512 check 0 '^cpu:avx512 +missing +TRIREME_HIDE takes away AVX-512$' doctor
+TRIREME_HIDE=avx2 check 0 "^plans for 'cpu' run on reference$" doctor
+TRIREME_HIDE=avx2 check 0 '^ +no vector extensions that kernels use$' doctor
 check 2 "^trireme: \-\-threads: expected a whole number from 1 to 4096, not '4097'$" verify "rms_norm 3x7" --threads 4097
 TRIREME_VERBOSE=0 check 0 '^environment +TRIREME_VERBOSE=0$' doctor
 

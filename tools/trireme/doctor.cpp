@@ -10,6 +10,7 @@
 #include "device_choice.hpp"
 #include "devices/arguments.hpp"
 #include "devices/cache/kernel_cache.hpp"
+#include "devices/cpu/isa.hpp"
 #include "devices/cuda/nvrtc.hpp"
 #include "ir/contract.hpp"
 #include "plan/ops.hpp"
@@ -46,19 +47,7 @@ std::string processor_name() {
 }
 
 std::string processor_features() {
-  std::string text;
-#if defined(__x86_64__)
-  auto note = [&](bool there, const char* name) {
-    if (there) text += (text.empty() ? "" : " ") + std::string(name);
-  };
-  note(__builtin_cpu_supports("avx2"), "avx2");
-  note(__builtin_cpu_supports("fma"), "fma");
-  note(__builtin_cpu_supports("avx512f"), "avx512f");
-  note(__builtin_cpu_supports("avx512bw"), "avx512bw");
-  note(__builtin_cpu_supports("avx512dq"), "avx512dq");
-  note(__builtin_cpu_supports("avx512vl"), "avx512vl");
-  note(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
-#endif
+  std::string text = cpu::features_of(cpu::read_cpuid());
   return text.empty() ? "no vector extensions that kernels use" : text;
 }
 

@@ -16,6 +16,7 @@ int report(const Error& error) {
   return error.code == Code::Internal ? check_failed : wrong_usage;
 }
 
+<<<<<<< HEAD
 CommandLine command_line() {
   return {
       .name = "trireme",
@@ -31,6 +32,42 @@ CommandLine command_line() {
       .verbs = {list_verb(), show_verb(), emit_verb(), run_verb(), verify_verb(), bench_verb(), tune_verb(), jit_verb(),
                 cache_verb(), doctor_verb()},
   };
+=======
+std::string usage_message(const CLI::App* app, const CLI::Error& error) {
+  std::string what = error.what();
+  if (const std::vector<std::string> rest = app->remaining(); !rest.empty() && app->get_subcommands().empty())
+    what = fmt::format("no verb '{}'", rest.front());
+  if (app->get_subcommands().empty() && app->remaining().empty()) what = "which verb?";
+  return fmt::format("trireme: {}\n'trireme --help' lists the verbs, 'trireme VERB --help' says more\n", what);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Compiles row programs: one text, its derived backward, the same bits on every device.", "trireme");
+  app.footer(
+      "Environment:\n"
+      "  TRIREME_THREADS=N   threads on CPUs where a verb is not told; else one per core\n"
+      "  TRIREME_ISA=NAME    what 'cpu' runs on: avx512 or avx2; else the widest there is\n"
+      "  TRIREME_HIDE=SETS   instruction sets taken not to be there: avx512_bf16, avx512, avx2 (hides all)\n"
+      "  TRIREME_CACHE=DIR   where compiled kernels are kept, or 'off'; else ~/.cache/trireme\n"
+      "  TRIREME_VERBOSE=1   says on standard error why kernels are not kept on disk\n\n"
+      "Exit codes: 0 fine, 1 a check failed, 2 wrong usage or input.\n'trireme VERB --help' says more.");
+  app.set_version_flag("--version", TRIREME_VERSION);
+  app.require_subcommand(1);
+  app.failure_message(usage_message);
+  const Verb verbs[] = {add_list(app),  add_show(app), add_emit(app), add_run(app),   add_verify(app),
+                        add_bench(app), add_tune(app), add_jit(app),  add_cache(app), add_doctor(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& stop) {  // --help and --version too
+    return app.exit(stop) == 0 ? fine : wrong_usage;
+  }
+  for (const Verb& verb : verbs) {
+    if (!verb.app->parsed()) continue;
+    Result<int> code = verb.run();
+    return code ? *code : report(code.error());
+  }
+  return wrong_usage;
+>>>>>>> e36a806 (cpu: hide instruction sets by TRIREME_HIDE)
 }
 
 }  // namespace

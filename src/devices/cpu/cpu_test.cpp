@@ -14,6 +14,7 @@
 #include "devices/cpu/code_memory.hpp"
 #include "devices/cpu/deny_for_test.hpp"
 #include "devices/cpu/isa.hpp"
+#include "support/environment_for_test.hpp"
 
 namespace trireme::cpu {
 namespace {
@@ -48,7 +49,28 @@ TEST(Isa, fault_27_RegistersTheSystemDoesNotSave) {
             "the operating system does not save AVX registers (XCR0)");
 }
 
+TEST(Isa, fault_31_HiddenSetsAreNotThere) {
+  auto cpuid = [](const char* hidden) {
+    Environment set("TRIREME_HIDE", hidden);
+    return read_cpuid();
+  };
+  EXPECT_EQ(why_not(Isa::Avx512, cpuid("avx512")), "TRIREME_HIDE takes away AVX-512");
+  EXPECT_EQ(why_not(Isa::Avx512Bf16, cpuid("avx512")), "TRIREME_HIDE takes away AVX-512");
+  EXPECT_EQ(why_not(Isa::Avx512Bf16, cpuid("avx512_bf16")), "TRIREME_HIDE takes away AVX512_BF16");
+  for (Isa isa : {Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16})
+    EXPECT_EQ(why_not(isa, cpuid("avx2")), "TRIREME_HIDE takes away AVX2");
+  EXPECT_EQ(why_not(Isa::Avx2, cpuid("avx512")), why_not(Isa::Avx2, cpuid("")));
+  EXPECT_EQ(features_of(cpuid("avx2")), "");
+  const CpuId all = {avx2_leaf1, avx512_leaf7, 0xE7, 1u << 5};
+  EXPECT_EQ(features_of(all), "FMA F16C AVX AVX2 BMI2 AVX512F AVX512DQ AVX512BW AVX512VL AVX512_BF16");
+  const CpuId fewer = {avx2_leaf1, avx512_leaf7, 0xE7, 1u << 5, Isa::Avx512};
+  EXPECT_EQ(features_of(fewer), "FMA F16C AVX AVX2 BMI2");
+  Environment wrong("TRIREME_HIDE", "avx9");
+  EXPECT_EQ(ask_cpuid().error().code, trireme::Code::InvalidArgument);
+}
+
 TEST(Isa, ThisMachineAgreesWithTheCompiler) {
+  Environment nothing("TRIREME_HIDE", std::nullopt);
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

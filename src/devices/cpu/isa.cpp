@@ -1,9 +1,9 @@
 #include "devices/cpu/isa.hpp"
 
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <string_view>
+
+#include "support/environment.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -33,6 +33,9 @@ constexpr std::array<Feature, 10> features = {{
     {"AVX512_BF16", &CpuId::leaf7_1_eax, 5, x86::Isa::Avx512Bf16},
 }};
 
+constexpr std::string_view names[] = {"AVX2", "AVX-512", "AVX512_BF16"};
+static_assert(std::size(names) == std::size(environment::instruction_sets));
+
 constexpr int osxsave_bit = 27;            // of leaf1_ecx
 constexpr std::uint64_t ymm_state = 0x6;   // XCR0: xmm and ymm
 constexpr std::uint64_t zmm_state = 0xE6;  // and k, the upper halves of zmm0–15, zmm16–31
@@ -55,23 +58,34 @@ static CpuId ask_processor() {
   return found;
 }
 
-CpuId read_cpuid() {
+static const CpuId& processor() {
   static const CpuId asked = ask_processor();
-  CpuId found = asked;
-  if (const char* mask = std::getenv("TRIREME_CPUID_MASK")) {
-    CpuId kept;
-    unsigned long long xcr0 = 0;
-    if (std::sscanf(mask, "%x,%x,%llx,%x", &kept.leaf1_ecx, &kept.leaf7_ebx, &xcr0, &kept.leaf7_1_eax) >= 3) {
-      found.leaf1_ecx &= kept.leaf1_ecx;
-      found.leaf7_ebx &= kept.leaf7_ebx;
-      found.leaf7_1_eax &= kept.leaf7_1_eax;
-      found.xcr0 &= xcr0;
-    }
-  }
+  return asked;
+}
+
+Result<CpuId> ask_cpuid() {
+  CpuId found = processor();
+  TRIREME_TRY(hidden, environment::first_hidden());
+  if (hidden) found.hidden = static_cast<x86::Isa>(*hidden);
   return found;
 }
 
+CpuId read_cpuid() {
+  Result<CpuId> found = ask_cpuid();
+  return found ? *found : processor();
+}
+
+std::string features_of(const CpuId& cpuid) {
+  std::string names;
+  for (const Feature& each : features)
+    if (!(cpuid.hidden && each.needed_by >= *cpuid.hidden) && cpuid.*each.leaf >> each.bit & 1)
+      names += (names.empty() ? "" : " ") + std::string(each.name);
+  return names;
+}
+
 std::string why_not(x86::Isa isa, const CpuId& cpuid) {
+  if (cpuid.hidden && isa >= *cpuid.hidden)
+    return "TRIREME_HIDE takes away " + std::string(names[static_cast<std::size_t>(*cpuid.hidden)]);
   for (const Feature& each : features)
     if (each.needed_by <= isa && !(cpuid.*each.leaf >> each.bit & 1))
       return "the processor has no " + std::string(each.name);
