@@ -49,8 +49,6 @@ HAS_NUMPY = subprocess.run(["python3", "-c", "import numpy"], env=dict(os.enviro
 
 def shell(script, folder, seconds=120):
     environment = dict(os.environ, PATH=PATH, TRIREME_CACHE=str(folder / "cache"), VIRTUAL_ENV=str(root / ".venv"))
-    for nvrtc in root.glob(".nvrtc/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*"):  # tools/setup.sh's
-        environment.setdefault("TRIREME_NVRTC", str(nvrtc))
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=environment, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds)
     return done.returncode, done.stdout

@@ -10,6 +10,7 @@
 #include "plan/resolve.hpp"
 #include "plan/threads.hpp"
 #include "plan/tune.hpp"
+#include "support/environment.hpp"
 
 namespace trireme {
 namespace {
@@ -286,6 +287,7 @@ Error PlanState::unknown(std::string_view name) const {
 }
 
 Result<Plan> Plan::create(const Device& device, const PlanOptions& options) {
+  TRIREME_CHECK(environment::check());
   TRIREME_TRY(state, Creator(device, options).create());
   return Plan(std::move(state));
 }

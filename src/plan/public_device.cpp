@@ -1,5 +1,3 @@
-#include <cstdlib>
-
 #include "language/diagnostic.hpp"
 #include "plan/devices.hpp"
 #include "support/environment.hpp"
@@ -14,11 +12,12 @@ std::vector<Device::Listed> Device::list() {
 }
 
 Result<Device> Device::cpu() {
-  if (Result hidden = environment::first_hidden(); !hidden) return hidden.error();
-  if (const char* isa = std::getenv("TRIREME_ISA"); isa && *isa) {
-    Result<Device> device = named(std::string("cpu:") + isa);
-    if (device) return Device(device->entry(), "TRIREME_ISA=" + std::string(isa) + " says so");
-    return Error{device.error().code, "TRIREME_ISA=" + std::string(isa) + ": " + device.error().message};
+  TRIREME_CHECK(environment::check());
+  TRIREME_TRY(isa, environment::isa());
+  if (!isa.empty()) {
+    Result<Device> device = named("cpu:" + isa);
+    if (device) return Device(device->entry(), "TRIREME_ISA=" + isa + " says so");
+    return Error{device.error().code, "TRIREME_ISA=" + isa + ": " + device.error().message};
   }
   std::string passed_over;
   for (const DeviceEntry& entry : devices()) {  // widest first

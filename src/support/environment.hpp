@@ -1,13 +1,13 @@
 // The settings that Trireme takes from the environment. Each is one line of a table, which `trireme --help`, `doctor`
-// and the tests walk; a value that a setting does not take is an error that names the setting and what it takes. Words
-// count in any case. An empty variable is one that is not set.
+// and the tests walk; a value that a setting does not take is an error that names the setting and what it takes. An
+// empty variable is one that is not set. Words count in any case: on is also 1, yes, true; off is also 0, no, false. A
+// path may begin with ~/, which is HOME's.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "trireme/result.hpp"
 
@@ -17,12 +17,34 @@ namespace trireme::environment {
 // caller's word.
 std::string variable(const char* name);
 
+// TRIREME_THREADS: none where it is not set.
+inline constexpr int most_threads = 4096;
+Result<std::optional<int>> threads();
+
 // The instruction sets as settings name them, each with what the ones before it have.
 inline constexpr std::string_view instruction_sets[] = {"avx2", "avx512", "avx512_bf16"};
+
+// TRIREME_ISA: avx2 or avx512; empty where it is not set.
+Result<std::string> isa();
 
 // TRIREME_HIDE: the first of instruction_sets that the processor is to be taken not to have; those behind it go with
 // it.
 Result<std::optional<std::size_t>> first_hidden();
+
+// TRIREME_CACHE: a folder, or none at all; neither where it is not set, or only switched on.
+struct CachePlace {
+  bool off = false;
+  std::string folder = {};
+};
+Result<CachePlace> cache();
+
+Result<bool> verbose();  // TRIREME_VERBOSE
+
+Result<bool> perf_map();  // TRIREME_PERF
+
+// TRIREME_NVRTC and TRIREME_WASMTIME: a path, or a name that dlopen finds; empty where it is not set.
+Result<std::string> nvrtc();
+Result<std::string> wasmtime();
 
 struct Setting {
   const char* name;
@@ -32,5 +54,9 @@ struct Setting {
 };
 
 std::span<const Setting> settings();
+
+// The first setting whose value is wrong. Whoever makes plans or kernels asks this first: a value that nobody
+// understands is never passed over.
+Status check();
 
 }  // namespace trireme::environment

@@ -38,7 +38,7 @@ check() {
 check 0 '^rms_norm\(x\[i,j\], .*\) -> \(y\[i,j\], rstd\[i\]\)$' list
 check 0 '^    Root-mean-square' list
 check 0 '^  verify  ' --help
-for variable in THREADS ISA HIDE CACHE VERBOSE; do check 0 "^  TRIREME_$variable=" --help; done
+for variable in THREADS ISA HIDE CACHE VERBOSE PERF NVRTC WASMTIME; do check 0 "^  TRIREME_$variable=" --help; done
 for verb in list show emit run verify bench tune jit cache doctor; do check 0 "^Usage: trireme $verb" "$verb" --help; done
 check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
 check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
@@ -142,10 +142,15 @@ check 2 'no/such/x.svg' bench "rms_norm 8x64" --seconds 0.01 --device lanes --sv
 check 0 '^lanes +ready +interpreted; self-test passed' doctor
 check 0 '^platform:  Linux ' doctor
 check 0 "^plans for 'cpu' run on " doctor
-for verb in 'verify|rms_norm 3x7' 'bench|rms_norm 3x7' doctor; do
+# Settings that mean nothing (fault 50): every verb says so, doctor among everything else.
+for verb in list 'verify|rms_norm 3x7' 'bench|rms_norm 3x7' cache; do
   IFS='|' read -ra words <<<"$verb"
   TRIREME_THREADS=many check 2 "^trireme: TRIREME_THREADS is a number from 1 to 4096, not 'many'$" "${words[@]}"
+  TRIREME_CACHE=none check 2 "^trireme: TRIREME_CACHE is a folder \(with a slash: ./here\), on or off, not 'none'$" "${words[@]}"
 done
+TRIREME_THREADS=many check 1 "^environment +wrong +TRIREME_THREADS is a number from 1 to 4096, not 'many'$" doctor
+TRIREME_THREADS=many check 1 "^cache +" doctor
+TRIREME_VERBSE=1 check 0 '^environment +unknown +TRIREME_VERBSE=1$' doctor
 TRIREME_HIDE=avx512 check 0 '^cpu:avx512 +missing +TRIREME_HIDE takes away AVX-512$' doctor
 TRIREME_HIDE=avx2 check 0 "^plans for 'cpu' run on reference$" doctor
 TRIREME_HIDE=avx2 check 0 '^ +no vector extensions that kernels use$' doctor
@@ -163,6 +168,9 @@ check 0 '1 entry removed$' cache clear
 check 0 '0 entries, 0 B, all whole$' cache verify
 check 2 'WHAT' cache sweep
 TRIREME_CACHE=off check 0 '^off: TRIREME_CACHE=off$' cache
+TRIREME_CACHE=OFF check 0 '^off: TRIREME_CACHE=OFF$' cache
+HOME=$folder TRIREME_CACHE='~/x' check 0 "^$folder/x: 0 entries" cache
+[[ -e $folder/OFF || -e "$folder/~" ]] && fail "a setting became a folder"
 TRIREME_CACHE=off check 1 '^off: TRIREME_CACHE=off$' cache verify
 TRIREME_CACHE=off check 0 '^cache +off +TRIREME_CACHE=off$' doctor
 ln -s cache "$folder/link"
@@ -185,8 +193,6 @@ check 0 '^nvrtc +(ready +NVRTC [0-9.]+, /|missing +NVRTC, which compiles)' docto
 check 2 '^trireme: nowhere.cu: No such file' jit nowhere.cu --name k --arch sm_90
 check 2 'name' jit wrong.cu --arch sm_90
 TRIREME_NVRTC=/no/such/libnvrtc.so check 2 'NVRTC, as TRIREME_NVRTC names it, cannot be used' jit k.cu --name k --arch sm_90
-nvrtc=(../../.nvrtc/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*)
-[[ -f ${nvrtc[0]} ]] && export TRIREME_NVRTC=$(realpath "${nvrtc[0]}")
 if output=$(cd "$folder" && "$trireme" jit k.cu --name 'k<2>' -D WIDTH=4 --arch sm_90 --ptx k.ptx --cubin k.cubin 2>&1); then
   grep -qE '^  registers +[0-9]+ a thread$' <<<"$output" || fail "jit prints no registers: $output"
   grep -qE '^  spills +0 bytes stored, 0 bytes loaded$' <<<"$output" || fail "jit prints no spills: $output"

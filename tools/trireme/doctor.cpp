@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "device_choice.hpp"
@@ -16,6 +17,7 @@
 #include "plan/ops.hpp"
 #include "plan/threads.hpp"
 #include "self_test.hpp"
+#include "support/environment.hpp"
 #include "trireme/device.hpp"
 #include "verbs.hpp"
 
@@ -73,10 +75,22 @@ std::string own_name(const DeviceEntry& device) {
   return text.substr(0, text.find(',')) + "; ";
 }
 
-// Set in this environment; what each means stands in docs/plans.md and docs/cache.md.
-void print_variables() {
-  for (char** each = environ; *each; ++each)
-    if (std::string_view(*each).starts_with("TRIREME_")) print_fact("environment", "", *each);
+// What is set in this environment. True if all settings take their values.
+bool print_variables() {
+  bool right = true;
+  for (char** each = environ; *each; ++each) {
+    const std::string_view text = *each, name = text.substr(0, text.find('='));
+    if (!name.starts_with("TRIREME_")) continue;
+    const auto setting = std::ranges::find(environment::settings(), name, &environment::Setting::name);
+    if (setting == environment::settings().end()) {
+      print_fact("environment", "unknown", text);
+      continue;
+    }
+    const Status status = setting->check();
+    print_fact("environment", status ? "" : "wrong", status ? text : status.error().message);
+    right = right && status;
+  }
+  return right;
 }
 
 void print_nvrtc() {
@@ -90,8 +104,9 @@ Result<int> doctor() {
   fmt::print("trireme {}, contract version {}, {} operators\n", TRIREME_VERSION, contract::version,
              operator_texts().size());
   fmt::print("platform:  {}\n", platform());
-  TRIREME_TRY(threads, threads_asked(0));
-  fmt::print("processor: {}, {} threads\n           {}\n", processor_name(), threads, processor_features());
+  Result<int> threads = threads_asked(0);  // what is wrong with the setting stands below
+  fmt::print("processor: {}{}\n           {}\n", processor_name(), threads ? fmt::format(", {} threads", *threads) : "",
+             processor_features());
   TRIREME_TRY(all, choose_devices({}));
   int code = fine;
   for (const DeviceEntry* device : all) {
@@ -119,12 +134,11 @@ Result<int> doctor() {
   KernelCache cache(KernelCache::from_environment());
   bool writable = cache.disk() && cache.disk()->folder().writable();
   print_fact("cache",
-             writable       ? "ready"
-             : cache.disk() ? "reads"
-                            : "off",
-             cache.disk() ? cache.disk()->folder().path() + (writable ? "" : " is read-only") : cache.off_reason());
-  print_variables();
-  return code;
+            writable       ? "ready"
+            : cache.disk() ? "reads"
+                           : "off",
+            cache.disk() ? cache.disk()->folder().path() + (writable ? "" : " is read-only") : cache.off_reason());
+  return print_variables() ? code : check_failed;
 }
 
 }  // namespace
@@ -132,7 +146,7 @@ Result<int> doctor() {
 Command doctor_verb() {
   return {.name = "doctor",
           .summary = "Versions, devices, what is missing and how to get it; a self-test",
-          .footer = "Exits with 1 if a device is there but does not give the reference's bits.",
+          .footer = "Exits with 1 if a device is there but does not give the reference's bits, or a setting is wrong.",
           .run = doctor};
 }
 

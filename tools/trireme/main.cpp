@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 
+#include "support/environment.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
@@ -41,16 +42,17 @@ std::string usage_message(const CLI::App* app, const CLI::Error& error) {
   return fmt::format("trireme: {}\n'trireme --help' lists the verbs, 'trireme VERB --help' says more\n", what);
 }
 
+std::string environment_help() {
+  std::string text = "Environment:\n";
+  for (const environment::Setting& each : environment::settings())
+    text += fmt::format("  {:<21} {}\n", std::string(each.name) + "=" + each.values, each.meaning);
+  return text;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Compiles row programs: one text, its derived backward, the same bits on every device.", "trireme");
-  app.footer(
-      "Environment:\n"
-      "  TRIREME_THREADS=N   threads on CPUs where a verb is not told; else one per core\n"
-      "  TRIREME_ISA=NAME    what 'cpu' runs on: avx512 or avx2; else the widest there is\n"
-      "  TRIREME_HIDE=SETS   instruction sets taken not to be there: avx512_bf16, avx512, avx2 (hides all)\n"
-      "  TRIREME_CACHE=DIR   where compiled kernels are kept, or 'off'; else ~/.cache/trireme\n"
-      "  TRIREME_VERBOSE=1   says on standard error why kernels are not kept on disk\n\n"
-      "Exit codes: 0 fine, 1 a check failed, 2 wrong usage or input.\n'trireme VERB --help' says more.");
+  app.footer(environment_help() +
+             "\nExit codes: 0 fine, 1 a check failed, 2 wrong usage or input.\n'trireme VERB --help' says more.");
   app.set_version_flag("--version", TRIREME_VERSION);
   app.require_subcommand(1);
   app.failure_message(usage_message);
@@ -63,6 +65,8 @@ int run(int argc, char** argv) {
   }
   for (const Verb& verb : verbs) {
     if (!verb.app->parsed()) continue;
+    if (verb.app->get_name() != "doctor")  // which shows them all
+      if (Status settings = environment::check(); !settings) return report(settings.error());
     Result<int> code = verb.run();
     return code ? *code : report(code.error());
   }

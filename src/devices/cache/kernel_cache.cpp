@@ -5,18 +5,11 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <thread>
 
+#include "support/environment.hpp"
+
 namespace trireme {
-namespace {
-
-std::string variable(const char* name) {
-  const char* value = ::secure_getenv(name);  // a program with another user's rights does not take our word
-  return value ? value : "";
-}
-
-}  // namespace
 
 // What one thread makes and others wait for.
 struct KernelCache::Making {
@@ -25,9 +18,12 @@ struct KernelCache::Making {
 };
 
 KernelCache::Options KernelCache::from_environment() {
-  std::string said = variable("TRIREME_CACHE"), home = variable("HOME"), cache_home = variable("XDG_CACHE_HOME");
-  if (said == "off") return {.off_reason = "TRIREME_CACHE=off"};
-  if (!said.empty()) return {.folder = said};
+  using environment::variable;
+  Result<environment::CachePlace> place = environment::cache();
+  if (!place) return {.off_reason = place.error().message};
+  if (place->off) return {.off_reason = "TRIREME_CACHE=" + variable("TRIREME_CACHE")};
+  if (!place->folder.empty()) return {.folder = place->folder};
+  const std::string home = variable("HOME"), cache_home = variable("XDG_CACHE_HOME");
   if (cache_home.starts_with('/')) return {.folder = cache_home + "/trireme"};
   if (home.starts_with('/')) return {.folder = home + "/.cache/trireme"};
   return {.off_reason = "HOME is not set; TRIREME_CACHE can name a folder"};
@@ -159,7 +155,7 @@ void KernelCache::forget(const CacheKey& key) {
 void KernelCache::say_once(const std::string& trouble) {
   std::lock_guard lock(mutex_);
   if (std::exchange(said_, true)) return;
-  if (std::string verbose = variable("TRIREME_VERBOSE"); verbose.empty() || verbose == "0") return;
+  if (Result<bool> verbose = environment::verbose(); !verbose || !*verbose) return;
   std::fprintf(stderr, "trireme: compiled kernels are not kept on disk: %s\n", trouble.c_str());
 }
 

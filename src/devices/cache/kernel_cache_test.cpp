@@ -144,16 +144,21 @@ TEST_F(CacheTest, ListsVerifiesAndClears) {
   EXPECT_EQ(content(folder / "notes.txt"), "somebody's");
 }
 
-TEST_F(CacheTest, TheEnvironmentNamesTheFolder) {
+TEST_F(CacheTest, fault_50_TheEnvironmentNamesTheFolder) {
   struct Case {
     const char *cache, *xdg, *home;
     std::string folder, off;
   };
-  const Case cases[] = {{"/a/b", "/xdg", "/home/me", "/a/b", ""},
-                        {"off", "/xdg", "/home/me", "", "TRIREME_CACHE=off"},
-                        {"", "/xdg", "/home/me", "/xdg/trireme", ""},
-                        {nullptr, "relative", "/home/me", "/home/me/.cache/trireme", ""},
-                        {nullptr, nullptr, nullptr, "", "HOME is not set; TRIREME_CACHE can name a folder"}};
+  const Case cases[] = {
+      {"/a/b", "/xdg", "/home/me", "/a/b", ""},
+      {"off", "/xdg", "/home/me", "", "TRIREME_CACHE=off"},
+      {"OFF", "/xdg", "/home/me", "", "TRIREME_CACHE=OFF"},
+      {"~/x", "/xdg", "/home/me", "/home/me/x", ""},
+      {"on", "/xdg", "/home/me", "/xdg/trireme", ""},
+      {"none", "/xdg", "/home/me", "", "TRIREME_CACHE is a folder (with a slash: ./here), on or off, not 'none'"},
+      {"", "/xdg", "/home/me", "/xdg/trireme", ""},
+      {nullptr, "relative", "/home/me", "/home/me/.cache/trireme", ""},
+      {nullptr, nullptr, nullptr, "", "HOME is not set; TRIREME_CACHE can name a folder"}};
   for (const Case& each : cases) {
     int code = exit_code(in_child([&] {
       auto set = [](const char* name, const char* value) { value ? setenv(name, value, 1) : unsetenv(name); };

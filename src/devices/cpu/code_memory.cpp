@@ -6,11 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "devices/device.hpp"
+#include "support/environment.hpp"
 
 namespace trireme::cpu {
 
@@ -18,8 +17,7 @@ namespace {
 
 // For `perf report`: which bytes are which kernel's. Asked for by TRIREME_PERF=map; what cannot be written is left out.
 void note_for_perf(const void* address, std::size_t bytes, const std::string& name) {
-  const char* wanted = std::getenv("TRIREME_PERF");
-  if (!wanted || std::string_view(wanted) != "map") return;
+  if (Result<bool> wanted = environment::perf_map(); !wanted || !*wanted) return;
   std::string file = fmt::format("/tmp/perf-{}.map", getpid());
   int map = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (map < 0) return;

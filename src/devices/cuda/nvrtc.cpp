@@ -2,15 +2,16 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <glob.h>
 #include <link.h>
+#include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 
 #include "devices/cuda/functions.hpp"
+#include "devices/wheels.hpp"
+#include "support/environment.hpp"
 
 namespace trireme::cuda {
 
@@ -46,20 +47,6 @@ namespace {
 constexpr int compilation_failed = 6;
 constexpr const char* file_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-std::vector<std::string> matching(const std::string& pattern) {
-  glob_t found = {};
-  std::vector<std::string> paths;
-  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  ::globfree(&found);
-  std::reverse(paths.begin(), paths.end());  // later versions first
-  return paths;
-}
-
 std::string where_loaded(void* handle, const std::string& otherwise) {
   link_map* map = nullptr;
   return ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && *map->l_name ? map->l_name : otherwise;
@@ -92,19 +79,13 @@ bool first_error_is_the_name(std::string_view log) {
 std::vector<std::string> nvrtc_candidates() {
   std::vector<std::string> folders, found;
   for (const char* toolkit : {"CUDA_HOME", "CUDA_PATH"})
-    if (std::string home = variable(toolkit); !home.empty()) folders.push_back(home);
+    if (std::string home = environment::variable(toolkit); !home.empty()) folders.push_back(home);
   folders.push_back("/usr/local/cuda");
   for (const std::string& home : folders)
     for (const char* part : {"/lib64/libnvrtc.so.*", "/lib/libnvrtc.so.*", "/targets/*/lib/libnvrtc.so.*"})
-      for (std::string& path : matching(home + part)) found.push_back(std::move(path));
-  std::vector<std::string> pythons = {"/usr/local", "/usr"};
-  if (std::string home = variable("HOME"); !home.empty()) pythons.insert(pythons.begin(), home + "/.local");
-  for (const char* environment : {"CONDA_PREFIX", "VIRTUAL_ENV"})
-    if (std::string prefix = variable(environment); !prefix.empty()) pythons.insert(pythons.begin(), prefix);
-  for (const std::string& prefix : pythons)
-    for (const char* part : {"/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*",
-                             "/lib/python3*/dist-packages/nvidia/*/lib/libnvrtc.so.*", "/lib/libnvrtc.so.*"})
-      for (std::string& path : matching(prefix + part)) found.push_back(std::move(path));
+      for (std::string& path : matching_files(home + part)) found.push_back(std::move(path));
+  for (std::string& path : find_in_pythons("nvidia/*/lib/libnvrtc.so.*", "libnvrtc.so.*"))
+    found.push_back(std::move(path));
   return found;
 }
 
@@ -123,6 +104,7 @@ Result<std::unique_ptr<Nvrtc>> Nvrtc::load(const std::string& path) {
     return Error{Code::Unsupported,
                  fmt::format("{} has no {}; NVRTC 11.2 or later is needed", path, rtc.library.missing)};
   made->path_ = where_loaded(handle, path);
+  if (struct stat about = {}; ::stat(made->path_.c_str(), &about) == 0) made->file_bytes_ = about.st_size;
   int major = 0, minor = 0, count = 0;
   rtc.version.call(&major, &minor);
   made->version_ = 1000 * major + 10 * minor;
@@ -140,7 +122,8 @@ Result<const Nvrtc*> Nvrtc::open(const std::string& path) {
   static std::mutex mutex;
   static auto* opened = new std::map<std::string, std::unique_ptr<Nvrtc>>;  // never closed: it has threads of its own
   std::lock_guard lock(mutex);
-  std::string wanted = path.empty() ? variable("TRIREME_NVRTC") : path;
+  TRIREME_TRY(said, environment::nvrtc());
+  const std::string wanted = path.empty() ? said : path;
   if (auto found = opened->find(wanted); found != opened->end()) return found->second.get();
   auto keep = [&](std::unique_ptr<Nvrtc> library) { return ((*opened)[wanted] = std::move(library)).get(); };
   if (!wanted.empty()) {

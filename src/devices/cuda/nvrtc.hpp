@@ -13,13 +13,15 @@ struct NvrtcFunctions;
 class Nvrtc {
  public:
   // The library at `path`; if that is empty, TRIREME_NVRTC's; if that is not set, the first one found in this order:
-  // already loaded or on the system's library path, CUDA_HOME and CUDA_PATH, /usr/local/cuda, wheels of Python.
+  // already loaded or on the system's library path, CUDA_HOME and CUDA_PATH, /usr/local/cuda, Python's packages
+  // (devices/wheels.hpp).
   static Result<const Nvrtc*> open(const std::string& path);
   ~Nvrtc();
 
   const std::string& path() const { return path_; }
   int version() const { return version_; }                          // 13040: NVRTC 13.4
   std::string name() const;                                         // "NVRTC 13.4"
+  std::int64_t file_bytes() const { return file_bytes_; }           // tells builds of one version apart
   const std::vector<int>& architectures() const { return archs_; }  // 80, 86, 90 …
 
   struct Output {
@@ -35,6 +37,7 @@ class Nvrtc {
   std::unique_ptr<NvrtcFunctions> functions_;
   std::string path_;
   int version_ = 0;
+  std::int64_t file_bytes_ = 0;
   std::vector<int> archs_;
 };
 

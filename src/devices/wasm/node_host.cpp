@@ -15,7 +15,7 @@
 #include <optional>
 #include <thread>
 
-#include "devices/wasm/find_on_path.hpp"
+#include "devices/find_on_path.hpp"
 #include "devices/wasm/node_script.hpp"
 
 extern char** environ;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 
+#include "support/environment_for_test.hpp"
 #include "targets/wasm/encoder.hpp"
 
 namespace trireme::wasm {
@@ -131,19 +132,16 @@ TEST(NodeHost, RefusesAThreadThatFlushes) {
                            "__attribute__((constructor)) static void f(void) { _mm_setcsr(_mm_getcsr() | 0x8040); }\n";
   const bool made = std::system(("cc -shared -fPIC -o " + library + " " + source + " 2> /dev/null").c_str()) == 0;
   if (made) {
-    setenv("LD_PRELOAD", library.c_str(), 1);
+    Environment preload("LD_PRELOAD", library);
     EXPECT_SAYS(run_in_node(Job{.module = module_of(add_rows)}), "Unsupported: wasm in node: node flushes");
-    unsetenv("LD_PRELOAD");
   }
   std::filesystem::remove_all(folder);
   if (!made) GTEST_SKIP() << "no C compiler for x86 here";
 }
 
 TEST(NodeHost, SaysWhatIsMissing) {
-  const std::string path = getenv("PATH") ? getenv("PATH") : "";
-  setenv("PATH", "/nowhere", 1);
+  Environment path("PATH", "/nowhere");
   EXPECT_SAYS(run_in_node(Job{}), "NoDevice: node is not on PATH");
-  setenv("PATH", path.c_str(), 1);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <functional>
 #include <thread>
 
+#include "support/environment_for_test.hpp"
 #include "targets/wasm/encoder.hpp"
 
 namespace trireme {
@@ -328,9 +329,8 @@ TEST(WasmHost, SaysWhatIsMissing) {
   EXPECT_SAYS(WasmHost::open("/nowhere/libwasmtime.so").error(), "NoDevice: wasmtime's library is missing");
   EXPECT_SAYS(WasmHost::open("/nowhere/libwasmtime.so").error(), "pip install wasmtime");
   EXPECT_SAYS(WasmHost::open("libm.so.6").error(), "Unsupported: libm.so.6 has no wasm_config_new");
-  setenv("TRIREME_WASMTIME", "/nowhere/else.so", 1);
+  Environment named("TRIREME_WASMTIME", "/nowhere/else.so");
   EXPECT_SAYS(WasmHost::open().error(), "/nowhere/else.so");
-  unsetenv("TRIREME_WASMTIME");
 }
 
 TEST(WasmHost, LimitsAreChecked) {

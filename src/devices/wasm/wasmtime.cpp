@@ -5,16 +5,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
-#include <filesystem>
-#include <optional>
 
-#include "devices/wasm/find_on_path.hpp"
+#include "devices/wheels.hpp"
+#include "support/environment.hpp"
 
 namespace trireme::wasm {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char how_to_get_it[] = "install its wheel (pip install wasmtime), or name the library in TRIREME_WASMTIME";
 
@@ -23,33 +19,6 @@ constexpr char in_the_wheel[] = "wasmtime/linux-aarch64/_libwasmtime.so";
 #else
 constexpr char in_the_wheel[] = "wasmtime/linux-x86_64/_libwasmtime.so";
 #endif
-
-// In the folders of packages of every python under a prefix; the newest python's first.
-std::optional<std::string> find_wheel(const fs::path& prefix) {
-  std::error_code error;
-  std::vector<fs::path> pythons;
-  for (const auto& entry : fs::directory_iterator(prefix / "lib", error))
-    if (entry.path().filename().string().starts_with("python3")) pythons.push_back(entry.path());
-  std::ranges::sort(pythons, [](const fs::path& a, const fs::path& b) {
-    return std::pair(a.string().size(), a) > std::pair(b.string().size(), b);  // python3.9 before python3.11 otherwise
-  });
-  for (const fs::path& python : pythons)
-    for (const char* packages : {"site-packages", "dist-packages"})
-      if (fs::path file = python / packages / in_the_wheel; fs::exists(file, error)) return file.string();
-  return std::nullopt;
-}
-
-std::string find_library() {
-  if (const char* given = std::getenv("TRIREME_WASMTIME"); given && *given) return given;
-  std::vector<fs::path> prefixes;
-  if (const char* active = std::getenv("VIRTUAL_ENV")) prefixes.push_back(active);
-  if (const auto python = find_on_path("python3")) prefixes.push_back(fs::path(*python).parent_path().parent_path());
-  if (const char* home = std::getenv("HOME")) prefixes.push_back(fs::path(home) / ".local");
-  prefixes.insert(prefixes.end(), {"/usr/local", "/usr"});
-  for (const fs::path& prefix : prefixes)
-    if (auto found = find_wheel(prefix)) return *found;
-  return "libwasmtime.so";
-}
 
 std::string text_of(const c::Vector<char>& bytes) {
   std::string text(bytes.data, bytes.size);
@@ -139,7 +108,12 @@ int Wasmtime::read_version() const {
 }
 
 Result<std::shared_ptr<const Wasmtime>> Wasmtime::open(const std::string& path) {
-  const std::string file = path.empty() ? find_library() : path;
+  TRIREME_TRY(named, environment::wasmtime());
+  std::string file = path.empty() ? named : path;
+  if (file.empty()) {
+    const std::vector<std::string> found = find_in_pythons(in_the_wheel);
+    file = found.empty() ? "libwasmtime.so" : found.front();
+  }
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* why = dlerror();

@@ -1,17 +1,19 @@
+// Where the shell would find a program.
 #pragma once
 #include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace trireme::wasm {
+#include "support/environment.hpp"
 
-// Where the shell would find a program.
+namespace trireme {
+
 inline std::optional<std::string> find_on_path(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  for (std::string_view rest = path ? path : ""; !rest.empty();) {
+  const std::string path = environment::variable("PATH");
+  for (std::string_view rest = path; !rest.empty();) {
     const std::size_t end = std::min(rest.find(':'), rest.size());
     const std::string candidate = std::string(rest.substr(0, end)) + "/" + program;
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
@@ -20,4 +22,4 @@ inline std::optional<std::string> find_on_path(const std::string& program) {
   return std::nullopt;
 }
 
-}  // namespace trireme::wasm
+}  // namespace trireme
