@@ -56,6 +56,8 @@ struct Compiled {
   std::string log;    // warnings
   Facts facts = {};
   bool from_cache = false;
+  std::string not_kept =
+      {};  // why the cache does not keep it, such as an #include that a macro names; empty if it does
 };
 
 // Compiles without a GPU where `options.arch` is said. A name is an extern "C" one, or any C++ name of a __global__

@@ -132,6 +132,7 @@ Result<int> compile_and_time(JitOptions options) {
   TRIREME_TRY(nvrtc, cuda::Nvrtc::open(options.jit.nvrtc));
   fmt::print("{} for {}, {} {}\n", options.name, compiled.arch, nvrtc->name(),
              compiled.from_cache ? "(from the cache)" : fmt::format("in {:.2f} s", taken));
+  if (!compiled.not_kept.empty()) fmt::print("  not kept in the cache: {}\n", compiled.not_kept);
   if (!compiled.log.empty()) fmt::print("{}\n", compiled.log);
   if (!compiled.cubin.empty()) print_facts(compiled.facts);
   if (!options.ptx.empty()) TRIREME_CHECK(write_file(options.ptx, {}, std::as_bytes(std::span(compiled.ptx))));

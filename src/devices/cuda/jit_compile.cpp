@@ -5,59 +5,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <sstream>
 
 #include "devices/cuda/cubin.hpp"
+#include "devices/cuda/jit_includes.hpp"
 
 namespace trireme::cuda {
 namespace {
-
-namespace fs = std::filesystem;
-
-// -Ifolder, -I folder, --include-path=folder, and the folder of the source itself.
-std::vector<fs::path> include_folders(const jit::Options& options) {
-  std::vector<fs::path> folders = {fs::path(options.file).parent_path()};
-  for (std::size_t k = 0; k < options.flags.size(); ++k)
-    for (std::string_view spelling : {"--include-path=", "--include-path", "-I=", "-I"}) {
-      std::string_view flag = options.flags[k];
-      if (!flag.starts_with(spelling)) continue;
-      flag.remove_prefix(spelling.size());
-      if (!flag.empty()) folders.emplace_back(flag);
-      else if (k + 1 < options.flags.size()) folders.emplace_back(options.flags[++k]);
-      break;
-    }
-  return folders;
-}
-
-// Adds to `found` what `text` includes from the folders, and what that includes. Names that a macro spells are missed.
-void collect_included(const std::string& text, const std::vector<fs::path>& folders,
-                      std::map<std::string, std::string>& found) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::size_t at = line.find_first_not_of(" \t");
-    if (at == std::string::npos || line[at] != '#') continue;
-    at = line.find_first_not_of(" \t", at + 1);
-    if (at == std::string::npos || line.compare(at, 7, "include") != 0) continue;
-    std::size_t open = line.find_first_of("<\"", at), close = line.find_first_of(">\"", open + 1);
-    if (open == std::string::npos || close == std::string::npos) continue;
-    for (const fs::path& folder : folders) {
-      fs::path path = folder / line.substr(open + 1, close - open - 1);
-      std::ifstream file(path, std::ios::binary);
-      std::error_code none;
-      if (!file || !fs::is_regular_file(path, none)) continue;
-      auto [place, fresh] = found.emplace(path.lexically_normal().string(), "");
-      if (!fresh) break;
-      place->second.assign(std::istreambuf_iterator<char>(file), {});
-      std::vector<fs::path> from_there = folders;
-      from_there.front() = path.parent_path();
-      collect_included(place->second, from_there, found);
-      break;
-    }
-  }
-}
 
 void put(std::string& to, std::string_view text) {
   std::uint64_t size = text.size();
@@ -112,20 +66,36 @@ std::vector<std::string> entries_of(std::string_view ptx) {
   return names;
 }
 
-CacheKey jit_key(const Nvrtc& nvrtc, const JitRequest& request) {
+Result<JitKey> jit_key(const Nvrtc& nvrtc, const JitRequest& request) {
   CacheKey key("cuda", fmt::format("{}, {}, {}", request.name, request.arch, nvrtc.name()));
   key.with("source", request.source).with("name", request.name).with("arch", request.arch);
-  key.with("file", request.options.file).with("nvrtc", nvrtc.version());
+  key.with("file", request.options.file).with("nvrtc", nvrtc.version()).with("nvrtc bytes", nvrtc.file_bytes());
   for (const std::string& flag : request.options.flags) key.with("flag", flag);
-  std::map<std::string, std::string> included;
-  const std::vector<fs::path> folders = include_folders(request.options);
-  collect_included(request.source, folders, included);
-  for (const jit::Header& header : request.options.headers) {
-    key.with("header", header.name).with("text", header.text);
-    collect_included(header.text, folders, included);
+  for (const jit::Header& header : request.options.headers) key.with("header", header.name).with("text", header.text);
+  TRIREME_TRY(included, included_by(request.source, request.options));
+  for (const auto& [path, text] : included.files) key.with("included", path).with("text", text);
+  return JitKey{key, included.unsure};
+}
+
+Result<JitArtifact> artifact_of(const Nvrtc& nvrtc, const JitRequest& request, const GetOrMake& get_or_make) {
+  const std::string changed = request.options.file + ": a file that it includes changed while it was compiled";
+  for (int attempt = 1;; ++attempt) {
+    TRIREME_TRY(key, jit_key(nvrtc, request));
+    if (!key.unsure.empty()) {
+      TRIREME_TRY(made, make_artifact(nvrtc, request));
+      return JitArtifact{std::make_shared<const std::string>(std::move(made)), Cached::From::Made, key.unsure};
+    }
+    // What was made of other files than the key says is not kept: an error never is.
+    auto make = [&]() -> Result<std::string> {
+      TRIREME_TRY(made, make_artifact(nvrtc, request));
+      TRIREME_TRY(after, jit_key(nvrtc, request));
+      if (after.key.hash() != key.key.hash()) return Error{Code::InvalidArgument, changed};
+      return made;
+    };
+    Result<Cached> got = get_or_make(key.key, make);
+    if (got) return JitArtifact{got->bytes, got->from, ""};
+    if (got.error().message != changed || attempt == 3) return got.error();
   }
-  for (const auto& [path, text] : included) key.with("included", path).with("text", text);
-  return key;
 }
 
 Result<std::string> make_artifact(const Nvrtc& nvrtc, const JitRequest& request) {
@@ -160,9 +130,12 @@ Result<jit::Compiled> read_artifact(const std::string& artifact) {
 
 Result<jit::Compiled> compile_in(KernelCache& cache, const JitRequest& request) {
   TRIREME_TRY(nvrtc, Nvrtc::open(request.options.nvrtc));
-  TRIREME_TRY(cached, cache.get_or_make(jit_key(*nvrtc, request), [&] { return make_artifact(*nvrtc, request); }));
-  TRIREME_TRY(compiled, read_artifact(*cached.bytes));
-  compiled.from_cache = cached.from != Cached::From::Made;
+  TRIREME_TRY(artifact, artifact_of(*nvrtc, request, [&](const CacheKey& key, const KernelCache::Make& make) {
+                return cache.get_or_make(key, make);
+              }));
+  TRIREME_TRY(compiled, read_artifact(*artifact.bytes));
+  compiled.from_cache = artifact.from != Cached::From::Made;
+  compiled.not_kept = artifact.not_kept;
   return compiled;
 }
 

@@ -10,8 +10,23 @@ struct JitRequest {
   jit::Options options;
 };
 
-// Everything the code depends on: also the files that the source includes, as far as they can be found.
-CacheKey jit_key(const Nvrtc& nvrtc, const JitRequest& request);
+// Everything the code depends on: also the files that the source includes. Where it may depend on more, `unsure` says
+// why, and the key is worth nothing.
+struct JitKey {
+  CacheKey key;
+  std::string unsure;
+};
+Result<JitKey> jit_key(const Nvrtc& nvrtc, const JitRequest& request);
+
+// The artifact, through the cache that `get_or_make` asks; compiled anew where its key cannot be told.
+struct JitArtifact {
+  std::shared_ptr<const std::string> bytes;
+  Cached::From from;
+  std::string not_kept;  // why; empty if it is
+};
+using GetOrMake = std::function<Result<Cached>(const CacheKey& key, const KernelCache::Make& make)>;
+Result<JitArtifact> artifact_of(const Nvrtc& nvrtc, const JitRequest& request, const GetOrMake& get_or_make);
+
 // What is kept: names, PTX, cubin, log and facts, in one.
 Result<std::string> make_artifact(const Nvrtc& nvrtc, const JitRequest& request);
 Result<jit::Compiled> read_artifact(const std::string& artifact);

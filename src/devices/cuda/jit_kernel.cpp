@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "support/environment.hpp"
 #include "trireme/ptx.hpp"
 
 namespace trireme {
@@ -61,6 +62,7 @@ std::string spelled(const Facts& facts) {
 }
 
 Result<const cuda::Device*> device_of(const Options& options) {
+  TRIREME_CHECK(environment::check());
   TRIREME_TRY(driver, cuda::Driver::instance());
   return driver->device(options.device);
 }
@@ -68,6 +70,7 @@ Result<const cuda::Device*> device_of(const Options& options) {
 }  // namespace
 
 Result<Compiled> compile(std::string_view source, std::string_view name, const Options& options) {
+  TRIREME_CHECK(environment::check());
   cuda::JitRequest request{std::string(source), std::string(name), options.arch, options};
   if (request.arch.empty()) {
     Result<const cuda::Device*> device = device_of(options);
@@ -173,14 +176,24 @@ Result<jit::Kernel> kernel_from_source(const Device& device, std::string_view so
     TRIREME_TRY(compiled, read_artifact(artifact));
     return std::move(compiled.cubin.empty() ? compiled.ptx : compiled.cubin);
   };
-  TRIREME_TRY(loaded, device.modules().load_made(
-                          jit_key(*nvrtc, request), [&] { return make_artifact(*nvrtc, request); }, image_of));
-  TRIREME_TRY(compiled, read_artifact(*loaded.artifact));
-  std::string_view from = loaded.from == Cached::From::Made   ? "compiled now"
-                          : loaded.from == Cached::From::Disk ? "from disk"
-                                                              : "from memory";
+  Module module;
+  TRIREME_TRY(artifact,
+              artifact_of(*nvrtc, request, [&](const CacheKey& key, const KernelCache::Make& make) -> Result<Cached> {
+                TRIREME_TRY(loaded, device.modules().load_made(key, make, image_of));
+                module = loaded.module;
+                return Cached{loaded.artifact, loaded.from};
+              }));
+  if (!artifact.not_kept.empty()) {
+    TRIREME_TRY(image, image_of(*artifact.bytes));
+    TRIREME_TRY(loaded, device.modules().load_image(image));
+    module = loaded;
+  }
+  TRIREME_TRY(compiled, read_artifact(*artifact.bytes));
+  std::string_view from = artifact.from == Cached::From::Made   ? "compiled now"
+                          : artifact.from == Cached::From::Disk ? "from disk"
+                                                                : "from memory";
   return jit::Maker::make(
-      device, loaded.module, compiled.name,
+      device, std::move(module), compiled.name,
       {.name = request.name, .made = fmt::format("{} {}", nvrtc->name(), from), .facts = compiled.facts});
 }
 

@@ -1,13 +1,12 @@
 // CUDA C++ by NVRTC: to PTX and cubin without a GPU, launched on the fake driver, and on a GPU where there is one.
 #include "trireme/jit.hpp"
 
-#include <glob.h>
-
 #include <fstream>
 #include <thread>
 
 #include "devices/cuda/fake_driver_for_test.hpp"
 #include "devices/cuda/jit_kernel.hpp"
+#include "support/environment_for_test.hpp"
 #include "trireme/ptx.hpp"
 
 namespace trireme::cuda {
@@ -29,29 +28,13 @@ extern "C" __global__ void plain(float* x, double y, char z) {
 }
 )";
 
-// Where setup put NVRTC, if the system has none.
-std::string nvrtc_path() {
-  if (Nvrtc::open("")) return "";
-  glob_t found = {};
-  std::string path;
-  if (::glob(TRIREME_SOURCE_DIR "/.nvrtc/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*", 0, nullptr, &found) ==
-      0)
-    path = found.gl_pathv[0];
-  ::globfree(&found);
-  return path;
-}
-
 class Jit : public FakeDriver {
  protected:
   void SetUp() override {
-    nvrtc = nvrtc_path();
-    if (Result<const Nvrtc*> there = Nvrtc::open(nvrtc); !there) GTEST_SKIP() << there.error().message;
+    if (Result<const Nvrtc*> there = Nvrtc::open(""); !there) GTEST_SKIP() << there.error().message;
   }
-  JitRequest request(const std::string& name, const std::string& arch = "sm_90") const {
-    return {source, name, arch, {.nvrtc = nvrtc}};
-  }
+  JitRequest request(const std::string& name, const std::string& arch = "sm_90") const { return {source, name, arch}; }
   KernelCache::Options disk() const { return {.folder = (folder / "cache").string()}; }
-  std::string nvrtc;
 };
 
 TEST_F(Jit, SourceToPtxAndCubinWithoutAGpu) {
@@ -84,7 +67,7 @@ TEST_F(Jit, SourceToPtxAndCubinWithoutAGpu) {
 TEST_F(Jit, ErrorsSayWhereAndWhat) {
   auto error_of = [&](const std::string& text, const std::string& name, std::vector<std::string> flags = {},
                       const std::string& arch = "sm_90") {
-    JitRequest wrong{text, name, arch, {.flags = std::move(flags), .file = "mine.cu", .nvrtc = nvrtc}};
+    JitRequest wrong{text, name, arch, {.flags = std::move(flags), .file = "mine.cu"}};
     return compile_in(cache, wrong).error();
   };
   Error undefined = error_of("extern \"C\" __global__ void k(float* x) {\n  x[0] = y;\n}\n", "k");
@@ -107,14 +90,14 @@ TEST_F(Jit, ErrorsSayWhereAndWhat) {
 }
 
 TEST_F(Jit, KeysKnowEverythingTheCodeDependsOn) {
-  const Nvrtc& rtc = *Nvrtc::open(nvrtc).value();
+  const Nvrtc& rtc = *Nvrtc::open("").value();
   auto hash = [&](auto change) {
     JitRequest each{"#include \"a.h\"\n__global__ void k() {}\n",
                     "k",
                     "sm_90",
-                    {.flags = {"-I" + folder.string()}, .file = (folder / "k.cu").string(), .nvrtc = nvrtc}};
+                    {.flags = {"-I" + folder.string()}, .file = (folder / "k.cu").string()}};
     change(each);
-    return hex(jit_key(rtc, each).hash());
+    return hex(jit_key(rtc, each).value().key.hash());
   };
   auto write = [&](const std::string& name, const std::string& text) { std::ofstream(folder / name) << text; };
   write("a.h", "#include <b.h>\n");
@@ -162,7 +145,7 @@ TEST_F(Jit, LaunchesAreChecked) {
     KernelCache kept(disk());
     auto driver = Driver::load(library.c_str(), kept).value();
     const Device& device = *driver->device(0).value();
-    jit::Options options{.nvrtc = nvrtc};
+    jit::Options options;
     jit::Kernel kernel = kernel_from_source(device, source, "scale<float>", options).value();
     EXPECT_EQ(kernel.facts().parameter_bytes, each.sizes);
     EXPECT_EQ(kernel.facts().registers, 104);  // the driver's word again
@@ -225,7 +208,7 @@ TEST_F(JitWithout, AMissingNvrtcIsNamedAndHowToGetIt) {
   }
 }
 
-TEST_F(JitWithout, NvrtcIsLookedForInToolkitsAndWheels) {
+TEST_F(JitWithout, fault_32_NvrtcIsLookedForInToolkitsAndWheels) {
   auto place = [&](const std::string& path) {
     std::filesystem::create_directories((folder / path).parent_path());
     std::ofstream(folder / path) << "";
@@ -236,11 +219,9 @@ TEST_F(JitWithout, NvrtcIsLookedForInToolkitsAndWheels) {
                     newer = place("venv/lib/python3.9/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.13"),
                     conda = place("conda/lib/libnvrtc.so.12");
   place("venv/lib/python3.9/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12");
-  setenv("CUDA_HOME", (folder / "cuda").c_str(), 1);
-  setenv("VIRTUAL_ENV", (folder / "venv").c_str(), 1);
-  setenv("CONDA_PREFIX", (folder / "conda").c_str(), 1);
+  Environment home("CUDA_HOME", folder / "cuda"), venv("VIRTUAL_ENV", folder / "venv"),
+      prefix("CONDA_PREFIX", folder / "conda");
   std::vector<std::string> found = nvrtc_candidates();
-  for (const char* name : {"CUDA_HOME", "VIRTUAL_ENV", "CONDA_PREFIX"}) unsetenv(name);
   std::erase_if(found, [&](const std::string& path) { return !path.starts_with(folder.string()); });
   EXPECT_EQ(found, (std::vector<std::string>{toolkit, newer, older, conda}));
 }
@@ -265,8 +246,8 @@ TEST(JitOnAGpu, ComputesWhatTheSourceSays) {
     EXPECT_FALSE(kernel.launch({4}, {256}, 0, stream.get(), x, 2.0, 999));
     std::printf("%s\n", kernel.describe().c_str());
   };
-  if (Result<const Nvrtc*> nvrtc = Nvrtc::open(nvrtc_path()); !nvrtc) GTEST_SKIP() << nvrtc.error().message;
-  jit::Options options{.nvrtc = nvrtc_path()};
+  if (Result<const Nvrtc*> nvrtc = Nvrtc::open(""); !nvrtc) GTEST_SKIP() << nvrtc.error().message;
+  jit::Options options;
   run(jit::compile_cached(source, "scale<float>", options).value());
   run(jit::compile_cached(source, "scale<float>", options).value());
   jit::Compiled compiled = jit::compile(source, "scale<float>", options).value();
