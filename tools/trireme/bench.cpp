@@ -1,15 +1,14 @@
 // trireme bench: times problem lines on each device, in turn with copies of the same number of bytes.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <memory>
+#include <span>
 
 #include "bench_report.hpp"
 #include "device_choice.hpp"
+#include "files.hpp"
 #include "measure.hpp"
+#include "output.hpp"
 #include "plan/threads.hpp"
 #include "progress.hpp"
 #include "roofline.hpp"
@@ -72,7 +71,7 @@ class Bench {
       else if (measured.error().code != Code::NoDevice && measured.error().code != Code::Unsupported)
         return measured.error();
       else if (options_.table()) fmt::print("  {:<12} {}\n", device->name, measured.error().message);
-      std::fflush(stdout);
+      flush_output();
     }
     return Done{};
   }
@@ -90,9 +89,9 @@ class Bench {
   Status take(const Problem& problem, Measurement measured) {
     if (measured.difference) {
       code_ = check_failed;
-      fmt::print(stderr, "FAIL {} device={} {} got {} want {}   rerun: trireme verify \"{}\" --device {}\n",
-                 print(problem), measured.device, measured.difference->element, measured.difference->got,
-                 measured.difference->want, print(problem), measured.device);
+      complain(fmt::format("FAIL {} device={} {} got {} want {}   rerun: trireme verify \"{}\" --device {}\n",
+                           print(problem), measured.device, measured.difference->element, measured.difference->got,
+                           measured.difference->want, print(problem), measured.device));
       return Done{};
     }
     if (options_.table()) fmt::print("{}", table_rows(measured));
@@ -107,9 +106,8 @@ class Bench {
       Result<double> roof = arithmetic_roof(*device, options_.threads);
       if (roof) roofs[device->name] = *roof;
     }
-    std::ofstream file(options_.svg);
-    file << roofline_svg(measured_, roofs);
-    if (!file.flush()) return Error{Code::InvalidArgument, options_.svg + ": " + std::strerror(errno)};
+    const std::string picture = roofline_svg(measured_, roofs);
+    TRIREME_CHECK(write_file(options_.svg, {}, std::as_bytes(std::span(picture))));
     if (options_.table()) fmt::print("{}: {} points\n", options_.svg, measured_.size());
     return Done{};
   }

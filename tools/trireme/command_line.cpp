@@ -1,7 +1,12 @@
 // The only file that sees CLI11: its headers take longer to compile than most verbs.
 #include "command_line.hpp"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
+#include <sstream>
+
+#include "output.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -80,7 +85,11 @@ Result<int> CommandLine::run(int argc, char** argv) const {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& stop) {  // --help and --version too
-    return app.exit(stop) == 0 ? fine : wrong_usage;
+    std::ostringstream help, wrong;
+    const bool asked_for = app.exit(stop, help, wrong) == 0;
+    fmt::print("{}", help.str());
+    complain(wrong.str());
+    return asked_for ? fine : wrong_usage;
   }
   for (const Command& verb : verbs)
     if (app.got_subcommand(verb.name)) return verb.run();

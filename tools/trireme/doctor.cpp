@@ -134,10 +134,10 @@ Result<int> doctor() {
   KernelCache cache(KernelCache::from_environment());
   bool writable = cache.disk() && cache.disk()->folder().writable();
   print_fact("cache",
-            writable       ? "ready"
-            : cache.disk() ? "reads"
-                           : "off",
-            cache.disk() ? cache.disk()->folder().path() + (writable ? "" : " is read-only") : cache.off_reason());
+             writable       ? "ready"
+             : cache.disk() ? "reads"
+                            : "off",
+             cache.disk() ? cache.disk()->folder().path() + (writable ? "" : " is read-only") : cache.off_reason());
   return print_variables() ? code : check_failed;
 }
 

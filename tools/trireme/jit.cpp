@@ -124,6 +124,7 @@ Status time_kernel(const cuda::Device& device, const jit::Kernel& kernel, const 
 }
 
 Result<int> compile_and_time(JitOptions options) {
+  TRIREME_CHECK(check_distinct({{"--ptx", options.ptx}, {"--cubin", options.cubin}}));
   TRIREME_TRY(source, read_source(options.file));
   options.jit.file = options.file;
   auto begin = std::chrono::steady_clock::now();

@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "files.hpp"
-
 namespace trireme::cli {
 namespace {
 
@@ -43,10 +41,10 @@ Status NpyFile::read(std::span<std::byte> elements) const {
   return Done{};
 }
 
-Status write_npy(const std::string& path, const NpyType& type, const std::vector<std::int64_t>& shape,
-                 std::span<const std::byte> elements) {
+Result<NewFile> write_npy(const std::string& path, const NpyType& type, const std::vector<std::int64_t>& shape,
+                          std::span<const std::byte> elements) {
   const std::string header = npy_header(type, shape);
-  return write_file(path, std::as_bytes(std::span(header)), elements);
+  return NewFile::write(path, std::as_bytes(std::span(header)), elements);
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {

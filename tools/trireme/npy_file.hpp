@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "files.hpp"
 #include "support/npy.hpp"
 
 namespace trireme::cli {
@@ -28,8 +29,8 @@ class NpyFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-Status write_npy(const std::string& path, const NpyType& type, const std::vector<std::int64_t>& shape,
-                 std::span<const std::byte> elements);
+Result<NewFile> write_npy(const std::string& path, const NpyType& type, const std::vector<std::int64_t>& shape,
+                          std::span<const std::byte> elements);
 
 std::string shape_text(const std::vector<std::int64_t>& shape);  // "(3, 4)"
 

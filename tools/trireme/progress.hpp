@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "output.hpp"
+
 namespace trireme::cli {
 
 // One line on a terminal that rewrites itself; nothing elsewhere.
@@ -13,7 +15,7 @@ class Progress {
  public:
   explicit Progress(std::string what) : what_(std::move(what)), shown_(isatty(STDERR_FILENO)) { show("checking"); }
   ~Progress() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
+    if (shown_) complain("\r\033[K");
   }
   Progress(const Progress&) = delete;
   void at(double part) {
@@ -23,7 +25,7 @@ class Progress {
 
  private:
   void show(const std::string& state) const {
-    if (shown_) fmt::print(stderr, "\r\033[K{}: {}", what_, state);
+    if (shown_) complain(fmt::format("\r\033[K{}: {}", what_, state));
   }
   std::string what_;
   bool shown_;

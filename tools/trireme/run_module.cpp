@@ -97,6 +97,7 @@ Result<int> run_module(const RunModuleOptions& options) {
   KernelAbiCall call{.backward = options.backward, .rows = rows, .columns = columns, .value = value};
   for (const auto& [name, values] : arrays.inputs) call.inputs[name] = values;
   TRIREME_TRY(files, values_by_name("--out", options.outputs, "NAME=FILE, as in y=y.npy"));
+  TRIREME_CHECK(check_distinct(files));
   const std::vector<KernelAbiArray> known = arrays_of(entry);
   const auto find = [&](std::string_view name) {
     return std::ranges::find_if(known,
@@ -111,9 +112,13 @@ Result<int> run_module(const RunModuleOptions& options) {
   for (auto& [name, values] : arrays.outputs) call.outputs[name] = values;
   if (const Status status = call_kernel(*kernel, *abi, call); !status) return named(status.error());
 
-  for (const auto& [name, path] : files)
-    TRIREME_CHECK(write_npy(path, npy_type_for(Type::F32), shape_of(find(name)->array, arrays.shape),
-                            std::as_bytes(std::span(arrays.outputs[name]))));
+  std::vector<NewFile> written;
+  for (const auto& [name, path] : files) {
+    TRIREME_TRY(file, write_npy(path, npy_type_for(Type::F32), shape_of(find(name)->array, arrays.shape),
+                                std::as_bytes(std::span(arrays.outputs[name]))));
+    written.push_back(std::move(file));
+  }
+  for (NewFile& file : written) TRIREME_CHECK(file.commit());
   const auto& [name, version, backward] = kernel->info();
   fmt::print("{} {}.{}.{}{}: {} rows of {} columns, in wasmtime {}\n", name, version[0], version[1], version[2],
              options.backward ? " backward" : "", call.rows, columns, host.version());

@@ -135,6 +135,7 @@ class Reading {
 
   Status take_results() {
     TRIREME_TRY(files, values_by_name("--out", options_.outputs, "NAME=FILE, as in y=y.npy"));
+    TRIREME_CHECK(check_distinct(files));
     outputs = std::move(files);
     for (const auto& [name, path] : outputs) TRIREME_CHECK(check_known("--out", name, results_of(program_), program_));
     if (outputs.empty()) return wrong("nothing would be stored; give --out NAME=FILE.npy");
@@ -203,15 +204,21 @@ Status read_inputs(const std::map<std::string, NpyFile>& inputs, const Problem& 
   return Done{};
 }
 
+// All of them or none, but for renames that fail.
 Status write_outputs(const Files& outputs, const Problem& problem, const Prepared& prepared) {
+  std::vector<NewFile> written;
+  std::string lines;
   for (std::size_t k = 0; k < prepared.bound.results.size(); ++k) {
     const Output& result = prepared.bound.results[k];
     const Buffer& buffer = prepared.buffers.results[k];
     std::vector<std::int64_t> shape = expected_shape(problem, result.spread, buffer);
     const std::string& path = outputs.at(result.name);
-    TRIREME_CHECK(write_npy(path, npy_type_for(*result.type), shape, buffer.memory));
-    fmt::print("{}: {} {}\n", path, name(*result.type), shape_text(shape));
+    TRIREME_TRY(file, write_npy(path, npy_type_for(*result.type), shape, buffer.memory));
+    written.push_back(std::move(file));
+    lines += fmt::format("{}: {} {}\n", path, name(*result.type), shape_text(shape));
   }
+  for (NewFile& file : written) TRIREME_CHECK(file.commit());
+  fmt::print("{}", lines);
   return Done{};
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "device_choice.hpp"
+#include "output.hpp"
 #include "plan/difference.hpp"
 #include "plan/ops.hpp"
 #include "plan/remarks.hpp"
@@ -47,7 +48,7 @@ std::string why_not(const DeviceEntry& device, const Prepared& prepared, bool as
 
 void print_device(const std::string& device, std::string_view digest, std::string_view status) {
   fmt::print("  {:<12} {:<32}  {}\n", device, digest, status);
-  std::fflush(stdout);
+  flush_output();
 }
 
 // How far the results at hand lie from exact mathematics, and how far the contract's roundings allow.
