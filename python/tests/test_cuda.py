@@ -14,7 +14,7 @@ except ImportError:
 
 try:
     import torch
-    missing = "" if torch.cuda.is_available() else "no CUDA device; bench/gpu_python.sh runs these where there is one"
+    missing = "" if torch.cuda.is_available() else "no GPU; bench/gpu_python.sh runs these where there is one"
 except ImportError:
     torch, missing = None, "torch is not installed"
 if pytest:

@@ -50,7 +50,7 @@ def test_fault_09_views(rms_norm, x, w):
 
 def test_fault_24_streams():
     if not torch.cuda.is_available():
-        pytest.skip("no CUDA here; bench/gpu_python.sh runs this")
+        pytest.skip("no GPU; bench/gpu_python.sh runs this")
 
 
 def test_fault_29_misuse(x, w):

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trireme.h"
+#include "trireme/device.hpp"
 
 namespace {
 
@@ -102,6 +103,9 @@ TEST(CApi, WhatBindingsAsk) {
   for (trireme_program* each : {program, backward}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
 }
 
+// Where the reference serves there are no workspaces.
+bool has_kernels() { return trireme::Device::cpu().value().name() != "reference"; }
+
 TEST(CApi, PreferencesAndOlderCallers) {
   trireme_program *program = nullptr, *backward = nullptr;
   ASSERT_EQ(trireme_program_named("rms_norm", &program), TRIREME_OK);
@@ -110,7 +114,7 @@ TEST(CApi, PreferencesAndOlderCallers) {
   trireme_plan_options options = options_for(shape, 2);
   options.max_workspace_bytes = 16;
   trireme_plan* plan = nullptr;
-  expect_refused(trireme_plan_create("cpu", backward, &options, &plan), TRIREME_UNSUPPORTED, "16");
+  if (has_kernels()) expect_refused(trireme_plan_create("cpu", backward, &options, &plan), TRIREME_UNSUPPORTED, "16");
   options.max_workspace_bytes = -1;
   expect_refused(trireme_plan_create("cpu", backward, &options, &plan), TRIREME_INVALID_ARGUMENT, "0 is no limit");
   options.max_workspace_bytes = 0, options.config = "unrolled";
@@ -135,7 +139,7 @@ TEST(CApi, WorkspacesAreMade) {
     size_t needed = 0, bytes = 1;
     void* memory = &bytes;
     ASSERT_EQ(trireme_plan_workspace_bytes(plan, &needed), TRIREME_OK);
-    EXPECT_EQ(needed > 0, each == backward);
+    EXPECT_EQ(needed > 0, each == backward && has_kernels());
     ASSERT_EQ(trireme_workspace_create(plan, &workspace), TRIREME_OK) << trireme_last_error();
     EXPECT_EQ(trireme_plan_destroy(plan), TRIREME_OK);
     ASSERT_EQ(trireme_workspace_memory(workspace, &memory, &bytes), TRIREME_OK);

@@ -30,6 +30,8 @@ inline bool same_bits(const Floats& a, const Floats& b) {
 
 inline RowProgram rms_norm() { return RowProgram::named("rms_norm").value(); }
 inline Device cpu() { return Device::cpu().value(); }
+// Where the reference serves there are neither workspaces nor threads.
+inline bool has_kernels() { return cpu().name() != "reference"; }
 
 // What the refusal says; empty if there is none.
 template <typename T>

@@ -115,11 +115,12 @@ TEST(PlanShapes, EachCodeIsProvoked) {
   RowProgram backward = RowProgram::named("rms_norm_heads").value().differentiate().value();
   PlanOptions options{.program = backward, .shape = {std::int64_t{1} << 40, 256}, .constants = {{"heads", 8}}};
   options.max_workspace_bytes = 0;
-  expect_refused(Plan::create(cpu(), options), Unsupported, "and 0 are allowed");
+  if (has_kernels()) expect_refused(Plan::create(cpu(), options), Unsupported, "and 0 are allowed");
   options.max_workspace_bytes.reset();
   Plan plan = Plan::create(cpu(), options).value();
 #if !defined(__SANITIZE_ADDRESS__)  // which ends the program
-  expect_refused(plan.make_workspace(), OutOfMemory, "no memory for " + std::to_string(plan.workspace_bytes()));
+  if (has_kernels())
+    expect_refused(plan.make_workspace(), OutOfMemory, "no memory for " + std::to_string(plan.workspace_bytes()));
 #endif
   Floats x(1);
   Args args = plan.args();

@@ -138,8 +138,9 @@ TEST(Plan, fault_29_MisuseIsRefused) {
   not_made(InvalidArgument, "no result is wanted",
            {.program = rms_norm(), .shape = {4, 8}, .results = std::set<std::string>{}});
   not_made(InvalidArgument, "absent and has no default", {.program = rms_norm(), .shape = {4, 8}, .absent = {"x"}});
-  not_made(Unsupported, "allowed",
-           {.program = rms_norm().differentiate().value(), .shape = {4, 8}, .max_workspace_bytes = 16});
+  if (has_kernels())
+    not_made(Unsupported, "allowed",
+             {.program = rms_norm().differentiate().value(), .shape = {4, 8}, .max_workspace_bytes = 16});
   expect_refused(Device::named("cpu:avx22"), NoDevice, "did you mean 'cpu:avx2'");
   expect_refused(RowProgram::named("rms_nrom"), InvalidArgument, "did you mean 'rms_norm'");
 
@@ -150,7 +151,7 @@ TEST(Plan, fault_29_MisuseIsRefused) {
     memory.push_back(sampled(32, name.c_str()));
     args[name] = View{memory.back().data()};
   }
-  expect_refused(backward.run(args), BufferTooSmall, "a workspace of");
+  if (has_kernels()) expect_refused(backward.run(args), BufferTooSmall, "a workspace of");
 }
 
 TEST(Plan, OneIsSharedByThreads) {

@@ -52,7 +52,7 @@ TEST(Tune, bits_are_the_same_for_every_candidate) {
 
 TEST(Tune, tries_the_chosen_one_first_and_sorts_the_rest) {
   const DeviceEntry* cpu = a_cpu();
-  if (!cpu) GTEST_SKIP() << "no AVX2";
+  if (!cpu) GTEST_SKIP() << find_device("cpu:avx2")->missing();
   Prepared prepared = prepare_problem(parse_problem("rms_norm 8x1024").value()).value();
   double last = 0;
   auto tried = try_configs(*cpu, prepared.program, prepared.view(),
@@ -67,7 +67,7 @@ TEST(Tune, tries_the_chosen_one_first_and_sorts_the_rest) {
 
 TEST(Tune, a_winner_is_taken_by_plans) {
   const DeviceEntry* cpu = a_cpu();
-  if (!cpu) GTEST_SKIP() << "no AVX2";
+  if (!cpu) GTEST_SKIP() << find_device("cpu:avx2")->missing();
   if (!KernelCache::process().disk()) GTEST_SKIP() << KernelCache::process().off_reason();
   // A program of this test's own: nobody else is served by what it remembers.
   RowProgram program =

@@ -134,7 +134,7 @@ check 0 '"share_of_copy": [0-9.]+' bench "rms_norm 64x256" --seconds 0.01 --devi
 check 0 '"command": "trireme bench ' bench "rms_norm 64x256" --seconds 0.01 --device lanes --json
 check 0 '^rms_norm 8x64,lanes,1,.*,"trireme bench ""rms_norm 8x64"" --device lanes --threads 1' \
   bench "rms_norm 8x64" --seconds 0.01 --device lanes --threads 1 --csv
-check 0 '^picture.svg: [12] points' bench "rms_norm 8x64" --seconds 0.01 --device cpu --svg picture.svg
+check 0 '^picture.svg: [0-9]+ points' bench "rms_norm 8x64" --seconds 0.01 --svg picture.svg
 python3 -c 'import sys, xml.dom.minidom as xml; xml.parse(sys.argv[1])' "$folder/picture.svg" || fail "picture.svg is no XML"
 check 2 'bench: give a problem line' bench
 check 2 'excludes' bench "rms_norm 8x64" --csv --json

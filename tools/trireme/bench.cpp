@@ -1,6 +1,7 @@
 // trireme bench: times problem lines on each device, in turn with copies of the same number of bytes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <span>
 
@@ -53,6 +54,8 @@ class Bench {
     TRIREME_TRY(chosen, choose_devices(options_.devices));
     for (const DeviceEntry* device : chosen)
       if (!options_.devices.empty() || worth_timing(device->name)) devices_.push_back(device);
+    const bool none = std::ranges::all_of(devices_, [](const DeviceEntry* each) { return !each->missing().empty(); });
+    if (none && options_.devices.empty()) devices_.push_back(&reference_device());  // it serves plans here, too
     for (std::size_t k = 0; k < lines_.size(); ++k) TRIREME_CHECK(time_line(k));
     if (options_.json) fmt::print("{}", as_json(measured_));
     if (options_.csv) fmt::print("{}", as_csv(measured_));

@@ -136,7 +136,7 @@ class RealDriver : public testing::Test {
     if (!driver) {
       EXPECT_FALSE(driver.error().message.empty());
       EXPECT_NE(driver.error().code, Code::Internal);
-      GTEST_SKIP() << name(driver.error().code) << ": " << driver.error().message;
+      GTEST_SKIP() << "no GPU: " << driver.error().message;
     }
     device = driver.value()->device(0).value();
   }

@@ -227,7 +227,7 @@ TEST_F(JitWithout, fault_32_NvrtcIsLookedForInToolkitsAndWheels) {
 }
 
 TEST(JitOnAGpu, ComputesWhatTheSourceSays) {
-  if (Result<const Driver*> driver = Driver::instance(); !driver) GTEST_SKIP() << driver.error().message;
+  if (Result<const Driver*> driver = Driver::instance(); !driver) GTEST_SKIP() << "no GPU: " << driver.error().message;
   const Device& device = *Driver::instance().value()->device(0).value();
   std::vector<float> host(1000);
   for (std::size_t k = 0; k < host.size(); ++k) host[k] = static_cast<float>(k);

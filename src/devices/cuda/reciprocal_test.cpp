@@ -21,7 +21,7 @@ TEST(RealDevice, ReciprocalsFromOneAreRounded) {
   Output& result = program.results[0];
   result.value = reciprocal_from_one(Formula{&program, result.value}).id;
 
-  if (std::string reason = missing(0); !reason.empty()) GTEST_SKIP() << reason;
+  if (std::string reason = missing(0); !reason.empty()) GTEST_SKIP() << "no GPU: " << reason;
 
   constexpr std::int64_t rows = 1 << 13, columns = 1 << 13, count = rows * columns;  // 8 exponents at a time
   auto executable = compile(program, {.rows = rows, .columns = columns, .alignment = 4}, 0).value();
@@ -52,7 +52,7 @@ TEST(RealDevice, QuotientsByConstantsAreRounded) {
     Binding binding{.types = {{"x", Type::F32}, {"y", Type::F32}}};
     std::string text = "p(x[i,j]) -> (y[i,j])\n  y = x / (" + std::to_string(divisor) + ")\n";
     Program program = prepare(parse(text).value(), binding).value();
-    if (std::string reason = missing(0); !reason.empty()) GTEST_SKIP() << reason;
+    if (std::string reason = missing(0); !reason.empty()) GTEST_SKIP() << "no GPU: " << reason;
     auto executable = compile(program, {.rows = rows, .columns = columns, .alignment = 4}, 0).value();
     std::vector<float> x(count), y(count);
     std::uint32_t bits = 12345;
