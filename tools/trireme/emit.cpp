@@ -47,10 +47,11 @@ Result<int> emit(const EmitOptions& options) {
   TRIREME_TRY(lowered, lower_for(bound, target, options.arch));
   std::string manifest;
   if (target == Target::Wasm) {
+    TRIREME_TRY(wasm, wasm_options(lowered.arch));
     TRIREME_TRY(text, wasm_manifest(bound.prepared.program, lowered.kernels, lowered.config,
                                     {.columns = options.program.columns,
                                      .constants = bound.prepared.constants,
-                                     .relaxed = lowered.arch == "relaxed"}));
+                                     .relaxed = wasm::uses_relaxed(lowered.kernels, wasm)}));
     manifest = text;
   }
   TRIREME_TRY(artifact, make_artifact(lowered, manifest));

@@ -18,6 +18,13 @@ bool uses_fma(const std::vector<Instr>& body) {
 
 }  // namespace
 
+bool uses_relaxed(const Kernels& kernels, const Options& options) {
+  if (!options.relaxed) return false;
+  bool found = uses_fma(kernels.rows.body);
+  for (const Kernel& kernel : kernels.columns) found = found || uses_fma(kernel.body);
+  return found;
+}
+
 Result<Callee> Emitter::add(const Kernel& kernel, const std::string& name, const std::string& export_name,
                             bool has_total) {
   if (kernel.launch.lanes != lanes(kernel.compute))

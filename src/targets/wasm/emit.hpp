@@ -17,6 +17,9 @@ struct Options {
   bool relaxed = false;  // fma by relaxed_madd, for engines where a probe shows it fused; else by exact emulation
 };
 
+// Whether `relaxed` makes another module of these kernels, one that needs an engine with relaxed_madd.
+bool uses_relaxed(const Kernels& kernels, const Options& options);
+
 // Adds kernels of f32 or f64 to a module that has more in it. The functions are not exported.
 struct Functions {
   Callee rows;

@@ -156,6 +156,16 @@ TEST(WasmEmit, FusesOnlyWhatTheKernelFuses) {
     EXPECT_EQ(count(listing(kernels).value(), "relaxed"), 0);
     EXPECT_EQ(count(listing(kernels, {.relaxed = true}).value(), "relaxed_madd"), 2);
     EXPECT_EQ(count(listing(kernels, {.relaxed = true}).value(), "relaxed"), 2);
+    EXPECT_TRUE(uses_relaxed(kernels, {.relaxed = true}));
+    EXPECT_FALSE(uses_relaxed(kernels, {}));
+  }
+}
+
+TEST(WasmEmit, fault_64_ModulesWithoutFmaNeedNothingRelaxed) {
+  for (Storage type : {Storage::F32, Storage::F64}) {
+    const Kernels kernels = map_kernel(type, {type, type}, type, apply(Primitive::Mul));
+    EXPECT_FALSE(uses_relaxed(kernels, {.relaxed = true}));
+    EXPECT_EQ(emit(kernels, {.relaxed = true}).value(), emit(kernels).value());
   }
 }
 
