@@ -1,26 +1,72 @@
 // Usage: node js/build.mjs [TRIREME [FOLDER]]
-// Writes the modules that come with the package: every operator that needs nothing said, f32, any number of columns,
-// forward and backward, with and without relaxed SIMD.
+// Writes the modules that come with the package: every operator that needs nothing said, f32, any number of columns. Per
+// operator:
+//   NAME.wasm, NAME_backward.wasm   forward and backward, for engines with SIMD
+//   NAME.relaxed.wasm, ...          the same for engines that fuse relaxed_madd, where that makes another module
+//   NAME.mjs, NAME.relaxed.mjs      both directions' bytes as JavaScript, for bundlers and import maps
+// and index.mjs (imports of those by name) with its declarations, which know every operator's operands and results.
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+
+import { read_module } from "./module.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const tool = process.argv[2] ?? join(here, "../build/release/trireme"), folder = process.argv[3] ?? join(here, "modules");
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 
-const operators = [...execFileSync(tool, ["list"], { encoding: "utf8" }).matchAll(/^(\w+)\(/gm)].map((found) => found[1]);
 const left_out = [];
+const emit = (name, direction, arch) => {
+  const file = join(folder, "module");
+  const { status, stderr } = spawnSync(tool,
+    ["emit", name, ...(direction === "backward" ? ["--backward"] : []), "--target", "wasm", "--arch", arch, "-o", file],
+    { encoding: "utf8" });
+  if (status === 0) return readFileSync(file);
+  if (arch === "simd128") left_out.push(`${name} ${direction}: ${stderr.trim().split("\n")[0]}`);
+  return undefined;
+};
+const directions = ["forward", "backward"];
+const write = (file, text) => writeFileSync(join(folder, file), text);
+
+// They import nothing: a chunk that imports from the page's own waits for it, while the page may be waiting for the chunk.
+const as_script = (modules) => directions.map((direction) => `export const ${direction} = ` + (modules[direction]
+  ? `/* @__PURE__ */ Uint8Array.from(atob("${modules[direction].toString("base64")}"), (letter) => letter.charCodeAt(0));\n`
+  : "undefined;\n")).join("");
+
+const signature = async (bytes) => {
+  const { manifest: { operands, results } } = await read_module(bytes);
+  const list = (specs) => specs.map(({ name, type }) => (type ? `${name}: "${type}"` : `${name}?: "constant"`)).join("; ");
+  return `{ operands: { ${list(operands)} }; results: { ${list(results)} } }`;
+};
+
+const operators = [...execFileSync(tool, ["list"], { encoding: "utf8" }).matchAll(/^(\w+)\(/gm)].map((found) => found[1]);
+const imports = [], declarations = [];
 for (const name of operators) {
-  for (const [direction, ending] of [[[], ""], [["--backward"], "_backward"]]) {
-    for (const [arch, variant] of [["simd128", ""], ["relaxed", ".relaxed"]]) {
-      const file = join(folder, `${name}${ending}${variant}.wasm`);
-      const { status, stderr } = spawnSync(tool, ["emit", name, ...direction, "--target", "wasm", "--arch", arch, "-o", file],
-        { encoding: "utf8" });
-      if (status !== 0 && variant === "") left_out.push(`${name}${ending}: ${stderr.trim().split("\n")[0]}`);
-    }
+  const plain = {}, relaxed = {};
+  let differs = false;
+  for (const direction of directions) {
+    const stem = name + (direction === "backward" ? "_backward" : "");
+    plain[direction] = emit(name, direction, "simd128");
+    if (!plain[direction]) continue;
+    write(`${stem}.wasm`, plain[direction]);
+    relaxed[direction] = emit(name, direction, "relaxed");
+    if (relaxed[direction].equals(plain[direction])) continue;
+    write(`${stem}.relaxed.wasm`, relaxed[direction]);
+    differs = true;
   }
+  const found = directions.filter((direction) => plain[direction]);
+  if (!found.length) continue;
+  write(`${name}.mjs`, as_script(plain));
+  if (differs) write(`${name}.relaxed.mjs`, as_script(relaxed));
+  imports.push(`  ${name}: { simd128: () => import("./${name}.mjs")` +
+    `${differs ? `, relaxed: () => import("./${name}.relaxed.mjs")` : ""} },\n`);
+  const members = await Promise.all(found.map(async (each) => `    ${each}: ${await signature(plain[each])};\n`));
+  declarations.push(`  ${name}: {\n${members.join("")}  };\n`);
 }
+write("index.mjs", `// Written by js/build.mjs.\nexport const operators = {\n${imports.join("")}};\n`);
+write("index.d.mts", "// Written by js/build.mjs: what every operator's modules take and give.\n" +
+  `export interface Signatures {\n${declarations.join("")}}\n`);
+rmSync(join(folder, "module"), { force: true });
 for (const each of left_out) console.log(`left out ${each}`);

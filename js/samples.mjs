@@ -1,4 +1,5 @@
 // Sample values: a pure function of (seed, operand's name, element's index), the same as in C++ (src/plan/samples.hpp).
+import { check_names } from "./arrays.mjs";
 
 const mix = (h) => {
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -39,7 +40,9 @@ const stored = {
 };
 
 // `count` entries of the operand `name`. Numbers in [low, high); integer types get whole numbers, `high` included.
-export const samples = (name, type, count, { seed = 0, low, high } = {}) => {
+export const samples = (name, type, count, options = {}) => {
+  check_names("samples", "option", options, ["seed", "low", "high"]);
+  let { seed = 0, low, high } = options;
   if (!stored[type]) throw new TypeError(`samples: no type '${type}'; there are ${Object.keys(stored).join(", ")}`);
   const [Array, store] = stored[type];
   const integer = type === "i8" || type === "i32";
