@@ -1,6 +1,18 @@
-/** Storage types; f16, bf16 and f8 travel as their bits. */
-export type StorageType = "f64" | "f32" | "f16" | "bf16" | "f8e4m3" | "f8e5m2" | "i8" | "i32";
-export type Values = Float64Array | Float32Array | Uint16Array | Uint8Array | Int8Array | Int32Array;
+import type { Signatures } from "./modules/index.mjs";
+
+/** Storage types and the typed arrays that carry them; f16, bf16 and f8 travel as their bits. */
+export interface ArrayOf {
+  f64: Float64Array;
+  f32: Float32Array;
+  f16: Uint16Array;
+  bf16: Uint16Array;
+  f8e4m3: Uint8Array;
+  f8e5m2: Uint8Array;
+  i8: Int8Array;
+  i32: Int32Array;
+}
+export type StorageType = keyof ArrayOf;
+export type Values = ArrayOf[StorageType];
 
 /** How an index of an array is made of a row's or column's number; null: the array does not depend on it. */
 export type Axis = { divide: number; wrap: number } | null;
@@ -16,6 +28,7 @@ export interface Manifest {
   contract: number;
   program: string;
   compute: "f32" | "f64";
+  /** It holds relaxed_madd: for engines where that is fused. */
   relaxed: boolean;
   /** 0: any number of columns. */
   columns: number;
@@ -26,46 +39,126 @@ export interface Manifest {
   columnSums: number;
 }
 
-/** Rows that lie `stride` elements apart; what lies between them is neither read nor written. */
-export interface StridedRows {
-  values: Values;
-  stride: number;
-}
-export interface RunOptions {
-  /** Of a row; may be left out where an operand per column, or the module, says it. */
+/**
+ * What a module takes and gives, by name; constants are optional. `columns`: where the module says them (--cols).
+ * `load<{ operands: { x: "bf16"; eps?: "constant" }; results: { y: "bf16" } }>(bytes)` checks operands' names and types.
+ */
+export interface Signature {
+  operands: object;
+  results: object;
   columns?: number;
-  /** Arrays for results; those not given are made. */
-  into?: Record<string, Values | StridedRows>;
 }
-export interface Kernel {
-  readonly manifest: Manifest;
-  /** Typed arrays by operand (row-major; rows may lie apart), numbers by constant. */
-  run(values: Record<string, Values | StridedRows | number>, options?: RunOptions): Record<string, Values>;
+/** Of a module about which nothing is said. */
+export interface AnySignature {
+  operands: Record<string, StorageType | "constant">;
+  results: Record<string, StorageType>;
+  columns: number;
 }
 
-export type Source = ArrayBuffer | ArrayBufferView | Response | WebAssembly.Module;
+/** Rows that lie `stride` elements apart; what lies between them is neither read nor written. */
+export interface StridedRows<V = Values> {
+  values: V;
+  stride: number;
+}
+type Float16 = typeof globalThis extends { Float16Array: { prototype: infer V } } ? V : never;
+type Accepted<T> = T extends "constant" ? number
+  : T extends StorageType ? Accepts<ArrayOf[T] | (T extends "f16" ? Float16 : never)>
+  : never;
+type Accepts<V> = V | StridedRows<V>;
+type Given<O> = { [N in keyof O]: Accepted<O[N]> };
+type Made<R> = { [N in keyof R]: R[N] extends StorageType ? ArrayOf[R[N]] : never };
+type Constants<O> = { [N in keyof O as O[N] extends StorageType ? never : N]?: number };
+type Arrays<O> = {
+  readonly [N in keyof O as O[N] extends StorageType ? N : never]: O[N] extends StorageType ? ArrayOf[O[N]] : never;
+};
+
+/** The shape of a problem: one of both says the other. */
+export type Shape = { rows: number; columns?: number } | { rows?: number; columns: number };
+export interface RunOptions<S extends Signature = AnySignature> {
+  rows?: number;
+  columns?: number;
+  /** Arrays for results; those not given are made. They share memory neither with operands nor with each other. */
+  into?: { [N in keyof S["results"]]?: Accepted<S["results"][N]> };
+  /** Results that lie exactly on an operand: `{ y: "x" }`. Unless `into` says otherwise, they are put there. */
+  inPlace?: { [N in keyof S["results"]]?: keyof S["operands"] & string };
+}
+/** Whoever says nothing of columns must say the shape of each call. */
+type Options<S extends Signature> = S extends { columns: number }
+  ? [options?: RunOptions<S>]
+  : [options: RunOptions<S> & Shape];
+
+/** A call of one shape whose arrays stay in WebAssembly memory of its own. */
+export interface PreparedCall<S extends Signature = AnySignature> {
+  /** To be filled by the caller. */
+  readonly operands: Arrays<S["operands"]>;
+  /** Written by every run. */
+  readonly results: Arrays<S["results"]>;
+  /** Other values of constants. */
+  set(constants: Constants<S["operands"]>): void;
+  run(): Arrays<S["results"]>;
+}
+interface Prepare<S extends Signature> {
+  readonly manifest: Manifest;
+  prepare(
+    shape: S extends { columns: number } ? { rows: number; columns?: number } : { rows: number; columns: number },
+    constants?: Constants<S["operands"]>,
+  ): PreparedCall<S>;
+}
+export interface Kernel<S extends Signature = AnySignature> extends Prepare<S> {
+  /** Typed arrays by operand (row-major; rows may lie apart), numbers by constant. */
+  run(values: Given<S["operands"]>, ...options: Options<S>): Made<S["results"]>;
+}
+/** A kernel whose `run` is the function itself. */
+export interface KernelFunction<S extends Signature = AnySignature> extends Prepare<S> {
+  (values: Given<S["operands"]>, ...options: Options<S>): Made<S["results"]>;
+}
+
+/** A Response or a Blob, whichever library declares them. */
+export interface Body {
+  arrayBuffer(): Promise<ArrayBuffer>;
+}
+/** A WebAssembly.Module: an empty interface, where it is declared. */
+export interface CompiledModule {
+  readonly then?: never;
+  readonly length?: never;
+  readonly [Symbol.toStringTag]?: string;
+}
+export type Source = ArrayBufferLike | ArrayBufferView | Body | CompiledModule;
 export interface LoadOptions {
   /** Bytes of WebAssembly memory, 2^30 unless given; larger problems go through it in chunks of rows. */
   memoryLimit?: number;
 }
-export function load(source: Source | Promise<Source>, options?: LoadOptions): Promise<Kernel>;
-/** By name: an operator that comes with the package, in f32. */
-export function loadOperator(
-  source: string | { forward: Source | Promise<Source>; backward: Source | Promise<Source> },
+export function load<S extends Signature = AnySignature>(
+  source: Source | Promise<Source>,
   options?: LoadOptions,
-): Promise<{ forward: Kernel["run"]; backward: Kernel["run"] }>;
+): Promise<Kernel<S>>;
+
+/** Operators that come with the package, in f32. */
+export type OperatorName = keyof Signatures;
+export type Operator<D> = { [N in keyof D]: D[N] extends Signature ? KernelFunction<D[N]> : never };
+export function loadOperator<N extends OperatorName>(name: N, options?: LoadOptions): Promise<Operator<Signatures[N]>>;
+export function loadOperator<N extends "forward" | "backward">(
+  source: { [D in N]: Source | Promise<Source> },
+  options?: LoadOptions,
+): Promise<{ [D in N]: KernelFunction }>;
+/** `loadOperator<Signatures["rms_norm"]>(await import("trireme/modules/rms_norm.mjs"))` is checked as well. */
+export function loadOperator<D extends { forward?: Signature; backward?: Signature }>(
+  source: { [N in keyof D]: Source | Promise<Source> },
+  options?: LoadOptions,
+): Promise<Operator<D>>;
+export type { Signatures };
 
 /** What this thread's engine can do. `allowed`: a page's Content-Security-Policy may forbid WebAssembly. */
 export function probe(): { allowed: boolean; simd: boolean; keepsSubnormals: boolean; relaxed: boolean; fused: boolean };
 
 /** The sample values of a problem line: a pure function of (seed, name, index). */
-export function samples(
+export function samples<T extends "f64" | "f32" | "f16" | "bf16" | "i8" | "i32">(
   name: string,
-  type: "f64" | "f32" | "f16" | "bf16" | "i8" | "i32",
+  type: T,
   count: number,
   options?: { seed?: number; low?: number; high?: number },
-): Values;
+): ArrayOf[T];
 
 /** XXH3-128 of results in order, NaNs made canonical: what `trireme verify` prints. */
-export function digest(parts: [type: StorageType, values: Values][]): string;
+export function digest(parts: [type: StorageType, values: ArrayBufferView][]): string;
 export function xxh3_128(bytes: Uint8Array): string;
