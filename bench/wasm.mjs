@@ -1,7 +1,8 @@
 // Usage: node bench/wasm.mjs [TRIREME [SECONDS]]
-// Kernels in WebAssembly memory against a copy loop in the same memory, f32, one thread: GB/s of the bytes that must be
-// read and written, and the share of the copy's speed. Best of interleaved rounds. The last column is kernel.run() of
-// js/trireme.mjs, which also copies arrays in and out. The first two shapes take 512 MiB, more than any cache holds.
+// Kernels in WebAssembly memory (prepared calls of js/trireme.mjs) against a copy loop in such memory, f32, one thread:
+// GB/s of the bytes that must be read and written, and the share of the copy's speed. Best of interleaved rounds. The
+// last column is run(), which also copies arrays in and out. The first two shapes take 512 MiB, more than any cache holds.
+// Then what a call costs: microseconds of small problems, by run() into given arrays and prepared.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,32 +29,26 @@ const emit = (op, columns, options) => {
   }
 };
 
-// Lays the arrays out and fills the slots; returns a call of the kernel, a copy of as many bytes, and those bytes.
-const prepare = (bytes, manifest, rows, columns) => {
-  const { memory, rows: kernel } = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports;
-  let end = 4096;
-  const take = (size) => { const at = end; end = Math.ceil((at + size) / 64) * 64; return at; };
-  const scratch = take(manifest.scratch.bytes + manifest.scratch.bytesPerStripe * Math.ceil(columns / 256));
-  const lay = (list) => list.map(({ type, row, column, name }) =>
-    type && { name, row, column, count: (row ? rows : 1) * (column ? columns : 1), at: take(4 * (row ? rows : 1) * (column ? columns : 1)) });
-  const operands = lay(manifest.operands), results = lay(manifest.results);
-  const half = 64 * Math.floor([...operands, ...results].reduce((sum, each) => sum + (each ? 4 * each.count : 0), 0) / 128);
-  const from = take(half), to = take(half);
-  memory.grow(Math.ceil(end / 65536));
-  for (const each of operands) if (each) new Float32Array(memory.buffer, each.at, each.count).set(samples(each.name, "f32", each.count));
-  const view = new DataView(memory.buffer), slots_at = 64;
-  const stride = (each) => (each.row ? (each.column ? columns : 1) : 0);
-  manifest.slots.forEach(([kind, index], k) => {
-    const place = slots_at + 8 * k;
-    const value = { columns, scratch, rowBlock: 1, blocks: rows, operand: operands[index]?.at, result: results[index]?.at,
-      operandStride: operands[index] && stride(operands[index]), resultStride: results[index] && stride(results[index]) }[kind];
-    if (kind === "constant") view.setFloat32(place, manifest.operands[index].constant, true);
-    else view.setBigInt64(place, BigInt(value), true);
-  });
+// A copy of half of `bytes` to the other half.
+const copy_of = (bytes) => {
+  const half = 64 * Math.floor(bytes / 128), memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / 65536) });
   const { copy } = new WebAssembly.Instance(copy_module, { m: { memory } }).exports;
-  const inputs = Object.fromEntries(operands.filter(Boolean).map((each) =>
-    [each.name, new Float32Array(memory.buffer.slice(each.at, each.at + 4 * each.count))]));
-  return { run: () => kernel(slots_at, 0n, BigInt(rows), BigInt(rows)), copy: () => copy(to, from, half), bytes: 2 * half, inputs };
+  new Uint8Array(memory.buffer).fill(1);  // pages that nobody wrote are one page of zeros
+  return () => copy(half, 0, half);
+};
+
+// A prepared call on samples, the same arrays for run(), and the bytes that both must move.
+const prepare = (kernel, rows, columns) => {
+  const call = kernel.prepare({ rows, columns });
+  for (const name of Object.keys(call.operands)) call.operands[name].set(samples(name, "f32", call.operands[name].length));
+  const copies = (views) => Object.fromEntries(Object.keys(views).map((name) => [name, views[name].slice()]));
+  const all = [...Object.values(call.operands), ...Object.values(call.results)];
+  const values = copies(call.operands), into = copies(call.results), run = () => kernel.run(values, { columns, into });
+  call.run(), run();
+  for (const name of Object.keys(into))
+    if (Buffer.compare(Buffer.from(into[name].buffer), Buffer.from(call.results[name].slice().buffer)))
+      throw new Error(`${kernel.manifest.program} ${rows}x${columns}: run() and a prepared call differ in ${name}`);
+  return { call, run, bytes: all.reduce((sum, view) => sum + view.byteLength, 0) };
 };
 
 const best = (ways) => {
@@ -77,11 +72,18 @@ for (const [rows, columns] of [[16384, 4096], [524288, 128], [2048, 4096], [32, 
     for (const arch of can.fused && op === "swiglu" ? ["simd128", "relaxed"] : ["simd128"]) {
       const bytes = emit(op, columns, ["--arch", arch]), kernel = await load(bytes, { memoryLimit: 2 ** 31 });
       if (op === "swiglu" && arch === "simd128" && rows * columns > 2 ** 25) continue;  // takes seconds, and is not bound by memory
-      const { run, copy, bytes: moved, inputs } = prepare(bytes, kernel.manifest, rows, columns);
-      const into = kernel.run(inputs, { columns });
-      const [own, copied, whole] = best([run, copy, () => kernel.run(inputs, { columns, into })]);
+      const { call, run, bytes: moved } = prepare(kernel, rows, columns);
+      const [own, copied, whole] = best([() => call.run(), copy_of(moved), run]);
       const speed = (time) => (moved / time / 1e6).toFixed(1);
       console.log(`| ${op} ${rows}x${columns} | ${arch} | ${speed(own)} | ${speed(copied)} | ${(copied / own).toFixed(2)} | ${speed(whole)} |`);
     }
   }
+}
+
+console.log("\n| problem, f32 | run() µs | prepared µs |\n| --- | --- | --- |");
+for (const [op, rows, columns] of [["rms_norm", 1, 64], ["rms_norm", 1, 1024], ["layer_norm", 1, 64], ["softmax", 1, 64], ["rms_norm", 32, 64]]) {
+  const { call, run } = prepare(await load(emit(op, columns, ["--arch", can.fused ? "relaxed" : "simd128"])), rows, columns);
+  const turns = 1000, often = (work) => () => { for (let turn = 0; turn < turns; ++turn) work(); };
+  const [whole, prepared] = best([often(run), often(() => call.run())]).map((time) => ((1000 * time) / turns).toFixed(2));
+  console.log(`| ${op} ${rows}x${columns} | ${whole} | ${prepared} |`);
 }
