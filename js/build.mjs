@@ -3,7 +3,7 @@
 // operator:
 //   NAME.wasm, NAME_backward.wasm   forward and backward, for engines with SIMD
 //   NAME.relaxed.wasm, ...          the same for engines that fuse relaxed_madd, where that makes another module
-//   NAME.mjs, NAME.relaxed.mjs      both directions' bytes as JavaScript, for bundlers and import maps
+//   NAME.mjs, NAME.relaxed.mjs      the bytes of all its directions as JavaScript, for bundlers and import maps
 // and index.mjs (imports of those by name) with its declarations, which know every operator's operands and results.
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -31,9 +31,12 @@ const directions = ["forward", "backward"];
 const write = (file, text) => writeFileSync(join(folder, file), text);
 
 // They import nothing: a chunk that imports from the page's own waits for it, while the page may be waiting for the chunk.
-const as_script = (modules) => directions.map((direction) => `export const ${direction} = ` + (modules[direction]
-  ? `/* @__PURE__ */ Uint8Array.from(atob("${modules[direction].toString("base64")}"), (letter) => letter.charCodeAt(0));\n`
-  : "undefined;\n")).join("");
+const write_script = (stem, modules) => {
+  const found = Object.keys(modules);
+  write(`${stem}.mjs`, found.map((direction) => `export const ${direction} = /* @__PURE__ */ ` +
+    `Uint8Array.from(atob("${modules[direction].toString("base64")}"), (letter) => letter.charCodeAt(0));\n`).join(""));
+  write(`${stem}.d.mts`, found.map((direction) => `export const ${direction}: Uint8Array;\n`).join(""));
+};
 
 const signature = async (bytes) => {
   const { manifest: { operands, results } } = await read_module(bytes);
@@ -48,21 +51,21 @@ for (const name of operators) {
   let differs = false;
   for (const direction of directions) {
     const stem = name + (direction === "backward" ? "_backward" : "");
-    plain[direction] = emit(name, direction, "simd128");
-    if (!plain[direction]) continue;
-    write(`${stem}.wasm`, plain[direction]);
+    const bytes = emit(name, direction, "simd128");
+    if (!bytes) continue;
+    plain[direction] = bytes;
+    write(`${stem}.wasm`, bytes);
     relaxed[direction] = emit(name, direction, "relaxed");
-    if (relaxed[direction].equals(plain[direction])) continue;
+    if (relaxed[direction].equals(bytes)) continue;
     write(`${stem}.relaxed.wasm`, relaxed[direction]);
     differs = true;
   }
-  const found = directions.filter((direction) => plain[direction]);
-  if (!found.length) continue;
-  write(`${name}.mjs`, as_script(plain));
-  if (differs) write(`${name}.relaxed.mjs`, as_script(relaxed));
+  if (!Object.keys(plain).length) continue;
+  write_script(name, plain);
+  if (differs) write_script(`${name}.relaxed`, relaxed);
   imports.push(`  ${name}: { simd128: () => import("./${name}.mjs")` +
     `${differs ? `, relaxed: () => import("./${name}.relaxed.mjs")` : ""} },\n`);
-  const members = await Promise.all(found.map(async (each) => `    ${each}: ${await signature(plain[each])};\n`));
+  const members = await Promise.all(Object.keys(plain).map(async (each) => `    ${each}: ${await signature(plain[each])};\n`));
   declarations.push(`  ${name}: {\n${members.join("")}  };\n`);
 }
 write("index.mjs", `// Written by js/build.mjs.\nexport const operators = {\n${imports.join("")}};\n`);

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { visit } from "./browser.mjs";
-import { emit, reference_digests } from "./tool.mjs";
+import { emit, processor_fuses, reference_digests } from "./tool.mjs";
 
 // Runs in the page.
 const script = `
@@ -78,7 +78,7 @@ test("headless Chromium", async (t) => {
     reference_digests(["rms_norm 7x257", "rms_norm 150x300 backward", "softmax 7x541", "rms_norm 3x31 x=f16"]);
 
   const check_bits = (report) => {
-    assert.equal(report.probe.simd && report.probe.keepsSubnormals, true);
+    assert.deepEqual(report.probe, { allowed: true, simd: true, keepsSubnormals: true, relaxed: true, fused: processor_fuses() });
     assert.equal(report.rms_norm, rms_norm);
     assert.equal(report.rms_norm_backward, backward);
     assert.equal(report.softmax, softmax);

@@ -36,6 +36,9 @@ export const sampled = (kernel, rows, columns) =>
   Object.fromEntries(kernel.manifest.operands.filter((operand) => operand.type).map(({ name, type, row, column }) =>
     [name, samples(name, type, extent(row, rows) * extent(column, columns))]));
 
+// Every other processor that runs these tests has fused multiply-add.
+export const processor_fuses = () => process.arch !== "x64" || / fma /.test(readFileSync("/proc/cpuinfo", "utf8"));
+
 // A program that tools/setup.sh installs: tests that need it fail without.
 export const installed = (...names) => {
   const found = names.find((name) => {
