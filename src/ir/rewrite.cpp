@@ -24,7 +24,7 @@ Program with_signature_of(const Program& program) {
   return out;
 }
 
-Program in_reading_order(const Program& program) {
+Program in_canonical_order(const Program& program) {
   std::vector<NodeId> order;
   std::vector<bool> met(program.size());
   struct Visit {
@@ -43,7 +43,7 @@ Program in_reading_order(const Program& program) {
       Visit& visit = open.back();
       const Node& node = program[visit.id];
       if (visit.next < node.arity) {
-        meet(node.args[visit.next++]);
+        meet(node.args[node.arity - ++visit.next]);
       } else {
         order.push_back(visit.id);
         open.pop_back();

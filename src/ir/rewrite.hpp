@@ -57,9 +57,11 @@ inline NodeId copy_node(Program& out, const Node& node, std::span<const NodeId> 
   return out.add(node.op, args, node.payload);
 }
 
-// The same program, its nodes numbered as a reader of its results meets them: arguments before their users, left to
-// right. A pass may write `f(a + b, c * d)`, where the compiler that builds Trireme chooses which node is added first;
-// kernels follow the numbers, and must not depend on that.
-Program in_reading_order(const Program& program);
+// The same program, its nodes numbered by its structure alone: from the results down, arguments before their users, the
+// last argument first. A pass may write `f(a + b, c * d)`, where the compiler that builds Trireme chooses which node is
+// added first; kernels follow the numbers, and must not depend on that. Formulas have their long chain first and what
+// is short last: taken early, the short keeps an out-of-order processor busy (geglu_erf f32 256x1024 on AVX-512: 0.101
+// ms, and 0.114 with the first argument first).
+Program in_canonical_order(const Program& program);
 
 }  // namespace trireme

@@ -31,12 +31,12 @@ std::vector<std::string> nodes(const Program& program) {
   return lines;
 }
 
-TEST(Rewrite, fault_66_reading_order_does_not_depend_on_the_order_of_adding) {
+TEST(Rewrite, fault_66_canonical_order_does_not_depend_on_the_order_of_adding) {
   const Program first = product(true), last = product(false);
   ASSERT_NE(nodes(first), nodes(last));
-  const Program ordered = in_reading_order(first);
-  EXPECT_EQ(nodes(ordered), nodes(in_reading_order(last)));
-  EXPECT_EQ(nodes(ordered), nodes(in_reading_order(ordered)));
+  const Program ordered = in_canonical_order(first);
+  EXPECT_EQ(nodes(ordered), nodes(in_canonical_order(last)));
+  EXPECT_EQ(nodes(ordered), nodes(in_canonical_order(ordered)));
   EXPECT_EQ(ordered.size(), 6u) << "what nobody reads is left out";
   EXPECT_EQ(*ordered.name_of(ordered[ordered.results[0].value].args[1]), "d");
 }

@@ -52,7 +52,7 @@ Program simplify(const Program& program);
 // Replaces every composed node by its fixed sequence of primitives in the compute type.
 Program expand(const Program& program);
 
-// bind -> simplify -> expand -> simplify -> in_reading_order, verified in between: what the reference and all targets
+// bind -> simplify -> expand -> simplify -> in_canonical_order, verified in between: what the reference and all targets
 // run.
 Result<Program> prepare(const Program& program, const Binding& binding);
 

@@ -24,7 +24,7 @@ Result<Program> prepare(const Program& program, const Binding& binding) {
   TRIREME_CHECK(check_after("expand", primitives));
   Program ready = simplify(primitives);
   TRIREME_CHECK(check_after("simplify", ready));
-  return in_reading_order(ready);
+  return in_canonical_order(ready);
 }
 
 }  // namespace trireme
