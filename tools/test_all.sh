@@ -1,15 +1,63 @@
 #!/usr/bin/env bash
 # Usage: test_all.sh
-# What `make test-all` adds to `make test`: clang's build, file by file, with kernels of the same hashes as g++'s; the tests
-# that touch memory and threads under sanitizers; every model that transformers can build.
+# What `make test-all` adds to `make test`: clang's build, file by file, whose kernels must be g++'s to the byte; tests of
+# memory and threads under sanitizers; every model that transformers can build; a longer run of the Python fuzzer.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+export VIRTUAL_ENV=$PWD/.venv
 failed=0
+
 part() {
   local name=$1 began=$SECONDS
   shift
-  if "$@"; then echo "test-all: $name passed, $((SECONDS - began)) s"; else
+  echo "test-all: $name"
+  if "$@"; then
+    echo "test-all: $name passed, $((SECONDS - began)) s"
+  else
     echo "test-all: $name FAILED, $((SECONDS - began)) s"
     failed=1
   fi
 }
+
+# build PRESET TARGET...
+build() {
+  local preset=$1
+  shift
+  { [[ -f build/$preset/build.ninja ]] || cmake --preset "$preset" >/dev/null; } && ninja -C "build/$preset" "$@" | tail -n 1
+}
+
+# run PRESET FILTER PROGRAM...: prints a program's output only if it fails.
+run() {
+  local preset=$1 filter=$2 program
+  shift 2
+  for program in "$@"; do
+    GTEST_BRIEF=1 "build/$preset/$program" --gtest_filter="$filter" >"build/$preset/$program.log" 2>&1 ||
+      { tail -n 60 "build/$preset/$program.log"; return 1; }
+    echo "$preset $program: $(grep -E '^\[  PASSED' "build/$preset/$program.log")"
+  done
+}
+
+by_clang() {
+  build clang trireme test_math test_language test_passes test_schedule test_targets test_plan || return
+  run clang '*' test_math test_language test_passes test_schedule test_targets &&
+    run clang 'PinnedKernels.*:Conformance*:Operators*:Plan*' test_plan
+}
+under_asan() {
+  build asan test_language test_passes test_layout test_devices test_c_api test_plan || return
+  run asan '-*Exhaustive*' test_language test_passes test_layout test_devices test_c_api &&
+    run asan 'Plan*:Conformance*:CpuFaults*:Preferences*:Builder*' test_plan
+}
+under_tsan() {
+  build tsan test_devices test_plan || return
+  run tsan 'Parallel*:KernelCache*:WasmHost*' test_devices && run tsan 'Plan.*:PlanCache*:CpuFaults*' test_plan
+}
+every_model() {
+  TRIREME_ALL_MODELS=1 TRIREME_PACKAGE=$PWD/build/release/python TRIREME_TOOL=$PWD/build/release/trireme \
+    .venv/bin/python -m pytest -q python/tests/test_torch_models.py
+}
+
+part "clang's build and kernels" by_clang
+part "address and undefined-behaviour sanitizers" under_asan
+part "thread sanitizer" under_tsan
+part "every model" every_model
+exit $failed
