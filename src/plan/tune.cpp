@@ -86,8 +86,8 @@ Status remember_config(const DeviceEntry& device, const Program& program, const 
   TRIREME_TRY(key, key_of(device, program, facts));
   KernelCache& cache = KernelCache::process();
   if (!cache.disk()) return Error{Code::Unsupported, "there is no cache to remember it in: " + cache.off_reason()};
-  cache.forget(key);
-  TRIREME_CHECK(cache.get_or_make(key, [&]() -> Result<std::string> { return print(config); }));
+  Status kept = cache.put(key, print(config));
+  if (!kept) return Error{kept.error().code, "it is not remembered: " + kept.error().message};
   return Done{};
 }
 

@@ -173,6 +173,10 @@ HOME=$folder TRIREME_CACHE='~/x' check 0 "^$folder/x: 0 entries" cache
 [[ -e $folder/OFF || -e "$folder/~" ]] && fail "a setting became a folder"
 TRIREME_CACHE=off check 1 '^off: TRIREME_CACHE=off$' cache verify
 TRIREME_CACHE=off check 0 '^cache +off +TRIREME_CACHE=off$' doctor
+truncate --size=1T "$folder/cache/00112233445566778899aabbccddeeff.entry"  # of zeros that take no room (fault 41)
+check 0 '^00112233445566778899aabbccddeeff .* broken: larger than any entry$' cache list
+check 1 '1 broken' cache verify
+check 0 '1 entry removed$' cache clear
 ln -s cache "$folder/link"
 TRIREME_CACHE=$folder/link check 0 '^off: .*/link is a symbolic link' cache list
 
@@ -181,6 +185,11 @@ if "$trireme" doctor | grep -qE '^cpu:avx2 +ready'; then
   TRIREME_CACHE=$folder/tuned check 0 '^remembered, for plans of this problem on this device: simd ' \
     tune "rms_norm 8x600" --seconds 0.001
   TRIREME_CACHE=$folder/tuned check 0 ' config rms_norm 600 columns, cpu:' cache list
+  # A full disk (fault 42): a limit on file sizes that sends no signal comes closest.
+  (trap '' XFSZ; ulimit -f 0; failed=0
+   TRIREME_CACHE=$folder/tuned check 2 "^trireme: it is not remembered: $folder/tuned: File too large$" \
+     tune "rms_norm 8x601" --seconds 0.001
+   exit $failed) || failed=1
   TRIREME_CACHE=off check 2 'there is no cache to remember it in' tune "rms_norm 8x600" --seconds 0.001
 fi
 check 2 'the reference device has no configs to choose from' tune "rms_norm 8x600" --device reference

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <limits>
 #include <memory>
 
 #include "devices/cache/kernel_cache.hpp"
@@ -34,7 +35,7 @@ Result<int> cache(const std::string& what) {
   std::vector<DiskCache::Listed> entries = disk.list();
   std::int64_t bytes = 0, broken = 0;
   for (const DiskCache::Listed& each : entries) {
-    bytes += each.file.bytes;
+    if (__builtin_add_overflow(bytes, each.file.bytes, &bytes)) bytes = std::numeric_limits<std::int64_t>::max();
     broken += !each.broken.empty();
     if (what == "list")
       fmt::print("{}  {:%F %T}  {:>9}  {}\n", each.file.name.substr(0, 32),

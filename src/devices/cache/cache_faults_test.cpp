@@ -141,6 +141,56 @@ TEST_F(CacheFaults, fault_19_the_disk_full_in_mid_write) {
   EXPECT_TRUE(files(".entry").empty());
 }
 
+// Where the signal of a limit on file sizes is ignored, nothing waits for it, and what asks for it fails with a reason
+// of its own. Nor does a write that fails take away what was there.
+TEST_F(CacheFaults, fault_42_the_reason_is_the_writes_own) {
+  int code = exit_code(in_child([&] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    KernelCache cache(options());
+    if (!cache.put(key, "small")) return 1;
+    rlimit small = {20000, 20000};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    Status kept = cache.put(key, std::string(100000, 'x'));
+    if (kept || kept.error().message != folder.string() + ": File too large") return 2;
+    return cache.find(key) == "small" && KernelCache(options()).find(key) == "small" ? 0 : 3;
+  }));
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(files(".tmp").empty());
+}
+
+TEST_F(CacheFaults, fault_42_what_is_not_kept_is_said) {
+  KernelCache small({.folder = folder.string(), .disk = {.bytes = 1000}});
+  EXPECT_TRUE(small.put(key, "bytes"));
+  EXPECT_EQ(small.put(key, std::string(500, 'x')).error().message,
+            folder.string() + ": 569 bytes are more than the 500 that an entry may have");
+  EXPECT_EQ(KernelCache({.off_reason = "no home"}).put(key, "bytes").error().message, "no home");
+}
+
+// A file of a terabyte that takes no room: nobody reads it, and it is made again.
+TEST_F(CacheFaults, fault_41_a_huge_entry) {
+  KernelCache(options()).get_or_make(key, making("bytes")).value();
+  const auto entry = files(".entry").at(0);
+  std::filesystem::resize_file(entry, std::uintmax_t{1} << 40);
+  KernelCache cache(options());
+  EXPECT_EQ(cache.disk()->list().at(0).broken, "larger than any entry");
+  EXPECT_EQ(cache.find(key), std::nullopt);
+  Cached again = cache.get_or_make(key, making("bytes")).value();
+  EXPECT_EQ(again.from, From::Made);
+  EXPECT_EQ(times_made(), 2u);
+  EXPECT_LT(std::filesystem::file_size(entry), 1000u);
+  EXPECT_EQ(KernelCache(options()).get_or_make(key, making("bytes")).value().from, From::Disk);
+}
+
+// One that nobody asks for goes when the folder is next looked through, and takes no other with it.
+TEST_F(CacheFaults, fault_41_a_huge_entry_pushes_out_no_others) {
+  KernelCache(options()).get_or_make(key, making("bytes")).value();
+  std::ofstream(folder / "00112233445566778899aabbccddeeff.entry") << "";
+  std::filesystem::resize_file(folder / "00112233445566778899aabbccddeeff.entry", std::uintmax_t{1} << 40);
+  KernelCache(options()).get_or_make(CacheKey("test", "").with("number", 2), making("other")).value();  // looks
+  EXPECT_EQ(files(".entry").size(), 2u);
+  EXPECT_EQ(KernelCache(options()).get_or_make(key, making("bytes")).value().from, From::Disk);
+}
+
 TEST_F(CacheFaults, fault_19_no_home) {
   testing::internal::CaptureStderr();
   int code = exit_code(in_child([&] {

@@ -31,7 +31,7 @@ Result<std::unique_ptr<DiskCache>> DiskCache::open(const std::string& path, Disk
 
 std::optional<std::string> DiskCache::read(const CacheKey& key) const {
   Hash128 hash = key.hash();
-  std::optional<std::string> file = folder_.read(file_name(hash));
+  Result<std::string> file = folder_.read(file_name(hash), limits_.entry_bytes());
   if (!file) return {};
   Result<CacheEntry> entry = decode_entry(*file);
   if (!entry || entry->key != hash) return {};
@@ -40,7 +40,9 @@ std::optional<std::string> DiskCache::read(const CacheKey& key) const {
 
 Status DiskCache::write(const CacheKey& key, const std::string& artifact) {
   std::string file = encode_entry(key.hash(), key.title(), artifact);
-  if (static_cast<std::int64_t>(file.size()) > limits_.bytes / 2) return Done{};  // it would push out all others
+  if (static_cast<std::int64_t>(file.size()) > limits_.entry_bytes())
+    return Error{Code::Unsupported, folder_.path() + ": " + std::to_string(file.size()) + " bytes are more than the " +
+                                        std::to_string(limits_.entry_bytes()) + " that an entry may have"};
   TRIREME_CHECK(folder_.write(file_name(key.hash()), file));
   // One thread looks at a time, the others need not wait for it; nor must a process that was forked meanwhile.
   std::unique_lock lock(mutex_, std::try_to_lock);
@@ -56,13 +58,16 @@ Status DiskCache::write(const CacheKey& key, const std::string& artifact) {
 void DiskCache::trim() {
   folder_.remove_abandoned();
   std::vector<FolderFile> entries = entries_of(folder_);
+  std::erase_if(entries, [&](const FolderFile& each) {  // not one of ours, and not worth another
+    return each.bytes > limits_.entry_bytes() && folder_.remove(each.name);
+  });
   std::int64_t bytes = 0;
-  for (const FolderFile& each : entries) bytes += each.bytes;
+  for (const FolderFile& each : entries) bytes += std::min(each.bytes, limits_.bytes);
   std::int64_t count = static_cast<std::int64_t>(entries.size());
   if (bytes > limits_.bytes || count > limits_.entries)
     for (; !entries.empty() && (bytes > limits_.bytes / 8 * 7 || count > limits_.entries * 7 / 8); entries.pop_back()) {
       folder_.remove(entries.back().name);
-      bytes -= entries.back().bytes;
+      bytes -= std::min(entries.back().bytes, limits_.bytes);
       --count;
     }
   unseen_entries_ = unseen_bytes_ = 0;
@@ -80,9 +85,8 @@ Result<FolderLock> DiskCache::try_lock(const CacheKey& key) const {
 std::vector<DiskCache::Listed> DiskCache::list() const {
   std::vector<Listed> listed;
   for (FolderFile& file : entries_of(folder_)) {
-    std::optional<std::string> bytes = folder_.peek(file.name);
-    Result<CacheEntry> entry =
-        bytes ? decode_entry(*bytes) : Result<CacheEntry>(Error{Code::InvalidArgument, "not readable"});
+    Result<std::string> bytes = folder_.peek(file.name, limits_.entry_bytes());
+    Result<CacheEntry> entry = bytes ? decode_entry(*bytes) : Result<CacheEntry>(bytes.error());
     Listed each{std::move(file), entry ? entry->title : "", entry ? "" : entry.error().message};
     if (entry && file_name(entry->key) != each.file.name) each.broken = "under another entry's name";
     listed.push_back(std::move(each));

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "devices/cache/entry.hpp"
 #include "devices/cache/folder.hpp"
@@ -12,6 +13,7 @@ namespace trireme {
 struct DiskLimits {
   std::int64_t bytes = std::int64_t{256} << 20;
   std::int64_t entries = 2048;
+  std::int64_t entry_bytes() const { return bytes / 2; }  // a larger one would push out all others
 };
 
 class DiskCache {

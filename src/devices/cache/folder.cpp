@@ -18,7 +18,9 @@ namespace {
 constexpr const char* lock_name = "lock";
 constexpr std::string_view unfinished = ".tmp";
 
-Error failed(const std::string& what) { return {Code::InvalidArgument, what + ": " + std::strerror(errno)}; }
+Error failed(const std::string& what, int number = errno) {
+  return {Code::InvalidArgument, what + ": " + std::strerror(number)};
+}
 
 // Beyond a limit on file sizes the system sends SIGXFSZ, whose default ends the process; a cache should not.
 class WithoutFileSizeSignal {
@@ -38,15 +40,16 @@ class WithoutFileSizeSignal {
   sigset_t signal_, before_;
 };
 
-bool write_all(int file, const std::string& bytes) {
+// What stopped it, as errno has it; 0 if nothing did. The scope's end makes calls of its own, which have an errno too.
+int write_all(int file, const std::string& bytes) {
   WithoutFileSizeSignal scope;
   for (std::size_t done = 0; done < bytes.size();) {
     ssize_t count = ::write(file, bytes.data() + done, bytes.size() - done);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
+    if (count <= 0) return count < 0 ? errno : ENOSPC;
     done += static_cast<std::size_t>(count);
   }
-  return true;
+  return 0;
 }
 
 struct flock whole_file(int type) {
@@ -66,8 +69,11 @@ std::string objection(const struct stat& folder) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (number_ >= 0) ::close(number_);
+Descriptor::~Descriptor() { close(); }
+
+int Descriptor::close() {
+  const int number = std::exchange(number_, -1);
+  return number < 0 || ::close(number) == 0 || errno == EINTR ? 0 : errno;
 }
 
 Result<CacheFolder> CacheFolder::open(const std::string& given) {
@@ -92,10 +98,13 @@ Result<CacheFolder> CacheFolder::open(const std::string& given) {
 
 bool CacheFolder::writable() const { return ::faccessat(folder_.get(), ".", W_OK, AT_EACCESS) == 0; }
 
-std::optional<std::string> CacheFolder::peek(const std::string& name) const {
+Result<std::string> CacheFolder::peek(const std::string& name, std::int64_t most_bytes) const {
   Descriptor file(::openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat about = {};
-  if (!file || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode) || !objection(about).empty()) return {};
+  if (!file || ::fstat(file.get(), &about) != 0) return failed(name);
+  if (!S_ISREG(about.st_mode)) return Error{Code::InvalidArgument, "not a regular file"};
+  if (std::string why = objection(about); !why.empty()) return Error{Code::InvalidArgument, why};
+  if (about.st_size > most_bytes) return Error{Code::InvalidArgument, "larger than any entry"};
   std::string bytes(static_cast<std::size_t>(about.st_size), '\0');
   std::size_t done = 0;
   while (done < bytes.size()) {
@@ -108,8 +117,8 @@ std::optional<std::string> CacheFolder::peek(const std::string& name) const {
   return bytes;
 }
 
-std::optional<std::string> CacheFolder::read(const std::string& name) const {
-  std::optional<std::string> bytes = peek(name);
+Result<std::string> CacheFolder::read(const std::string& name, std::int64_t most_bytes) const {
+  Result<std::string> bytes = peek(name, most_bytes);
   if (bytes) ::utimensat(folder_.get(), name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
   return bytes;
 }
@@ -139,13 +148,16 @@ Status CacheFolder::write(const std::string& name, const std::string& bytes) con
     if (!file && errno == EEXIST && attempt < 8) continue;  // of a process that had our number
     if (!file) return failed(path_);
     // Renamed before it is closed: as long as it bears this name it is locked.
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0 && write_all(file.get(), bytes) &&
-        ::renameat(folder_.get(), beside.c_str(), folder_.get(), name.c_str()) == 0)
-      return Done{};
-    Error error = failed(path_);
-    bool met = errno == EWOULDBLOCK || errno == ENOENT;
+    int stopped = ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 ? write_all(file.get(), bytes) : errno;
+    if (stopped == 0 && ::renameat(folder_.get(), beside.c_str(), folder_.get(), name.c_str()) != 0) stopped = errno;
+    if (stopped == 0) {
+      stopped = file.close();  // where some systems say that the disk is full
+      if (stopped == 0) return Done{};
+      remove(name);
+    }
     remove(beside);
-    if (!met || attempt >= 2) return error;
+    const bool met = stopped == EWOULDBLOCK || stopped == ENOENT;
+    if (!met || attempt >= 2) return failed(path_, stopped);
   }
 }
 

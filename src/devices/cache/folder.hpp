@@ -2,7 +2,6 @@
 // so that nobody can put another folder in its place once it was judged.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@ class Descriptor {
     return *this;
   }
   ~Descriptor();
+  int close();  // errno, or 0
   int get() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
 
@@ -55,8 +55,9 @@ class CacheFolder {
 
   const std::string& path() const { return path_; }
   bool writable() const;
-  std::optional<std::string> peek(const std::string& name) const;
-  std::optional<std::string> read(const std::string& name) const;  // and note that it was used
+  // Nothing larger is read: a file may say that it is of terabytes, and take none of them.
+  Result<std::string> peek(const std::string& name, std::int64_t most_bytes) const;
+  Result<std::string> read(const std::string& name, std::int64_t most_bytes) const;  // and note that it was used
   std::vector<FolderFile> files() const;
   bool remove(const std::string& name) const;
 

@@ -135,6 +135,15 @@ void KernelCache::keep(const Hash128& hash, std::shared_ptr<const std::string> b
   }
 }
 
+Status KernelCache::put(const CacheKey& key, const std::string& bytes) {
+  if (!disk_) return Error{Code::Unsupported, off_reason_};
+  TRIREME_CHECK(disk_->write(key, bytes));
+  auto shared = std::make_shared<const std::string>(bytes);
+  std::lock_guard lock(mutex_);
+  keep(key.hash(), std::move(shared));
+  return Done{};
+}
+
 std::optional<std::string> KernelCache::find(const CacheKey& key) {
   {
     std::lock_guard lock(mutex_);

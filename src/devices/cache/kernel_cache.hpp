@@ -44,6 +44,8 @@ class KernelCache {
 
   // An error is make's own; it is not kept.
   Result<Cached> get_or_make(const CacheKey& key, const Make& make);
+  // Keeps it in place of what was there. An error says why it is not on disk.
+  Status put(const CacheKey& key, const std::string& bytes);
   // What is there already; nothing is made, locked or waited for.
   std::optional<std::string> find(const CacheKey& key);
   // For an entry that is whole but refused by whom it was made for; the next one to ask makes it again.
