@@ -216,6 +216,98 @@ TRIREME_C_API trireme_status trireme_workspace_create(const trireme_plan* plan, 
 TRIREME_C_API trireme_status trireme_workspace_memory(const trireme_workspace* workspace, void** memory, size_t* bytes);
 TRIREME_C_API trireme_status trireme_workspace_destroy(trireme_workspace* workspace);
 
+/* ---- kernels of your own: CUDA C++ and PTX (docs/jit.md) ---- */
+
+typedef struct trireme_jit_header {
+  const char* name; /* for #include <name> */
+  const char* text;
+} trireme_jit_header;
+
+/* All zero but struct_size: the first GPU, its own architecture, NVRTC where it is found. */
+typedef struct trireme_jit_options {
+  size_t struct_size;
+  int32_t device; /* the GPU that the kernel is for */
+  int32_t reserved;
+  const char* arch;         /* "sm_90"; null: the device's */
+  const char* const* flags; /* NVRTC's: "-DWIDTH=4", "-I/a/folder" */
+  size_t flag_count;
+  const trireme_jit_header* headers;
+  size_t header_count;
+  const char* file;  /* what messages call the source; #include "..." looks beside it. Null: "kernel.cu" */
+  const char* nvrtc; /* the library's path; null: searched for */
+} trireme_jit_options;
+
+/* What the compiler made of a kernel; -1: not known. */
+typedef struct trireme_jit_facts {
+  size_t struct_size;
+  int32_t registers;    /* a thread */
+  int32_t local_bytes;  /* a thread: spills, and arrays that found no registers */
+  int32_t spill_stores; /* bytes */
+  int32_t spill_loads;
+  int32_t shared_bytes;    /* static */
+  int32_t parameter_count; /* -1: not known */
+  const int32_t* parameter_bytes;
+} trireme_jit_facts;
+
+/* What compiling gave. Texts end in a 0 byte; everything lives as long as the handle that it was asked of. */
+typedef struct trireme_jit_compiled {
+  size_t struct_size;
+  const char* name; /* as the code has it: mangled where it is C++'s */
+  const char* arch;
+  const char* ptx;
+  const void* cubin; /* null where the driver compiles the PTX */
+  size_t cubin_bytes;
+  const char* log;      /* warnings */
+  const char* not_kept; /* why the cache does not keep it; empty if it does */
+  int32_t from_cache;
+  int32_t reserved;
+} trireme_jit_compiled;
+
+/* CUDA C++ to PTX and cubin. Where options->arch is said no GPU is needed. `name`: of an extern "C" kernel, or a C++
+ * name as one writes it, such as "scale<float>". `options` may be null. A compiler's error is TRIREME_INVALID_PROGRAM,
+ * and its log the message. */
+typedef struct trireme_jit_code trireme_jit_code;
+TRIREME_C_API trireme_status trireme_jit_compile(const char* source, size_t bytes, const char* name,
+                                                 const trireme_jit_options* options, trireme_jit_code** code);
+TRIREME_C_API trireme_status trireme_jit_code_compiled(const trireme_jit_code* code, trireme_jit_compiled* compiled);
+TRIREME_C_API trireme_status trireme_jit_code_facts(const trireme_jit_code* code, trireme_jit_facts* facts);
+TRIREME_C_API trireme_status trireme_jit_code_describe(const trireme_jit_code* code, const char** text);
+TRIREME_C_API trireme_status trireme_jit_code_destroy(trireme_jit_code* code);
+
+/* A kernel on a GPU, from CUDA C++ (compiled once and kept) or from PTX. It may be shared by threads. */
+typedef struct trireme_jit_kernel trireme_jit_kernel;
+TRIREME_C_API trireme_status trireme_jit_compile_cached(const char* source, size_t bytes, const char* name,
+                                                        const trireme_jit_options* options,
+                                                        trireme_jit_kernel** kernel);
+TRIREME_C_API trireme_status trireme_jit_from_ptx(const char* text, size_t bytes, const char* name,
+                                                  const trireme_jit_options* options, trireme_jit_kernel** kernel);
+TRIREME_C_API trireme_status trireme_jit_kernel_facts(const trireme_jit_kernel* kernel, trireme_jit_facts* facts);
+/* Registers, spills, shared memory, occupancy. */
+TRIREME_C_API trireme_status trireme_jit_kernel_describe(const trireme_jit_kernel* kernel, const char** text);
+TRIREME_C_API trireme_status trireme_jit_kernel_blocks(const trireme_jit_kernel* kernel, uint32_t block_threads,
+                                                       uint32_t shared_bytes, int32_t* blocks_per_multiprocessor);
+
+typedef struct trireme_jit_launch {
+  size_t struct_size;
+  int64_t grid[3];  /* blocks; 0 along y and z is taken as 1 */
+  int64_t block[3]; /* threads, likewise */
+  void* stream;     /* a cudaStream_t or CUstream; null is the default one */
+  uint32_t shared_bytes;
+  uint32_t reserved;
+} trireme_jit_launch;
+
+typedef struct trireme_jit_argument {
+  const void* data; /* where the value lies: for a pointer, the address of the pointer */
+  size_t bytes;
+} trireme_jit_argument;
+
+/* Puts the kernel on the stream and does not wait. The arguments are copied, and must have their parameters' number and
+ * sizes. */
+TRIREME_C_API trireme_status trireme_jit_kernel_launch(const trireme_jit_kernel* kernel,
+                                                       const trireme_jit_launch* launch,
+                                                       const trireme_jit_argument* arguments, size_t argument_count);
+TRIREME_C_API trireme_status trireme_jit_kernel_destroy(trireme_jit_kernel* kernel);
+
 /* ---- checking ---- */
 
 #define TRIREME_DIGEST_BYTES 33

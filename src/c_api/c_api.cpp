@@ -10,13 +10,6 @@ static_assert(static_cast<int>(Type::I32) == TRIREME_I32 && static_cast<int>(Typ
 static_assert(static_cast<int>(Code::InvalidProgram) + 1 == TRIREME_INVALID_PROGRAM);
 static_assert(static_cast<int>(Code::Internal) + 1 == TRIREME_INTERNAL);
 
-template <typename T, typename Each>
-Status each_of(const T* list, std::size_t count, const char* what, Each&& each) {
-  if (count > 0) TRIREME_CHECK(given(list, what));
-  for (std::size_t k = 0; k < count; ++k) TRIREME_CHECK(each(list[k]));
-  return Done{};
-}
-
 Result<PlanOptions> options_of(const trireme_plan_options& from) {
   PlanOptions to{.axes = last(from.axes == 0 ? 1 : from.axes), .threads = from.threads};
   TRIREME_TRY(shape, dims_of(from.shape, from.rank, "shape"));

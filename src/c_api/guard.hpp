@@ -65,6 +65,13 @@ Status given(const T* pointer, const char* what) {
   return invalid(std::string(what) + " is null");
 }
 
+template <typename T, typename Each>
+Status each_of(const T* list, std::size_t count, const char* what, Each&& each) {
+  if (count > 0) TRIREME_CHECK(given(list, what));
+  for (std::size_t k = 0; k < count; ++k) TRIREME_CHECK(each(list[k]));
+  return Done{};
+}
+
 // A structure of a caller that may be older or newer than this library. `first_bytes`: what the first version had.
 template <typename T>
 Result<T> versioned(const T* given, const char* what, std::size_t first_bytes) {
