@@ -1,0 +1,213 @@
+"""Runs a program of syntax.py over NumPy arrays, in an arithmetic of arithmetic.py.
+
+A value is an array of (rows or 1) x (columns or 1): what does not differ along an axis is kept once.
+"""
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from storage import largest
+from syntax import COMPARISONS, LEFT_TO_A_LINE, VALUES_OF_INTEGERS
+
+
+class Invalid(Exception):
+    """The program means nothing for this shape and these constants: a divisor that is no positive integer, say."""
+
+
+def number_of(text):
+    return float.fromhex(text) if "x" in text.lower() else float(text)
+
+
+def scalar(expr, constants, columns, lines=None):
+    """Arithmetic of numbers, constants and n, exact: an index's divisor, a rotation's amount, which lines may name."""
+    if expr.op == "number":
+        return number_of(expr.leaf)
+    if expr.op == "name":
+        if lines and expr.leaf in lines:
+            return scalar(lines[expr.leaf], constants, columns, lines)
+        return float(columns) if expr.leaf == "n" else constants[expr.leaf]
+    args = [scalar(arg, constants, columns, lines) for arg in expr.args]
+    try:
+        return {
+            "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
+            "neg": lambda a: -a,
+        }[expr.op](*args)  # fmt: skip
+    except (KeyError, ZeroDivisionError) as error:
+        raise Invalid(f"{expr.op} in an index or a rotation: {error}") from None
+
+
+def divisor(expr, constants, columns):
+    value = scalar(expr, constants, columns)
+    if expr.op == "/":  # each quotient of a quotient is whole, too
+        divisor(expr.args[0], constants, columns)
+        divisor(expr.args[1], constants, columns)
+    if not (value >= 1 and value == math.floor(value) and value < 2**53):
+        raise Invalid(f"divided or wrapped by {value}")
+    return int(value)
+
+
+def axis_index(axis, extent, constants, columns):
+    """The entry of each of `extent` rows or columns, and how many entries there are."""
+    if axis is None:
+        return np.zeros(extent, np.int64), 1
+    index, entries = np.arange(extent), extent
+    if axis.divide is not None:
+        by = divisor(axis.divide, constants, columns)
+        index, entries = index // by, -(-extent // by)
+    if axis.wrap is not None:
+        entries = divisor(axis.wrap, constants, columns)
+        index = index % entries
+    return index, entries
+
+
+@dataclass
+class Inputs:
+    rows: int
+    columns: int
+    constants: dict
+    operands: dict  # name -> f64 array of its entries, two axes; absent ones are not there
+    types: dict = field(default_factory=dict)  # name -> storage type, of what casts and largest() name
+    tangents: dict = field(default_factory=dict)
+
+
+class Evaluation:
+    def __init__(self, program, inputs, arithmetic):
+        self.program, self.inputs, self.math = program, inputs, arithmetic
+        self.lines = dict(program.lines)
+        self.values, self.memo = {}, {}  # of names; of expressions, by identity
+
+    def extents(self, value):
+        return tuple(
+            axis_index(axis, extent, self.inputs.constants, self.inputs.columns)[1]
+            for axis, extent in ((value.row, self.inputs.rows), (value.column, self.inputs.columns))
+        )
+
+    def results(self):
+        """Name -> value: [i,j] and [i] as they spread, column sums as entries."""
+        with np.errstate(all="ignore"):
+            return self._results()
+
+    def _results(self):
+        out = {}
+        for result in self.program.results:
+            expr = self.lines[result.name]
+            if expr.op == "colsum":
+                out[result.name] = self._colsum(result, self.run(expr.args[0]))
+            else:
+                shape = (self.inputs.rows, self.inputs.columns if result.column else 1)
+                out[result.name] = self.math.each(lambda v: np.broadcast_to(v, shape), self.value(result.name))
+        return out
+
+    def value(self, wanted):
+        """What a name stands for."""
+        if wanted not in self.values:
+            operand = self.program.value(wanted)
+            is_operand = operand is not None and operand in self.program.operands
+            self.values[wanted] = self._operand(operand) if is_operand else self.run(self.lines[wanted])
+        return self.values[wanted]
+
+    def _operand(self, operand):
+        if operand.constant:
+            return self.math.leaf(np.full((1, 1), self.inputs.constants[operand.name]))
+        if operand.name not in self.inputs.operands:
+            return self.run(self.lines[operand.name] if operand.default == LEFT_TO_A_LINE else operand.default)
+        tangent = self.inputs.tangents.get(operand.name)
+        return self.math.leaf(
+            self._spread(operand, self.inputs.operands[operand.name]),
+            None if tangent is None else self._spread(operand, tangent),
+        )
+
+    def _spread(self, operand, array):
+        inputs = self.inputs
+        index = [
+            axis_index(axis, extent, inputs.constants, inputs.columns)[0] if axis else np.zeros(1, np.int64)
+            for axis, extent in ((operand.row, inputs.rows), (operand.column, inputs.columns))
+        ]
+        return array[np.ix_(index[0], index[1])]
+
+    def _colsum(self, result, value):
+        inputs = self.inputs
+        value = self._full(value, rows=True)
+        row, row_entries = axis_index(result.row, inputs.rows, inputs.constants, inputs.columns)
+        column, column_entries = axis_index(result.column, inputs.columns, inputs.constants, inputs.columns)
+        entry = (row[:, None] * column_entries + column[None, :]).ravel()
+        total = self.math.colsum(value, entry, row_entries * column_entries)
+        return self.math.each(lambda v: v.reshape(row_entries, column_entries), total)
+
+    def _full(self, value, rows=False):
+        """Spread over the columns, as reductions want it."""
+        count = self.inputs.rows if rows else value[0].shape[0]
+        return self.math.each(lambda v: np.broadcast_to(v, (count, self.inputs.columns)), value)
+
+    def _exact(self, expr):
+        """The integers of an expression that is compared in integers, or None."""
+        if expr.op == "neg" and expr.args[0].op == "number":
+            inner = self._exact(expr.args[0])
+            return None if inner is None else -inner
+        if expr.op == "number":
+            value = number_of(expr.leaf)
+            return np.full((1, 1), value) if math.isfinite(value) and value == math.floor(value) else None
+        if expr.op != "name":
+            return None
+        if expr.leaf in VALUES_OF_INTEGERS:
+            return self._index(expr.leaf)
+        operand = self.program.value(expr.leaf)
+        there = operand is not None and expr.leaf in self.inputs.operands
+        if there and self.inputs.types.get(expr.leaf) == "i32":
+            return self._spread(operand, self.inputs.operands[expr.leaf])
+        return None
+
+    def _index(self, letter):
+        if letter == "i":
+            return np.arange(self.inputs.rows, dtype=np.float64)[:, None]
+        if letter == "j":
+            return np.arange(self.inputs.columns, dtype=np.float64)[None, :]
+        return np.full((1, 1), float(self.inputs.columns))
+
+    def run(self, expr):
+        if id(expr) not in self.memo:
+            self.memo[id(expr)] = (expr, self._run(expr))
+        return self.memo[id(expr)][1]
+
+    def _run(self, expr):
+        op, arithmetic = expr.op, self.math
+        if op == "number":
+            return arithmetic.leaf(np.full((1, 1), number_of(expr.leaf)))
+        if op == "name":
+            return arithmetic.leaf(self._index(expr.leaf)) if expr.leaf in VALUES_OF_INTEGERS else self.value(expr.leaf)
+        if op in COMPARISONS:
+            exact = [self._exact(arg) for arg in expr.args]
+            if all(each is not None for each in exact):
+                return arithmetic.compare(op, *((each, each) for each in exact))
+            return arithmetic.compare(op, self.run(expr.args[0]), self.run(expr.args[1]))
+        if op == "rotate":
+            by = scalar(expr.args[1], self.inputs.constants, self.inputs.columns, self.lines)
+            if by != math.floor(by) or not math.isfinite(by):
+                raise Invalid(f"rotated by {by}")
+            by = int(by) % self.inputs.columns
+            return arithmetic.each(lambda v: v if v.shape[1] == 1 else np.roll(v, -by, axis=1), self.run(expr.args[0]))
+        if op == "cast":
+            return arithmetic.cast(self.inputs.types[expr.args[1].leaf], self.run(expr.args[0]))
+        if op == "largest":
+            return arithmetic.leaf(np.full((1, 1), largest(self.inputs.types[expr.args[0].leaf])))
+        args = [self.run(arg) for arg in expr.args]
+        if op in ("sum", "mean", "amax", "amin"):
+            args = [self._full(args[0])]
+            if op == "mean":
+                return arithmetic.div(arithmetic.sum(*args), arithmetic.leaf(np.full((1, 1), float(self.inputs.columns))))
+            return getattr(arithmetic, op)(*args)
+        if op == "clamp":
+            return arithmetic.min(arithmetic.max(args[0], args[1]), args[2])
+        if op == "or":
+            negated = arithmetic.negated
+            return negated(arithmetic.both(negated(args[0]), negated(args[1])))
+        methods = {"+": "add", "-": "sub", "*": "mul", "/": "div", "and": "both", "not": "negated", "stop_gradient": "stop"}
+        method = methods.get(op, op)
+        if method in ("add", "sub", "mul", "div", "neg", "both", "negated", "stop", "select", "fma", "min", "max"):
+            return getattr(arithmetic, method)(*args)
+        return arithmetic.call(op, args[0])
+
+
+def evaluate(program, inputs, arithmetic):
+    return Evaluation(program, inputs, arithmetic).results()

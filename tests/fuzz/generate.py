@@ -1,0 +1,463 @@
+"""Random programs and problems, drawn from the grammar of docs/language.md.
+
+A program is drawn for one shape, so that its divisors and rotations are whole there; the problem says the shape, the
+constants, storage types, absent operands, places in memory and samples.
+"""
+import math
+import random
+from dataclasses import dataclass, field, replace
+
+from storage import TYPES
+from syntax import (
+    COMPARISONS, FUNCTIONS, LEFT_TO_A_LINE, REDUCTIONS, RESERVED, Axis, Expr, Program, Value, apply, name, number,
+)  # fmt: skip
+
+COLUMNS = (1, 2, 3, 7, 8, 16, 31, 33, 64, 96, 128, 255, 256, 257, 300, 512, 1000, 1023, 4097)
+ROWS = (0, 1, 1, 2, 3, 5, 7, 16, 33, 65, 130)
+NAMES = """x y z w gamma beta a b c e g h s t u v q r t1 t2 t3 t4 x_hat rstd mean_ sums expx _ _1 __ A Z9 max_ i_ j2 n1
+    ii inf_ nan0 select_ row column in f32 bf16 out value dz dw total scale the_longest_name_of_them_all""".split()
+NUMBERS = ("0", "1", "2", "3", "0.5", "1.5", "0.1", "1e-6", "0.25", "7", "1e3", "0x1.8p-3", "0x1p-2", "0xA", "1.e0",
+           "1e-20", "100", "0.333", "2.5E-1")  # fmt: skip
+PLAIN = Axis()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a problem line says."""
+
+    shape: tuple
+    axes: int = 1
+    constants: dict = field(default_factory=dict)
+    types: dict = field(default_factory=dict)
+    absent: frozenset = frozenset()
+    places: dict = field(default_factory=dict)  # name -> text such as "+3:5000"
+    backward: bool = False
+    seed: int = 0
+
+    @property
+    def rows(self):
+        return math.prod(self.shape[: len(self.shape) - self.axes])
+
+    @property
+    def columns(self):
+        return math.prod(self.shape[len(self.shape) - self.axes :])
+
+    def line(self, file):
+        words = [file, "x".join(map(str, self.shape))]
+        for each in sorted({*self.types, *self.places} - self.absent):
+            words.append(f"{each}={self.types.get(each, '')}{self.places.get(each, '')}")
+        words += [f"{each}=none" for each in sorted(self.absent)]
+        words += [f"{each}={value!r}".removesuffix(".0") for each, value in sorted(self.constants.items())]
+        words += ["backward"] * self.backward + [f"axes={self.axes}"] * (self.axes != 1)
+        return " ".join(words + [f"seed={self.seed}"] * (self.seed != 0))
+
+
+@dataclass(frozen=True)
+class Known:
+    """A name that expressions may use."""
+
+    expr: Expr
+    rows: bool  # it differs from row to row
+    columns: bool
+    condition: bool = False
+    line: bool = False  # it is a line's, which defaults in the signature do not see
+
+
+class Generator:
+    def __init__(self, dice):
+        self.dice = dice
+        self.shape, self.axes = self.draw_shape()
+        self.rows = math.prod(self.shape[: len(self.shape) - self.axes])
+        self.columns = math.prod(self.shape[len(self.shape) - self.axes :])
+        self.names = dice.sample(NAMES, len(NAMES))
+        self.constants, self.values = {}, {}  # signatures and values by name
+        self.known, self.unused = [], []
+        self.lines, self.in_body = [], False
+        self.typed = set()  # names that a cast or largest() needs the type of
+        self.functions = dice.random() < 0.75
+        self.tame = dice.random() < 0.8
+
+    def draw_shape(self):
+        dice = self.dice
+        columns = dice.choice(COLUMNS) if dice.random() < 0.8 else dice.randint(1, 600)
+        rows = dice.choice(ROWS)
+        if columns * rows > 40000:
+            rows = dice.choice((0, 1, 2, 5))
+        outer, inner = [rows], [columns]
+        if dice.random() < 0.2:
+            outer = dice.choice(([rows, 1], [2, rows], [1, rows], [3, 2], [], [2, 1, 3]))
+        if dice.random() < 0.15:
+            inner = dice.choice(([2, columns], [columns, 1], [3, 5], [2, 2, 7], [1, columns]))
+        return tuple(outer + inner), len(inner)
+
+    def fresh(self):
+        return self.names.pop() if self.names else f"v{self.dice.randrange(10**6)}"
+
+    # ---- constants, divisors, rotations ----
+
+    def constant(self, value):
+        same = [each for each, had in self.values.items() if had == value]
+        if same and self.dice.random() < 0.7:
+            return name(self.dice.choice(same))
+        added = self.fresh()
+        default = None
+        if self.dice.random() < 0.6:
+            # What is given may differ from the default, which must not matter then.
+            shown = value if self.dice.random() < 0.7 else float(self.dice.randint(1, 9))
+            default = signed(shown)
+        self.constants[added] = Value(added, constant=True, default=default)
+        self.values[added] = value
+        return name(added)
+
+    def whole(self, value, allowed=("number", "constant", "n")):
+        """An expression of numbers, constants and n that has this value."""
+        choices = [each for each in allowed if each != "n" or value == self.columns]
+        choice = self.dice.choice(choices or ["number"])
+        if choice == "n":
+            return name("n")
+        return self.constant(float(value)) if choice == "constant" else number(str(value))
+
+    def quotient(self, value, depth=0):
+        """value as a quotient."""
+        if self.columns % value == 0 and self.dice.random() < 0.7:
+            top = name("n")
+            by = self.columns // value
+        else:
+            by = self.dice.choice((1, 2, 3, 4))
+            top = self.whole(value * by, ("number", "constant"))
+        factors = [each for each in (2, 3, 5, 7) if by % each == 0 and by > each]
+        if factors and self.dice.random() < 0.3:
+            first = self.dice.choice(factors)
+            return apply("/", apply("/", top, self.whole(first)), self.whole(by // first))
+        return apply("/", top, self.whole(by))
+
+    def divisor(self, extent):
+        dice = self.dice
+        divisors = [each for each in (1, 2, 3, 4, 5, 8, 16) if self.columns % each == 0]
+        value = dice.choice([1, 2, 3, 4, 7, max(extent, 1), self.columns, self.columns // dice.choice(divisors), extent + 3])
+        return self.quotient(value) if dice.random() < 0.35 else self.whole(value)
+
+    def axis(self, extent):
+        if self.dice.random() < 0.6:
+            return PLAIN
+        form = self.dice.choice(("divide", "wrap", "both"))
+        return Axis(
+            self.divisor(extent) if form != "wrap" else None,
+            self.divisor(extent) if form != "divide" else None,
+        )
+
+    def rotation(self):
+        dice, n = self.dice, self.columns
+        k = dice.choice((0, 1, 2, 3, n - 1, n, n + 1, n // 2, 5 * n + 1))
+        amount = self.whole(k)
+        form = dice.randrange(10)
+        divisors = [each for each in (1, 2, 3, 4, 8) if n % each == 0]
+        if form < 3:
+            amount = apply("/", name("n"), self.whole(dice.choice(divisors)))
+        elif form == 3:
+            amount = apply("neg", amount)
+        elif form == 4:
+            amount = apply(dice.choice("+-"), amount, self.whole(dice.choice((1, 2, 5))))
+        elif form == 5:
+            amount = apply(dice.choice("+-"), name("n"), self.whole(dice.randint(0, 9)))
+        elif form == 6:
+            amount = apply("*", *dice.sample((name("n"), self.whole(dice.randint(0, 4))), 2))
+        elif form == 7:
+            amount = apply("/", apply("*", self.whole(3), name("n")), self.whole(dice.choice(divisors)))
+        elif form == 8:
+            amount = apply("/", apply("neg", name("n")), self.whole(dice.choice(divisors)))
+        if self.in_body and dice.random() < 0.1:  # a line may name it
+            self.lines.append((self.fresh(), amount))
+            amount = name(self.lines[-1][0])
+        return amount
+
+    # ---- expressions ----
+
+    def value(self, depth, rows=True, columns=True):
+        """An expression that differs along rows and columns at most as said."""
+        dice = self.dice
+        if depth <= 0 or dice.random() < 0.12:
+            return self.leaf(rows, columns)
+        again = lambda: self.value(depth - 1, rows, columns)  # noqa: E731
+        draw = dice.random()
+        if draw < 0.36:
+            return self.binary(dice.choice("++--**/"), again)
+        if draw < 0.40:
+            return apply("neg", again())
+        if draw < 0.58 and self.functions:
+            return self.function(again)
+        if draw < 0.66:
+            return apply("select", self.condition(depth - 1, rows, columns), again(), again())
+        if draw < 0.80:
+            return apply(dice.choice(REDUCTIONS), self.value(depth - 1, rows, True))
+        if draw < 0.86 and columns:
+            return apply("rotate", again(), self.rotation())
+        if draw < 0.90:
+            return apply("stop_gradient", again())
+        if draw < 0.94:
+            return apply("cast", again(), self.typed_name())
+        if draw < 0.96:
+            return apply("largest", self.typed_name())
+        return self.leaf(rows, columns)
+
+    def binary(self, sign, again):
+        left, right = again(), again()
+        if sign == "/" and self.tame:
+            right = apply("+", apply("abs", right), self.positive())
+        return apply(sign, left, right)
+
+    def function(self, again):
+        which = self.dice.choice(list(FUNCTIONS))
+        args = [again() for _ in range(FUNCTIONS[which])]
+        if self.tame and which in ("log", "sqrt", "rsqrt", "log1p"):
+            args[0] = apply("+", apply(self.dice.choice(("abs", "square")), args[0]), self.positive())
+        if self.tame and which in ("exp", "expm1"):
+            args[0] = apply("min", args[0], number("2"))
+        if which == "clamp" and self.dice.random() < 0.7:
+            args[1:] = [apply("neg", number("1")), number("1.5")]
+        return apply(which, *args)
+
+    def positive(self):
+        return self.dice.choice((number("1"), number("0.5"), number("1e-3"), self.constant(0.01)))
+
+    def leaf(self, rows, columns):
+        dice = self.dice
+
+        fresh = [k for k in self.unused if self.fits(k, rows, columns)]
+        usable = [k for k in self.known if self.fits(k, rows, columns)]
+        draw = dice.random()
+        if fresh and draw < 0.6:
+            chosen = dice.choice(fresh)
+            self.unused.remove(chosen)
+            return chosen.expr
+        if usable and draw < 0.8:
+            return dice.choice(usable).expr
+        if draw < 0.88:
+            return number(dice.choice(NUMBERS))
+        if draw < 0.94:
+            return self.constant(dice.choice((0.0, 1.0, -1.0, 0.5, 1e-6, -2.25, 3.0, 1e-30)))
+        if draw < 0.95:
+            return self.special()
+        letters = ["n"] + ["i"] * rows + ["j"] * columns
+        return name(dice.choice(letters))
+
+    def fits(self, each, rows, columns, condition=False):
+        seen = self.in_body or not each.line
+        return seen and each.condition == condition and (rows or not each.rows) and (columns or not each.columns)
+
+    def special(self):
+        out = number(self.dice.choice(("inf", "1e30", "1e-40") if self.tame else ("inf", "nan", "nan", "1e30")))
+        return apply("neg", out) if self.dice.random() < 0.4 else out
+
+    def typed_name(self):
+        chosen = self.dice.choice(self.nameable)
+        self.typed.add(chosen)
+        return name(chosen)
+
+    def condition(self, depth, rows, columns):
+        dice = self.dice
+        named = [k for k in self.known if self.fits(k, rows, columns, condition=True)]
+        draw = dice.random()
+        if named and draw < 0.15:
+            return dice.choice(named).expr
+        if depth > 0 and draw < 0.35:
+            return apply(dice.choice(("and", "or")), *(self.condition(depth - 1, rows, columns) for _ in "ab"))
+        if depth > 0 and draw < 0.42:
+            return apply("not", self.condition(depth - 1, rows, columns))
+        sign = dice.choice(COMPARISONS)
+        if draw < 0.62:
+            return apply(sign, self.integer(rows, columns), self.integer(rows, columns))
+        return apply(sign, self.value(depth - 1, rows, columns), self.value(depth - 1, rows, columns))
+
+    def integer(self, rows, columns):
+        """A side of a comparison that is made in integers."""
+        choices = ["n", "number", "number"] + ["i"] * rows * 2 + ["j"] * columns * 3
+        choices += [k for k in self.integers if (rows or not k.rows) and (columns or not k.columns)]
+        chosen = self.dice.choice(choices)
+        if chosen == "number":
+            out = number(str(self.dice.choice((0, 1, 2, 5, self.columns - 1, self.columns // 2, 127))))
+            return apply("neg", out) if self.dice.random() < 0.15 else out
+        return name(chosen) if isinstance(chosen, str) else chosen.expr
+
+    # ---- programs ----
+
+    def operand(self, first):
+        dice = self.dice
+        draw = dice.random()
+        row, column = PLAIN, PLAIN
+        if first and draw < 0.9:
+            pass
+        elif draw < 0.45:
+            row, column = dice.choice(((PLAIN, PLAIN), (PLAIN, None), (None, PLAIN), (None, None)))
+        elif draw < 0.9:
+            row, column = self.axis(self.rows), self.axis(self.columns)
+            row, column = dice.choice(((row, column), (row, column), (row, None), (None, column)))
+        default = None
+        added = self.fresh()
+        if dice.random() < 0.3:
+            draw = dice.random()
+            if draw < 0.5:
+                default = signed(dice.choice((0.0, 1.0, -1.0, 2.5)))
+            elif draw < 0.8:
+                default = self.value(2, *default_spread(row, column))
+            else:
+                default = LEFT_TO_A_LINE
+        return Value(added, row, column, default=default)
+
+    def program(self):
+        dice = self.dice
+        self.nameable, self.integers, self.ints = [], [], set()
+        results = self.draw_results()
+        self.nameable = [each.name for each in results if dice.random() < 0.3]
+        operands = []
+        for k in range(dice.choice((1, 1, 2, 2, 3, 3, 4, 5))):
+            # A default, also one that is left to a line, sees what stands before it.
+            self.nameable += [each.name for each in operands if each.default is None and each.name not in self.nameable]
+            self.nameable = self.nameable or [results[0].name]
+            operand = self.operand(k == 0)
+            operands.append(operand)
+            if operand.default == LEFT_TO_A_LINE:
+                self.helper_lines(dice.choice((0, 0, 1)))
+                self.line(operand.name, 3, *default_spread(operand.row, operand.column))
+            self.learn(operand.name, operand.row is not None, operand.column is not None)
+            if dice.random() < 0.15:
+                self.ints.add(operand.name)
+                self.integers.append(self.known[-1])
+        for result in results:
+            self.helper_lines(dice.choice((0, 0, 1, 1, 2)))
+            if result.summed:
+                self.line(result.name, 3, wrapper="colsum")
+            else:
+                self.line(result.name, dice.choice((2, 3, 3, 4)), True, result.column is not None)
+                self.learn(result.name, True, result.column is not None, line=True)
+        signature = operands + list(self.constants.values())
+        if dice.random() < 0.3:  # constants may stand anywhere before their use in a default; indices see them all
+            signature = list(self.constants.values()) + operands
+        out = Program(dice.choice(("f", "g_1", "exp", "softmax2", "Main")), tuple(signature), tuple(results), tuple(self.lines))
+        return replace(out, remarks=tuple(self.remarks(operands)))
+
+    def draw_results(self):
+        out = []
+        for k in range(self.dice.choice((1, 1, 1, 2, 2, 3, 4))):
+            draw = self.dice.random()
+            row, column = PLAIN, PLAIN
+            if draw < 0.5:
+                pass
+            elif draw < 0.65:
+                column = None
+            elif draw < 0.8:
+                row, column = self.dice.choice(((None, PLAIN), (None, None)))
+            else:
+                row, column = self.axis(self.rows), self.axis(self.columns)
+                row, column = self.dice.choice(((row, column), (row, column), (row, None), (None, column)))
+            out.append(Value(self.fresh(), row, column))
+        return out
+
+    def learn(self, added, rows, columns, condition=False, line=False):
+        self.known.append(Known(name(added), rows, columns, condition, line))
+        self.unused.append(self.known[-1])
+
+    def line(self, added, depth, rows=True, columns=True, wrapper=None):
+        self.in_body = True
+        expr = self.value(depth, rows, columns)
+        self.in_body = False
+        self.lines.append((added, apply(wrapper, expr) if wrapper else expr))
+
+    def helper_lines(self, count):
+        for _ in range(count):
+            added = self.fresh()
+            if self.dice.random() < 0.12:
+                self.in_body = True
+                self.lines.append((added, self.condition(2, True, True)))
+                self.in_body = False
+                self.learn(added, True, True, condition=True, line=True)
+                continue
+            rows, columns = self.dice.choice(((True, True), (True, True), (True, False), (False, True), (False, False)))
+            self.line(added, self.dice.choice((2, 3)), rows, columns)
+            self.learn(added, rows, columns, line=True)
+
+    def remarks(self, operands):
+        for operand in operands:
+            if operand.name in self.ints:
+                low, high = self.dice.choice((("0", "n-1"), ("-1", "n+2"), ("0", "5")))
+                yield f"range {operand.name} {low}..{high} integer"
+            elif self.dice.random() < 0.1:
+                yield f"range {operand.name} " + self.dice.choice(("-1..1", "0..1", "-30..30", "1..1", "0..0", "-1e20..1e20"))
+
+    # ---- problems ----
+
+    def problem(self, program, backward_program=None):
+        dice = self.dice
+        backward = backward_program is not None
+        signature = backward_program or program
+        constants = dict(self.values)
+        for each in program.operands:
+            if each.constant and each.default is not None and same_number(each.default, constants[each.name]):
+                if dice.random() < 0.5:
+                    del constants[each.name]
+        common = dice.choice(("f32", "f32", "f32", "bf16", "f16", "f64") + TYPES)
+        mixed = dice.random() < 0.5
+        arrays = [each for each in signature.operands + signature.results if not each.constant]
+        types = {}
+        for each in arrays:
+            types[each.name] = dice.choice(TYPES) if mixed and dice.random() < 0.6 else common
+            if each.name in self.ints:
+                types[each.name] = dice.choice(("i32", "i32", "i8", "f32"))
+        named = {arg.leaf for expr in signature.expressions() for node in expr.nodes() for arg in node.args
+                 if node.op in ("cast", "largest")}  # fmt: skip
+        absent = {e.name for e in signature.operands if e.default is not None and not e.constant and dice.random() < 0.4}
+        if len(signature.results) > 1:
+            absent |= {e.name for e in dice.sample(signature.results, len(signature.results) - 1) if dice.random() < 0.15}
+        absent -= named | self.typed
+        places = {e.name: self.place(e) for e in arrays if e.name not in absent and dice.random() < 0.2}
+        return Problem(self.shape, self.axes, constants, {k: v for k, v in types.items() if k not in absent},
+                       frozenset(absent), places, backward, dice.choice((0, dice.randrange(2**32))))  # fmt: skip
+
+    def place(self, value):
+        """An offset, strides or both. Strides never make entries of one array share memory: results may not."""
+        dice = self.dice
+        offset = f"+{dice.choice((1, 2, 3, 5, 8, 33))}" if dice.random() < 0.6 else ""
+        outer, inner = self.shape[: len(self.shape) - self.axes], self.shape[len(self.shape) - self.axes :]
+        if not value.plain:
+            return offset or "+1"
+        rows, columns = outer if value.row else (), inner if value.column else ()
+        extents = list(rows + columns)
+        if not extents or dice.random() < 0.3:
+            return offset or "+1"
+        if rows and dice.random() < 0.5:  # rows further apart, columns side by side
+            gap = math.prod(columns) + dice.choice((0, 1, 3, 16, 100))
+            if dice.random() < 0.2:
+                gap = -gap
+            return f"{offset}:{gap}"
+        order = dice.sample(range(len(extents)), len(extents)) if dice.random() < 0.4 else range(len(extents))
+        strides, step = [0] * len(extents), dice.choice((1, 1, 2, 3))
+        for k in reversed(order):
+            strides[k] = step if dice.random() < 0.8 else -step
+            step *= max(extents[k], 1)
+            step += dice.choice((0, 0, 1, 7))
+        return f"{offset}:{','.join(map(str, strides))}"
+
+
+def default_spread(row, column):
+    """What a default may differ along: whole axes alone."""
+    return [axis is not None and axis.plain for axis in (row, column)]
+
+
+def signed(value):
+    text = number(repr(abs(value)).removesuffix(".0"))
+    return apply("neg", text) if value < 0 else text
+
+
+def same_number(default, value):
+    sign = -1 if default.op == "neg" else 1
+    text = default.args[0].leaf if default.op == "neg" else default.leaf
+    return sign * float(text) == value
+
+
+def draw(seed, index):
+    """The generator and program of an index: the same on every machine."""
+    generator = Generator(random.Random(f"{seed}:{index}"))
+    return generator, generator.program()
+
+
+assert not set(NAMES) & RESERVED

@@ -1,0 +1,167 @@
+"""One case, a program with a problem and a check, and batches of them. A case can be run again alone, which is what
+shrinking does and what a report tells the reader to do."""
+import random
+import re
+from dataclasses import dataclass, replace
+
+import checks
+import known
+from evaluate import Invalid
+from generate import Problem, draw
+from mutate import mutate
+from syntax import Program, parse, program_text
+
+
+@dataclass(frozen=True)
+class Case:
+    program: Program
+    problem: Problem | None
+    check: str  # text, meaning, gradient, values, emit, verify, malformed
+    text: str | bytes | None = None  # None: the plain form of `program`
+    devices: tuple = ()
+    threads: int = 1
+    chunk: int = 0
+    target: str = ""
+    arch: str = ""
+
+    def source(self):
+        return self.text if self.text is not None else program_text(self.program)
+
+    def failures(self, tool, file):
+        """(kind, what happened, command) of each thing that is wrong."""
+        if self.check == "malformed":
+            return checks.malformed_failures(tool, file, self.source())[0]
+        if self.check == "text":
+            return checks.text_failures(tool, file, self.source())[0]
+        tool.write(file, self.source())
+        signature = backward = self.program
+        if self.problem.backward or self.check == "gradient":
+            backward = shown_program(tool, file, "--backward")
+            signature = backward if self.problem.backward else self.program
+        if backward is None:
+            return []
+        problem = fitting(self.problem, signature)
+        if self.check == "meaning":
+            return checks.meaning_failures(self.program, shown_program(tool, file), problem, f"trireme show {file}")
+        if self.check == "gradient":
+            return checks.gradient_failures(self.program, backward, problem, gradient_command(file))[0]
+        if self.check == "values":
+            return checks.value_failures(tool, file, signature, problem, self.target, self.threads)[0]
+        if self.check == "emit":
+            return checks.emit_failures(tool, file, problem, self.target, self.arch)
+        report = tool.verify([problem.line(file)], self.devices, self.threads, self.chunk)[0]
+        return [(kind, said, self.verify_command(problem.line(file))) for kind, said in report.kinds()]
+
+    def verify_command(self, line):
+        chunk = f" --chunk {self.chunk}" if self.chunk else ""
+        devices = "".join(f" --device {each}" for each in self.devices)
+        return f'trireme verify "{line}" --threads {self.threads}{chunk}{devices}'
+
+
+def shown_program(tool, file, *options):
+    done = tool.call("show", file, *options)
+    return parse(done.out) if done.code == 0 else None
+
+
+def gradient_command(file):
+    return f"trireme show {file} --backward"
+
+
+def fitting(problem, signature):
+    """The problem without words for names that the signature does not have."""
+    arrays = {each.name for each in signature.operands + signature.results if not each.constant}
+    constants = {each.name for each in signature.operands if each.constant}
+    return replace(
+        problem,
+        types={k: v for k, v in problem.types.items() if k in arrays},
+        places={k: v for k, v in problem.places.items() if k in arrays},
+        absent=frozenset(problem.absent & arrays),
+        constants={k: v for k, v in problem.constants.items() if k in constants},
+    )
+
+
+def signature_of(kind, said):
+    """What makes two failures the same one: the kind, and for refusals the words without names and numbers."""
+    if not re.match("refused|crash|malformed|unsupported", kind):
+        return kind
+    said = re.sub(r"problem line '.*?':", "", said)
+    said = re.sub(r"'[^']*'|`[^`]*`|\b\S*\d\S*|\b\w+(?=:)", "#", said)
+    return f"{kind}: {said[:60]}"
+
+
+def quick(devices):
+    """Devices that take milliseconds a line; the others start an engine or a compiler for each."""
+    return tuple(each for each in devices if each not in ("wasm", "wasm:node"))
+
+
+def run_batch(tool, seed, indices, devices, tally, mutations=2):
+    """Draws the programs of these indices and checks them; gives (index, Case, failure) of what went wrong."""
+    found, lines = [], []
+    dice = random.Random(f"{seed}:{indices[0]} batch")
+    options = {"threads": dice.choice((1, 2, 3, 5)), "chunk": dice.choice((0, 0, 1, 2, 7, 64))}
+
+    def check(index, case, failures):
+        for failure in failures:
+            if fault := known.excuse(case, *failure[:2]):
+                tally[f"excused by fault {fault}"] += 1
+            else:
+                found.append((index, case, failure))
+
+    for index in indices:
+        generator, program = draw(seed, index)
+        dice = random.Random(f"{seed}:{index} checks")
+        text, file = program_text(program, dice), f"p{index}.row"
+        failures, shown, backward = checks.text_failures(tool, file, text)
+        check(index, Case(program, None, "text", text), failures)
+        tally["programs"] += 1
+        for number in range(mutations):
+            broken = mutate(text, dice)
+            failures, refused = checks.malformed_failures(tool, f"broken{number}_{file}", broken)
+            check(index, Case(program, None, "malformed", broken), failures)
+            tally["malformed texts, refused" if refused else "malformed texts that were fine"] += 1
+        if shown is None:
+            continue
+        for signature in [program] + [backward] * (backward is not None):
+            problem = fitting(generator.problem(program, backward if signature is backward else None), signature)
+            case = Case(program, problem, "verify", text, devices, **options)
+            lines.append((index, case, problem.line(file)))
+            tally.features(program, problem)
+            try:
+                target = dice.choice(("cpu", "cpu", "cpu:avx2", "reference", "lanes", "wasm:relaxed"))
+                target = target if target in devices + ("cpu", "reference") else "cpu"
+                values = Case(program, problem, "values", text, target=target, threads=options["threads"])
+                failures, judged, total = checks.value_failures(tool, file, signature, problem, target, values.threads)
+                check(index, values, failures)
+                tally["entries within their interval"] += judged
+                tally["entries that may be anything"] += total - judged
+                if not problem.backward:
+                    failures = checks.meaning_failures(program, shown, problem, f"trireme show {file}")
+                    check(index, Case(program, problem, "meaning", text), failures)
+                    tally["printed programs with the same meaning"] += not failures
+                    if backward is not None:
+                        failures, could = checks.gradient_failures(program, backward, problem, gradient_command(file))
+                        check(index, Case(program, problem, "gradient", text), failures)
+                        tally["gradients judged" if could else "gradients that cannot be judged"] += 1
+            except Invalid as wrong:  # a flaw of the generator, or of the backward that was printed
+                check(index, case, [("invalid", str(wrong), f"trireme show {file} --backward")])
+        target = dice.choice(tuple(checks.ARCHITECTURES))
+        arch = dice.choice(checks.ARCHITECTURES[target])
+        case = Case(program, lines[-1][1].problem, "emit", text, target=target, arch=arch)
+        check(index, case, checks.emit_failures(tool, file, case.problem, target, arch))
+        tally["artifacts emitted"] += 1
+    verify(tool, lines, devices, options, tally, check)
+    return found
+
+
+def verify(tool, lines, devices, options, tally, check):
+    """All lines on the quick devices; two on those that are slow."""
+    slow = tuple(each for each in devices if each not in quick(devices))
+    for chosen, some in ((quick(devices), lines), (slow, lines[:2] if quick(devices) else lines)):
+        if not chosen or not some:
+            continue
+        reports = tool.verify([line for _, _, line in some], chosen, **options)
+        for (index, case, line), report in zip(some, reports):
+            case = replace(case, devices=chosen)
+            check(index, case, [(kind, said, case.verify_command(line)) for kind, said in report.kinds()])
+            tally["problems verified"] += 1
+            tally["comparisons with the reference"] += sum(status == "same bits" for _, status in report.rows.values())

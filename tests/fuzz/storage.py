@@ -1,0 +1,80 @@
+"""Storage types in NumPy: rounding to them, and arrays of .npy files that carry them."""
+import numpy as np
+
+# name: precision in bits, exponent of the smallest normal number, largest finite value, whether overflow saturates
+FORMATS = {
+    "f64": (53, -1022, np.finfo(np.float64).max, False),
+    "f32": (24, -126, float(np.finfo(np.float32).max), False),
+    "f16": (11, -14, 65504.0, False),
+    "bf16": (8, -126, float.fromhex("0x1.fep127"), False),
+    "f8e4m3": (4, -6, 448.0, True),
+    "f8e5m2": (3, -14, 57344.0, True),
+}
+INTEGERS = {"i8": 127, "i32": 2**31 - 1}
+TYPES = tuple(FORMATS) + tuple(INTEGERS)
+
+
+def largest(kind):
+    return float(INTEGERS[kind]) if kind in INTEGERS else FORMATS[kind][2]
+
+
+def round_to(kind, values):
+    """Of f64 values: once, to nearest even. f8 and integers saturate; NaN in integers is 0."""
+    values = np.asarray(values, np.float64)
+    if kind == "f64":
+        return values
+    with np.errstate(all="ignore"):
+        if kind == "f32":
+            return values.astype(np.float32).astype(np.float64)
+        if kind in INTEGERS:
+            top = INTEGERS[kind]
+            return np.clip(np.rint(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)), -top - 1, top)
+        precision, smallest, most, saturates = FORMATS[kind]
+        finite = np.where(np.isfinite(values), values, 0)
+        unit = np.maximum(np.frexp(finite)[1] - 1, smallest) - (precision - 1)
+        rounded = np.ldexp(np.rint(np.ldexp(finite, -unit)), unit)
+        rounded = np.where(np.isfinite(values), rounded, values)
+        beyond = np.abs(rounded) > most
+        return np.where(beyond, np.copysign(most if saturates else np.inf, rounded), rounded)
+
+
+def _table(kind):
+    """The value of each byte of an f8 type."""
+    mantissa, bias = (3, 7) if kind == "f8e4m3" else (2, 15)
+    out = np.zeros(256)
+    for byte in range(256):
+        exponent, fraction = (byte & 127) >> mantissa, (byte & ((1 << mantissa) - 1)) / (1 << mantissa)
+        value = fraction * 2.0 ** (1 - bias) if exponent == 0 else (1 + fraction) * 2.0 ** (exponent - bias)
+        if kind == "f8e4m3" and byte & 127 == 127:
+            value = np.nan
+        if kind == "f8e5m2" and exponent == 31:
+            value = np.inf if fraction == 0 else np.nan
+        out[byte] = -value if byte & 128 else value
+    return out
+
+
+TABLES = {kind: _table(kind) for kind in ("f8e4m3", "f8e5m2")}
+NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i8": np.int8, "i32": np.int32}
+
+
+def encode(kind, values):
+    """The array of a .npy file; bf16 travels as uint16, f8 as uint8."""
+    rounded = round_to(kind, values)
+    with np.errstate(all="ignore"):
+        if kind in NUMPY:
+            return rounded.astype(NUMPY[kind])
+        if kind == "bf16":
+            return (np.ascontiguousarray(rounded.astype(np.float32)).view(np.uint32) >> 16).astype(np.uint16)
+    table = TABLES[kind]
+    positive = np.where(np.isnan(table[:128]), np.inf, table[:128])
+    byte = np.searchsorted(positive, np.abs(np.nan_to_num(rounded, nan=0.0))).astype(np.uint8)
+    byte = np.where(np.isnan(rounded), 0x7F, byte | (np.signbit(rounded) * np.uint8(128)))
+    return byte.astype(np.uint8)
+
+
+def decode(kind, array):
+    if kind in NUMPY:
+        return array.astype(np.float64)
+    if kind == "bf16":
+        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return TABLES[kind][array]
