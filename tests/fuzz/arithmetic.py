@@ -119,7 +119,8 @@ class Intervals:
         product = self.exact_mul(a, b)
         total = self.add(product, c)  # rounded once more than the tool rounds
         error = 2.0**-51 * np.maximum(np.abs(product[0]), np.abs(product[1])) + self.tiny * self.ulp
-        return self.widened(total, error + self.ulp * np.maximum(np.abs(total[0]), np.abs(total[1])))
+        low, high = self.widened(total, error + self.ulp * np.maximum(np.abs(total[0]), np.abs(total[1])))
+        return self.rounded(low), self.rounded(high)
 
     def min(self, a, b):
         return np.minimum(a[0], b[0]), np.minimum(a[1], b[1])
@@ -152,7 +153,7 @@ class Intervals:
         low, high = self.widened((low, high), error + ours)
         if function in ("exp", "sigmoid", "softplus"):
             low = np.maximum(low, 0)
-        return low, high
+        return self.rounded(low), self.rounded(high)  # what is beyond the compute type is infinite
 
     def compare(self, sign, a, b):
         if sign in (">", ">="):

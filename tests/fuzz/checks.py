@@ -8,7 +8,7 @@ import numpy as np
 from arithmetic import Duals, Intervals
 from evaluate import Evaluation, Inputs, evaluate
 from storage import decode, encode, round_to
-from syntax import ParseError, parse
+from syntax import ParseError, Parser, parse
 
 # Refusals that docs/language.md announces: of a backward, and of problems.
 NO_BACKWARD = re.compile(
@@ -237,6 +237,53 @@ def emit_failures(tool, file, problem, target, arch):
     if done.code == 0:
         return []
     return [(f"refused emit {target}", done.message, done.command)]
+
+
+# ---- stages of compilation ----
+
+
+def stage_command(file, problem, stage):
+    return " ".join(["trireme"] + stage_arguments(file, problem, stage))
+
+
+def stage_arguments(file, problem, stage):
+    arguments = ["show", file, "--after", stage, "--cols", str(problem.columns)] + ["--backward"] * problem.backward
+    arguments += [f"--set={key}={value!r}" for key, value in problem.constants.items()]
+    arguments += [f"--type={key}={value}" for key, value in problem.types.items()]
+    return arguments + [f"--absent={each}" for each in sorted(problem.absent)]
+
+
+def stage_failures(tool, file, program, problem, stage):
+    """A bound program prints as a program that can be read back. Also the problem of the printed one, in bound_FILE."""
+    done = tool.call(*stage_arguments(file, problem, stage))
+    if done.flaw or done.code != 0:
+        how = "crash" if done.flaw else "refused"
+        return [(f"{how} after {stage}", done.flaw or done.message, done.command)], None
+    remarks = "".join(f"#: {each}\n" for each in program.remarks)  # of the samples, which are not printed
+    again = tool.call("show", tool.write(bound_file(file, problem), remarks + done.out))
+    if without_comments(again.out) != without_comments(done.out):
+        said = again.flaw or again.message or first_difference(done.out, again.out)
+        return [(f"printed after {stage} differs", said, done.command)], None
+    signature = Parser(done.out).signature()
+    constants = {each.name for each in signature.operands if each.constant}
+    arrays = {each.name for each in signature.operands + signature.results} - constants
+    kept = {key: value for key, value in problem.constants.items() if key in constants}
+    types, places = ({k: v for k, v in words.items() if k in arrays} for words in (problem.types, problem.places))
+    return [], replace(problem, types=types, places=places, absent=frozenset(), constants=kept, backward=False)
+
+
+def bound_file(file, problem):
+    return ("bound_backward_" if problem.backward else "bound_") + file
+
+
+def bound_failures(report, bound, stage, command):
+    """The printed program has the results of the one it was made from."""
+    if report.flaw or report.refusal:
+        return []  # another check's
+    if bound.flaw or bound.refusal:
+        return [(("crash" if bound.flaw else "refused") + f" bound {stage}", bound.flaw or bound.refusal, command)]
+    want, got = (each.rows["reference"][0] for each in (report, bound))
+    return [] if want == got else [(f"bits after {stage}", f"the digest is {got}, that of the whole way {want}", command)]
 
 
 # ---- malformed texts ----

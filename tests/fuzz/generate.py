@@ -83,6 +83,8 @@ class Generator:
         rows = dice.choice(ROWS)
         if columns * rows > 40000:
             rows = dice.choice((0, 1, 2, 5))
+        if dice.random() < 0.04:
+            rows, columns = dice.choice(((1, 20000), (2, 16384), (1, 65537), (3, 8195), (4099, 3), (1500, 17), (2600, 8)))
         outer, inner = [rows], [columns]
         if dice.random() < 0.2:
             outer = dice.choice(([rows, 1], [2, rows], [1, rows], [3, 2], [], [2, 1, 3]))
@@ -409,12 +411,12 @@ class Generator:
         if len(signature.results) > 1:
             absent |= {e.name for e in dice.sample(signature.results, len(signature.results) - 1) if dice.random() < 0.15}
         absent -= named | self.typed
-        places = {e.name: self.place(e) for e in arrays if e.name not in absent and dice.random() < 0.2}
+        places = {e.name: self.place(e, e in signature.operands) for e in arrays if e.name not in absent and dice.random() < 0.2}
         return Problem(self.shape, self.axes, constants, {k: v for k, v in types.items() if k not in absent},
                        frozenset(absent), places, backward, dice.choice((0, dice.randrange(2**32))))  # fmt: skip
 
-    def place(self, value):
-        """An offset, strides or both. Strides never make entries of one array share memory: results may not."""
+    def place(self, value, shared):
+        """An offset, strides or both. Entries may share memory where `shared`: in operands, not in results."""
         dice = self.dice
         offset = f"+{dice.choice((1, 2, 3, 5, 8, 33))}" if dice.random() < 0.6 else ""
         outer, inner = self.shape[: len(self.shape) - self.axes], self.shape[len(self.shape) - self.axes :]
@@ -428,6 +430,8 @@ class Generator:
             gap = math.prod(columns) + dice.choice((0, 1, 3, 16, 100))
             if dice.random() < 0.2:
                 gap = -gap
+            if shared and dice.random() < 0.3:
+                gap = dice.choice((0, 1, math.prod(columns) // 2))
             return f"{offset}:{gap}"
         order = dice.sample(range(len(extents)), len(extents)) if dice.random() < 0.4 else range(len(extents))
         strides, step = [0] * len(extents), dice.choice((1, 1, 2, 3))

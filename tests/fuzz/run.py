@@ -16,7 +16,7 @@ from syntax import Program, parse, program_text
 class Case:
     program: Program
     problem: Problem | None
-    check: str  # text, meaning, gradient, values, emit, verify, malformed
+    check: str  # text, meaning, gradient, values, emit, stage, verify, malformed
     text: str | bytes | None = None  # None: the plain form of `program`
     devices: tuple = ()
     threads: int = 1
@@ -49,6 +49,12 @@ class Case:
             return checks.value_failures(tool, file, signature, problem, self.target, self.threads)[0]
         if self.check == "emit":
             return checks.emit_failures(tool, file, problem, self.target, self.arch)
+        if self.check == "stage":
+            failures, bound = checks.stage_failures(tool, file, self.program, problem, self.arch)
+            if failures:
+                return failures
+            reports = tool.verify([problem.line(file), bound.line(checks.bound_file(file, problem))], ())
+            return checks.bound_failures(*reports, self.arch, checks.stage_command(file, problem, self.arch))
         report = tool.verify([problem.line(file)], self.devices, self.threads, self.chunk)[0]
         return [(kind, said, self.verify_command(problem.line(file))) for kind, said in report.kinds()]
 
@@ -96,7 +102,7 @@ def quick(devices):
 
 def run_batch(tool, seed, indices, devices, tally, mutations=2):
     """Draws the programs of these indices and checks them; gives (index, Case, failure) of what went wrong."""
-    found, lines = [], []
+    found, lines, stages = [], [], []
     dice = random.Random(f"{seed}:{indices[0]} batch")
     options = {"threads": dice.choice((1, 2, 3, 5)), "chunk": dice.choice((0, 0, 1, 2, 7, 64))}
 
@@ -144,24 +150,38 @@ def run_batch(tool, seed, indices, devices, tally, mutations=2):
                         tally["gradients judged" if could else "gradients that cannot be judged"] += 1
             except Invalid as wrong:  # a flaw of the generator, or of the backward that was printed
                 check(index, case, [("invalid", str(wrong), f"trireme show {file} --backward")])
+            if dice.random() < 0.4:
+                stage = dice.choice(("bind", "simplify", "expand"))
+                bound_case = Case(program, problem, "stage", text, arch=stage)
+                failures, bound = checks.stage_failures(tool, file, program, problem, stage)
+                check(index, bound_case, failures)
+                if not failures:
+                    stages.append((len(lines) - 1, index, bound_case, bound.line(checks.bound_file(file, problem))))
         target = dice.choice(tuple(checks.ARCHITECTURES))
         arch = dice.choice(checks.ARCHITECTURES[target])
         case = Case(program, lines[-1][1].problem, "emit", text, target=target, arch=arch)
         check(index, case, checks.emit_failures(tool, file, case.problem, target, arch))
         tally["artifacts emitted"] += 1
-    verify(tool, lines, devices, options, tally, check)
+    reports = verify(tool, lines, devices, options, tally, check)
+    for (at, index, case, _), bound in zip(stages, tool.verify([line for *_, line in stages], ())):
+        command = checks.stage_command(f"p{index}.row", case.problem, case.arch)
+        check(index, case, checks.bound_failures(reports[at], bound, case.arch, command))
+        tally["bound programs with the same bits"] += 1
     return found
 
 
 def verify(tool, lines, devices, options, tally, check):
-    """All lines on the quick devices; two on those that are slow."""
+    """All lines on the quick devices; two on those that are slow. The reports of all lines."""
+    all_reports = []
     slow = tuple(each for each in devices if each not in quick(devices))
     for chosen, some in ((quick(devices), lines), (slow, lines[:2] if quick(devices) else lines)):
         if not chosen or not some:
             continue
         reports = tool.verify([line for _, _, line in some], chosen, **options)
+        all_reports = all_reports or reports
         for (index, case, line), report in zip(some, reports):
             case = replace(case, devices=chosen)
             check(index, case, [(kind, said, case.verify_command(line)) for kind, said in report.kinds()])
             tally["problems verified"] += 1
             tally["comparisons with the reference"] += sum(status == "same bits" for _, status in report.rows.values())
+    return all_reports

@@ -250,13 +250,16 @@ class Parser:
             items.append(item())
         return tuple(items)
 
-    def program(self):
+    def signature(self):
         while self.skip("\n"):
             pass
         title = self.take("name")
         operands = self.list_of(lambda: self.value(False))
         self.take(sign="->")
-        results = self.list_of(lambda: self.value(True))
+        return Program(title, operands, self.list_of(lambda: self.value(True)), ())
+
+    def program(self):
+        out = self.signature()
         lines = []
         while self.at < len(self.tokens):
             if self.skip("\n"):
@@ -265,7 +268,7 @@ class Parser:
             self.take(sign="=")
             lines.append((target, self.expression()))
             self.take("line")
-        return Program(title, operands, results, tuple(lines))
+        return replace(out, lines=tuple(lines))
 
     def value(self, result):
         out = Value(self.take("name"), constant=True)
@@ -275,6 +278,8 @@ class Parser:
                 self.take(sign=",")
             out = replace(out, constant=False, row=row, column=self.axis("j"))
             self.take(sign="]")
+        if self.skip(":"):  # the type of a bound program's
+            self.take("name")
         if not result and self.skip("="):
             out = replace(out, default=LEFT_TO_A_LINE if self.skip("...") else self.expression())
         return out

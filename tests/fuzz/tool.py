@@ -6,7 +6,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-DEAD = re.compile(r"internal error|AddressSanitizer|runtime error:|ThreadSanitizer|terminate called|Assertion")
+DEAD = r"internal error|AddressSanitizer|runtime error:|ThreadSanitizer|terminate called|Assertion"
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Done:
             return f"ended by signal {-self.code}"
         if self.code not in (0, 1, 2):
             return f"exit code {self.code}"
-        found = DEAD.search(self.out + self.err)
+        found = re.search(rf"^.*({DEAD}).*$", self.out + self.err, re.M)
         return f"says '{found.group()}'" if found else None
 
     @property
@@ -45,6 +45,7 @@ class LineReport:
 
     rows: dict  # device -> (digest, status)
     failures: list  # its lines FAIL ...
+    judged: bool = False  # the oracle has spoken, which it does before the devices
     refusal: str = ""  # why the tool gave up, or died
     flaw: str | None = None
 
@@ -95,16 +96,16 @@ class Tool:
         return [each for each in ready if each not in ("reference", "cache", "nvrtc")]
 
     def verify(self, lines, devices, threads=1, chunk=0):
-        """A LineReport for each line. A line that ends the tool is found, and those after it are run again."""
+        """A LineReport for each line, of the reference alone where no device is named. A line that ends the tool is found, and those after it are run again."""
         reports = []
         while len(reports) < len(lines):
             options = ["--threads", str(threads)] + (["--chunk", str(chunk)] if chunk else [])
-            for device in devices:
+            for device in devices or ("reference",):
                 options += ["--device", device]
             rest = lines[len(reports) :]
             done = self.call("verify", *rest, *options, limit=self.limit + 10 * len(rest))
             blocks = read_blocks(done.out)
-            whole = [each for each in blocks if set(devices) <= set(each.rows)]
+            whole = [each for each in blocks if each.judged and {*devices, "reference"} <= set(each.rows)]
             if len(whole) == len(rest) and done.flaw is None and done.code in (0, 1):
                 return reports + whole
             started = blocks[len(whole)] if len(blocks) > len(whole) else LineReport({}, [])
@@ -121,7 +122,9 @@ def read_blocks(out):
             blocks[-1].failures.append(line)
         elif line.startswith("  "):
             words = line.split(None, 2)
-            if len(words) == 3 and words[0] != "oracle":
+            if words[0] == "oracle":
+                blocks[-1].judged = True
+            elif len(words) == 3:
                 blocks[-1].rows[words[0]] = (words[1], words[2].strip())
         elif not re.match(r"\d+ problems, ", line):
             blocks.append(LineReport({}, []))
