@@ -16,6 +16,15 @@ Program without_mean(const Program& program) {
   });
 }
 
+// Values of higher precision have other bits. Programs that work on bits are those after `expand`, read back from text.
+Status can_judge(const Program& program) {
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (Op op = program[id].op; op >= Op::BitsAdd && op <= Op::BitsShiftRight)
+      return Error{Code::Unsupported, program.name + ": the oracle knows values, not the bits that '" +
+                                          std::string(facts(op).name) + "' works on"};
+  return Done{};
+}
+
 template <typename T>
 [[gnu::noinline]] Status run_in(const Program& program, const Problem2d& problem, std::vector<OracleResult>& results) {
   OracleNumbers<T> numbers{program, results};
@@ -39,6 +48,7 @@ bool OracleElement::accepts(double stored) const {
 
 Result<std::vector<OracleResult>> run_oracle(const Program& bound, const Problem2d& problem) {
   Program program = without_mean(bound);
+  TRIREME_CHECK(can_judge(program));
   std::vector<OracleResult> results;
   std::vector<Array> arrays;
   for (const Output& result : program.results) {

@@ -218,6 +218,20 @@ TEST(Oracle, holds_every_function) {
   EXPECT_GE(tried, 15);
 }
 
+TEST(Oracle, programs_on_bits_are_unsupported) {
+  // What `show --after expand` prints of exp, read back: no fault of ours, and nothing the oracle could judge.
+  Program program = parse("f(x[i,j]: f32) -> (y[i,j]: f32) in f32\ny = x * bits_shift_left(x, 23)\n").value();
+  Binding binding = types_of({"x", "y"}, Type::F32);
+  Program bound = bind(program, binding).value();
+  Buffers buffers = make_buffers(bound, {2, 3}).value();
+  std::vector<double> constants(bound.operands.size());
+  std::vector<Array> operands = buffers.operand_arrays(), results = buffers.result_arrays();
+  auto oracle = run_oracle(bound, {2, 3, constants, operands, results});
+  ASSERT_FALSE(oracle);
+  EXPECT_EQ(oracle.error().code, Code::Unsupported);
+  EXPECT_NE(oracle.error().message.find("bits_shift_left"), std::string::npos) << oracle.error().message;
+}
+
 constexpr std::string_view softmax =
     "softmax(x[i,j]) -> (y[i,j], lse[i])\n"
     "top = amax(x)\n"
