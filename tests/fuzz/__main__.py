@@ -28,7 +28,8 @@ from run import run_batch, signature_of
 from shrink import shrink
 from tool import Tool
 
-BATCH = 16
+BATCH = 20
+ENOUGH = 400  # programs, among which every construct must occur
 
 
 class Tally(collections.Counter):
@@ -52,16 +53,22 @@ def options_of(arguments):
     parser.add_argument("--tool", default=os.environ.get("TRIREME_TOOL", root / "build/release/trireme"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, help="programs; 1200 unless a time is given")
+    parser.add_argument("--sample", action="store_true", help=f"what `make test` runs: {ENOUGH} programs, one batch at a "
+                        "time; 50 times as many if LONG is set in the environment")  # fmt: skip
     parser.add_argument("--only", type=int, metavar="INDEX", help="the program of this index alone")
     parser.add_argument("--seconds", type=float, help="go on for so long instead")
     parser.add_argument("--hours", type=float, help="the same, in hours")
     parser.add_argument("--device", action="append", help="instead of every device that is ready; repeatable")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="batches at a time; one per core unless said")
     parser.add_argument("--failures", default="fuzz_failures", help="the folder that failures are kept in")
+    parser.add_argument("--patience", type=float, default=1, help="seconds in which a malformed text must be refused")
     parser.add_argument("--most", type=int, default=20, help="stop after so many different failures")
     parser.add_argument("--shrink-seconds", type=float, default=60, help="for each failure")
     parser.add_argument("--constructs", action="store_true", help="also print how often each construct occurred")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.sample:
+        options.count, options.jobs = ENOUGH * (50 if "LONG" in os.environ else 1), 1
+    return options
 
 
 class Session:
@@ -80,7 +87,7 @@ class Session:
     def tool(self, name):
         folder = os.path.join(self.folder, str(name))
         os.makedirs(folder, exist_ok=True)
-        return Tool(self.options.tool, folder)
+        return Tool(self.options.tool, folder, patience=self.options.patience)
 
     def batches(self):
         if self.options.only is not None:
@@ -163,8 +170,9 @@ class Session:
         for what, count in sorted(self.tally.items()):
             print(f"{count:10} {what}")
         missing = [each for each in features.CONSTRUCTS if not self.tally.constructs[each]]
-        print(f"{len(features.CONSTRUCTS) - len(missing)} of {len(features.CONSTRUCTS)} constructs"
-              + (f"; not: {', '.join(missing)}" if missing else ""))  # fmt: skip
+        print(f"{len(features.CONSTRUCTS) - len(missing)} of the language's {len(features.CONSTRUCTS)} constructs")
+        if missing and self.tally["programs"] >= ENOUGH and not self.options.device:
+            self.seen[f"constructs that never occurred: {', '.join(missing)}"] += 1
         print(f"{self.tally['programs'] / taken:.1f} programs a second, {taken:.0f} s")
         for signature, count in self.seen.items():
             print(f"FAILED {count} times: {signature}")

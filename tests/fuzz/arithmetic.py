@@ -11,60 +11,8 @@ import math
 
 import numpy as np
 
+from functions import UNARY
 from storage import round_to
-
-
-def _each(function):
-    def mapped(x):
-        x = np.asarray(x, np.float64)
-        return np.array([function(each) for each in x.ravel().tolist()]).reshape(x.shape)
-
-    return mapped
-
-
-erf, erfc = _each(math.erf), _each(math.erfc)
-
-
-def sigmoid(x):
-    e = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1, e) / (1 + e)
-
-
-def normal_density(x):
-    return np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-
-
-def gelu_tanh_inner(x):
-    return math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
-
-
-VALUES = {
-    "exp": np.exp, "log": np.log, "expm1": np.expm1, "log1p": np.log1p, "tanh": np.tanh, "erf": erf, "sqrt": np.sqrt,
-    "sigmoid": sigmoid,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "silu": lambda x: np.where(x == -np.inf, 0, x * sigmoid(x)),
-    "gelu": lambda x: np.where(x == -np.inf, 0, 0.5 * x * erfc(-x / math.sqrt(2))),
-    "gelu_tanh": lambda x: np.where(x == -np.inf, 0, x * sigmoid(2 * gelu_tanh_inner(x))),
-    "gelu_slope": lambda x: 0.5 * erfc(-x / math.sqrt(2)) + np.where(np.isinf(x), 0, x * normal_density(x)),
-    "relu": lambda x: np.maximum(x, 0),
-    "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
-    "square": lambda x: x * x,
-    "sign": np.sign, "abs": np.abs, "floor": np.floor, "round": np.rint,
-}  # fmt: skip
-
-# What docs/language.md promises, in f32 and f64: ulps of the value, or a share of |x|, or an error.
-BOUNDS = {
-    "exp": ("ulp", 1.1, 1.5), "log": ("ulp", 1.1, 1.5), "expm1": ("ulp", 1.5, 3), "log1p": ("ulp", 1.5, 3),
-    "tanh": ("ulp", 1.5, 3), "sigmoid": ("ulp", 2.5, 3), "erf": ("ulp", 1.5, 3), "softplus": ("ulp", 2.5, 3),
-    "silu": ("of x", 2**-22, 2**-50), "gelu": ("of x", 2**-22, 2**-50), "gelu_tanh": ("of x", 2**-22, 2**-50),
-    "gelu_slope": ("error", 2**-22, 2**-51),
-}  # fmt: skip
-# Where a function turns; between those points it is monotone.
-TURNS = {
-    "silu": (-1.2784645427610738,), "gelu": (-0.7517915246935645,), "gelu_tanh": (-0.7524614220710162,),
-    "gelu_slope": (-math.sqrt(2), math.sqrt(2)), "square": (0.0,), "abs": (0.0,),
-}  # fmt: skip
-LOWEST = {"log": 0.0, "log1p": -1.0, "sqrt": 0.0, "rsqrt": 0.0}
 
 
 class Intervals:
@@ -129,18 +77,17 @@ class Intervals:
         return np.maximum(a[0], b[0]), np.maximum(a[1], b[1])
 
     def call(self, function, a):
-        values = VALUES[function]
         if function == "rsqrt":
-            root = self.call("sqrt", a)
-            return self.div(self.leaf(1.0), root)
-        wild = a[0] < LOWEST.get(function, -np.inf)
-        ends = [values(a[0]), values(a[1])]
-        for turn in TURNS.get(function, ()):
-            ends.append(np.where((a[0] < turn) & (turn < a[1]), values(np.float64(turn)), ends[0]))
+            return self.div(self.leaf(1.0), self.call("sqrt", a))
+        record = UNARY[function]
+        wild = a[0] < record.lowest
+        ends = [record.value(a[0]), record.value(a[1])]
+        for turn in record.turns:
+            ends.append(np.where((a[0] < turn) & (turn < a[1]), record.value(np.float64(turn)), ends[0]))
         low, high = self.known(np.minimum.reduce(ends), np.maximum.reduce(ends), wild)
-        if function not in BOUNDS:
+        if record.bound is None:
             return self.rounded(low), self.rounded(high)
-        kind, bound, bound64 = BOUNDS[function]
+        kind, bound, bound64 = record.bound
         bound = bound if self.compute == "f32" else bound64
         size = np.maximum(np.abs(low), np.abs(high))
         ours = 2.0**-49 * size  # NumPy's own errors
@@ -229,36 +176,6 @@ class Intervals:
         return self.known(low, high, overflow)
 
 
-SLOPES = {  # of the function at x, where its value is y
-    "exp": lambda x, y: y,
-    "log": lambda x, y: 1 / x,
-    "expm1": lambda x, y: np.exp(x),
-    "log1p": lambda x, y: 1 / (1 + x),
-    "tanh": lambda x, y: 1 / np.cosh(np.minimum(np.abs(x), 300)) ** 2,
-    "sigmoid": lambda x, y: sigmoid(x) * sigmoid(-x),
-    "erf": lambda x, y: 2 / math.sqrt(math.pi) * np.exp(-x * x),
-    "rsqrt": lambda x, y: -0.5 * y / x,
-    "sqrt": lambda x, y: 0.5 / y,
-    "silu": lambda x, y: sigmoid(x) * (1 + x * sigmoid(-x)),
-    "gelu": lambda x, y: VALUES["gelu_slope"](x),
-    "gelu_tanh": lambda x, y: _gelu_tanh_slope(x),
-    "gelu_slope": lambda x, y: normal_density(x) * (2 - x * x),
-    "relu": lambda x, y: np.where(x > 0, 1.0, 0.0),
-    "softplus": lambda x, y: sigmoid(x),
-    "square": lambda x, y: 2 * x,
-    "sign": lambda x, y: np.zeros_like(x),
-    "abs": lambda x, y: np.sign(x),
-    "floor": lambda x, y: np.zeros_like(x),
-    "round": lambda x, y: np.zeros_like(x),
-}
-
-
-def _gelu_tanh_slope(x):
-    s = sigmoid(2 * gelu_tanh_inner(x))
-    inner = math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
-    return s + x * s * sigmoid(-2 * gelu_tanh_inner(x)) * 2 * inner
-
-
 class Duals:
     """Values are pairs (value, slope) in f64, conditions arrays. Casts round nothing: a slope has no storage type."""
 
@@ -296,8 +213,9 @@ class Duals:
         return np.maximum(a[0], b[0]), np.where(first, a[1], b[1])
 
     def call(self, function, a):
-        value = VALUES[function](a[0])
-        return value, np.where(a[1] == 0, 0, a[1] * SLOPES[function](a[0], value))
+        record = UNARY[function]
+        value = record.value(a[0])
+        return value, np.where(a[1] == 0, 0, a[1] * record.slope(a[0], value))
 
     def compare(self, sign, a, b):
         compared = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal}

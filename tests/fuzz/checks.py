@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from arithmetic import Duals, Intervals
 from evaluate import Evaluation, Inputs, evaluate
+from parse import ParseError, Parser, parse
 from storage import decode, encode, round_to
-from syntax import ParseError, Parser, parse
 
 # Refusals that docs/language.md announces: of a backward, and of problems.
 NO_BACKWARD = re.compile(
@@ -302,8 +302,8 @@ def malformed_failures(tool, file, text):
         return [], False
     if not PLACED.match(done.message) and text.strip():
         return [("malformed without a place", done.message, done.command)], True
-    if done.seconds > 1:  # a busy machine is no fault: the best of three counts
-        if min(tool.call("show", file, limit=20).seconds for _ in range(3)) > 1:
+    if done.seconds > tool.patience:  # a busy machine is no fault: the best of three counts
+        if min(tool.call("show", file, limit=20).seconds for _ in range(3)) > tool.patience:
             return [("malformed slow", f"{done.seconds:.1f} s: {done.message}", done.command)], True
     return [], True
 

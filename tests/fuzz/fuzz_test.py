@@ -25,7 +25,10 @@ import importlib.util
 import storage
 import syntax
 from evaluate import Inputs, evaluate
-from generate import Problem, draw
+from functions import UNARY
+from generate import draw
+from parse import parse
+from problem import Problem, draw_problem
 
 here = pathlib.Path(__file__).resolve().parent
 page = (here.parents[1] / "docs/language.md").read_text()
@@ -123,17 +126,17 @@ class Faults(unittest.TestCase):
         self.assertIn("FAIL malformed without a place", said)
 
     def test_wrong_gradients_are_found(self):
-        forward = syntax.parse("f(x[i,j], g[j]) -> (y[i,j])\n y = tanh(x) * g\n")
+        forward = parse("f(x[i,j], g[j]) -> (y[i,j])\n y = tanh(x) * g\n")
         right = "b(dy[i,j] = 0, x[i,j], g[j]) -> (dx[i,j], dg[j])\n t = tanh(x)\n dx = dy * g * (1 - t * t)\n dg = colsum(dy * t)\n"
         problem = Problem((5, 7))
-        self.assertEqual(checks.gradient_failures(forward, syntax.parse(right), problem, ""), ([], True))
+        self.assertEqual(checks.gradient_failures(forward, parse(right), problem, ""), ([], True))
         for wrong in (right.replace("1 - t", "1 + t"), right.replace("colsum(dy", "colsum(2 * dy")):
-            failures, _ = checks.gradient_failures(forward, syntax.parse(wrong), problem, "")
+            failures, _ = checks.gradient_failures(forward, parse(wrong), problem, "")
             self.assertEqual([each[0] for each in failures], ["gradient"], wrong)
 
     def test_another_meaning_is_found(self):
-        program = syntax.parse("f(x[i,j]) -> (y[i,j])\n y = x - x * 2 - 1\n")
-        other = syntax.parse("f(x[i,j]) -> (y[i,j])\n y = x - (x * 2 - 1)\n")
+        program = parse("f(x[i,j]) -> (y[i,j])\n y = x - x * 2 - 1\n")
+        other = parse("f(x[i,j]) -> (y[i,j])\n y = x - (x * 2 - 1)\n")
         self.assertEqual(checks.meaning_failures(program, program, Problem((5, 7)), ""), [])
         self.assertEqual(checks.meaning_failures(program, other, Problem((5, 7)), "")[0][0], "printed meaning")
 
@@ -144,7 +147,7 @@ class Language(unittest.TestCase):
             _, program = draw(3, index)
             for dice in (None, random.Random(index)):
                 text = syntax.program_text(program, dice)
-                self.assertEqual(syntax.parse(text), replace(program, remarks=()), text)
+                self.assertEqual(parse(text), replace(program, remarks=()), text)
 
     def test_every_function_of_the_page_is_known(self):
         named = set()
@@ -159,10 +162,10 @@ class Language(unittest.TestCase):
         for line in table.strip().splitlines()[2:]:
             cells = [cell.strip() for cell in line.replace("\\|", "!").strip("|").split("|")]
             name, f32, f64 = cells[0].strip("`"), cells[3], cells[5]
-            if name not in arithmetic.BOUNDS:
-                self.assertIn(name, ("rsqrt", "relu", "square", "sign", "clamp"))  # exact, or exact operations
+            if name not in UNARY or UNARY[name].bound is None:
+                self.assertTrue(name == "rsqrt" or f32 in ("exact", "0.5 ulp"), line)
                 continue
-            kind, *bounds = arithmetic.BOUNDS[name]
+            kind, *bounds = UNARY[name].bound
             for said, bound in zip((f32, f64), bounds):
                 number = float(re.match(r"[\d.]+", said)[0]) if "^" not in said else 2.0 ** float(re.search(r"\^(-\d+)", said)[1])
                 self.assertEqual(number, bound, line)
@@ -172,7 +175,7 @@ class Language(unittest.TestCase):
         seen = set()
         for index in range(400):
             generator, program = draw(1, index)
-            seen |= features.features(program, generator.problem(program))
+            seen |= features.features(program, draw_problem(generator, program))
         missing = [each for each in features.CONSTRUCTS if each not in seen and not each.startswith("backward")]
         self.assertEqual(missing, [])
 
@@ -184,9 +187,9 @@ class Language(unittest.TestCase):
 class Numbers(unittest.TestCase):
     def test_slopes_are_those_of_differences(self):
         x = np.concatenate([np.linspace(-4, 4, 83), [0.3, 1.7]])
-        for name, slope in arithmetic.SLOPES.items():
-            at = np.abs(x) + 0.1 if name in ("log", "sqrt", "rsqrt", "log1p") else x
-            value = arithmetic.VALUES[name]
+        for name, record in UNARY.items():
+            value, slope = record.value, record.slope
+            at = x if record.lowest == -np.inf else np.abs(x) + record.lowest + 0.1
             differences = (value(at + 1e-6) - value(at - 1e-6)) / 2e-6
             smooth = np.abs(at - np.rint(2 * at) / 2) > 1e-3  # away from steps and corners
             np.testing.assert_allclose(slope(at, value(at))[smooth], differences[smooth], rtol=1e-6, atol=1e-7, err_msg=name)
@@ -209,7 +212,7 @@ class Numbers(unittest.TestCase):
     def test_intervals_hold_what_is_computed_in_f32(self):
         """Plain f32 arithmetic in the contract's order is a point of the interval; functions lie inside."""
         text = "f(x[i,j], g[j]) -> (y[i,j], r[i], s[j])\n r = mean(x * g) / (amax(x) + 1)\n y = exp(x) * r - floor(x)\n s = colsum(y)\n"
-        program, dice = syntax.parse(text), np.random.default_rng(3)
+        program, dice = parse(text), np.random.default_rng(3)
         x, g = (dice.uniform(-2, 2, shape).astype(np.float32) for shape in ((9, 300), (1, 300)))
         inputs = Inputs(9, 300, {}, {"x": x.astype(np.float64), "g": g.astype(np.float64)})
         got = evaluate(program, inputs, arithmetic.Intervals("f32"))

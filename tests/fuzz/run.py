@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 import checks
 import known
 from evaluate import Invalid
-from generate import Problem, draw
+from generate import draw
 from mutate import mutate
-from syntax import Program, parse, program_text
+from parse import parse
+from problem import Problem, draw_problem
+from syntax import Program, program_text
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def run_batch(tool, seed, indices, devices, tally, mutations=2):
         if shown is None:
             continue
         for signature in [program] + [backward] * (backward is not None):
-            problem = fitting(generator.problem(program, backward if signature is backward else None), signature)
+            problem = fitting(draw_problem(generator, program, backward if signature is backward else None), signature)
             case = Case(program, problem, "verify", text, devices, **options)
             lines.append((index, case, problem.line(file)))
             tally.features(program, problem)

@@ -68,21 +68,21 @@ class LineReport:
 
 
 class Tool:
-    def __init__(self, path, folder, limit=60.0):
-        self.path, self.folder, self.limit = os.path.realpath(path), folder, limit
-        self.calls, self.spent = 0, 0.0
+    def __init__(self, path, folder, limit=60.0, patience=1.0):
+        self.path, self.folder, self.limit, self.patience = os.path.realpath(path), folder, limit, patience
+        # Kernels of one run are of no use to the next.
+        self.environment = {**os.environ, "TRIREME_CACHE": "off"}
 
     def call(self, *arguments, limit=None):
         start = time.monotonic()
         limit = limit or self.limit
         try:
-            done = subprocess.run([self.path, *arguments], cwd=self.folder, capture_output=True, timeout=limit)
+            done = subprocess.run([self.path, *arguments], cwd=self.folder, env=self.environment,
+                                  capture_output=True, timeout=limit)  # fmt: skip
             code, out, err = done.returncode, done.stdout, done.stderr
         except subprocess.TimeoutExpired as stopped:
             code, out, err = None, stopped.stdout or b"", stopped.stderr or b""
         seconds = time.monotonic() - start
-        self.calls += 1
-        self.spent += seconds
         return Done(list(arguments), code, out.decode(errors="replace"), err.decode(errors="replace"), seconds)
 
     def write(self, file, text):
