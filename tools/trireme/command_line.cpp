@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "output.hpp"
+#include "support/environment.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -91,8 +92,11 @@ Result<int> CommandLine::run(int argc, char** argv) const {
     complain(wrong.str());
     return asked_for ? fine : wrong_usage;
   }
-  for (const Command& verb : verbs)
-    if (app.got_subcommand(verb.name)) return verb.run();
+  for (const Command& verb : verbs) {
+    if (!app.got_subcommand(verb.name)) continue;
+    if (!verb.takes_wrong_settings) TRIREME_CHECK(environment::check());
+    return verb.run();
+  }
   return wrong_usage;
 }
 

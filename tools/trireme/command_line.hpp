@@ -49,7 +49,8 @@ struct Option {
 struct Command {
   std::string name, summary, footer;
   std::vector<Option> options;
-  std::function<Result<int>()> run;  // the exit code
+  std::function<Result<int>()> run;   // the exit code
+  bool takes_wrong_settings = false;  // of the environment; else they are an error before it runs
 
   // Adds an option; `value` must live as long as `run`, and is its own default.
   template <typename T>

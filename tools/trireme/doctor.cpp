@@ -147,7 +147,8 @@ Command doctor_verb() {
   return {.name = "doctor",
           .summary = "Versions, devices, what is missing and how to get it; a self-test",
           .footer = "Exits with 1 if a device is there but does not give the reference's bits, or a setting is wrong.",
-          .run = doctor};
+          .run = doctor,
+          .takes_wrong_settings = true};  // it shows them
 }
 
 }  // namespace trireme::cli

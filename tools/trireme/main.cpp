@@ -26,29 +26,16 @@ std::string environment_help() {
   return text;
 }
 
-// Every verb refuses a setting that it cannot take, but for the one that shows them all.
-Command with_checked_settings(Command verb) {
-  if (verb.name == "doctor") return verb;
-  verb.run = [run = std::move(verb.run)]() -> Result<int> {
-    TRIREME_CHECK(environment::check());
-    return run();
-  };
-  return verb;
-}
-
 CommandLine command_line() {
-  CommandLine line{
+  return {
       .name = "trireme",
       .summary = "Compiles row programs: one text, its derived backward, the same bits on every device.",
       .version = TRIREME_VERSION,
       .footer = environment_help() +
-                "\n"
-                "Exit codes: 0 fine, 1 a check failed, 2 wrong usage or input.\n'trireme VERB --help' says more.",
+                "\nExit codes: 0 fine, 1 a check failed, 2 wrong usage or input.\n'trireme VERB --help' says more.",
       .verbs = {list_verb(), show_verb(), emit_verb(), run_verb(), verify_verb(), bench_verb(), tune_verb(), jit_verb(),
                 cache_verb(), doctor_verb()},
   };
-  for (Command& verb : line.verbs) verb = with_checked_settings(std::move(verb));
-  return line;
 }
 
 }  // namespace
