@@ -12,6 +12,7 @@
 #include "output.hpp"
 #include "plan/threads.hpp"
 #include "progress.hpp"
+#include "reports.hpp"
 #include "roofline.hpp"
 #include "verbs.hpp"
 
@@ -136,7 +137,7 @@ Command bench_verb() {
   add_threads(verb, options->threads, "Threads on CPUs, of runs and of copies");
   verb.option("--seconds", options->seconds, "Time to spend on a device",
               {.type = "S", .show_default = true, .real = {{0, 3600}}});
-  verb.option("--json", options->json, "A JSON list instead of the table");
+  verb.option("--json", options->json, "A JSON list instead of the table (docs/json.md)");
   verb.option("--csv", options->csv, "Comma-separated values instead of the table", {.excludes = "--json"});
   verb.option("--svg", options->svg, "Also draws a picture: speeds under the roofs of memory and arithmetic",
               {.type = "FILE"});

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 namespace trireme::cli {
 namespace {
 
@@ -45,37 +43,6 @@ std::string table_rows(const Measurement& measured) {
                     "  {0:<12} {5}\n",
                     "", measured.how, measured.compile_seconds * 1e3, measured.timing.runs.size(),
                     measured.checked_rows, measured.command);
-}
-
-std::string as_json(const std::vector<Measurement>& all) {
-  using Json = nlohmann::ordered_json;
-  Json list = Json::array();
-  for (const Measurement& measured : all) {
-    auto times = [&](const std::vector<double>& seconds) {
-      return Json{{"best_seconds", best(seconds)},
-                  {"median_seconds", median(seconds)},
-                  {"count", seconds.size()},
-                  {"gigabytes_per_second", gigabytes_per_second(measured, best(seconds))}};
-    };
-    Json json = {{"problem", measured.line},
-                 {"device", measured.device},
-                 {"how", measured.how},
-                 {"threads", measured.threads},
-                 {"bytes", measured.bytes},
-                 {"instructions_per_byte", measured.instructions_per_byte},
-                 {"checked_rows", measured.checked_rows},
-                 {"compile_seconds", measured.compile_seconds},
-                 {"run", times(measured.timing.runs)},
-                 {"share_of_copy", share_of_copy(measured)},
-                 {"command", measured.command}};
-    if (measured.error)
-      json["largest_error"] = {{"error", measured.error->error}, {"of_bound", measured.error->of_bound}};
-    for (const Timing::Copy& copy : measured.timing.copies) json["copies"][copy.name] = times(copy.seconds);
-    if (!measured.timing.host.empty())
-      json["host"] = {{"best_seconds", best(measured.timing.host)}, {"median_seconds", median(measured.timing.host)}};
-    list.push_back(std::move(json));
-  }
-  return list.dump(2) + "\n";
 }
 
 std::string as_csv(const std::vector<Measurement>& all) {

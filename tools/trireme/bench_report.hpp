@@ -1,4 +1,4 @@
-// What `trireme bench` says of its measurements: a table for people, JSON and CSV for programs.
+// What `trireme bench` says of its measurements: a table for people, CSV for programs; json.cpp has JSON.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,7 +12,6 @@ double share_of_copy(const Measurement& measured);  // of the fastest copy's spe
 
 std::string table_head(const Measurement& measured);
 std::string table_rows(const Measurement& measured);
-std::string as_json(const std::vector<Measurement>& all);
 std::string as_csv(const std::vector<Measurement>& all);
 
 }  // namespace trireme::cli

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
+#include <vector>
 
 #include "device_choice.hpp"
 #include "devices/arguments.hpp"
@@ -14,8 +16,10 @@
 #include "devices/cpu/isa.hpp"
 #include "devices/cuda/nvrtc.hpp"
 #include "ir/contract.hpp"
+#include "output.hpp"
 #include "plan/ops.hpp"
 #include "plan/threads.hpp"
+#include "reports.hpp"
 #include "self_test.hpp"
 #include "support/environment.hpp"
 #include "trireme/device.hpp"
@@ -48,19 +52,17 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-std::string processor_features() {
-  std::string text = cpu::features_of(cpu::read_cpuid());
-  return text.empty() ? "no vector extensions that kernels use" : text;
-}
-
 std::string platform() {
   utsname names;
   if (uname(&names) != 0) return "unknown platform";
   return fmt::format("{} {} on {}, glibc {}", names.sysname, names.release, names.machine, gnu_get_libc_version());
 }
 
-void print_fact(std::string_view name, std::string_view state, std::string_view what) {
-  fmt::print("{:<12} {:<8} {}\n", name, state, what);
+using Part = DoctorReport::Part;
+
+void print_part(const Part& part) {
+  fmt::print("{:<12} {:<8} {}\n", part.name, part.state, part.what);
+  if (!part.advice.empty()) fmt::print("{:21} {}\n", "", part.advice);
 }
 
 // What a device calls itself: "AVX-512", "NVIDIA H200".
@@ -75,80 +77,97 @@ std::string own_name(const DeviceEntry& device) {
   return text.substr(0, text.find(',')) + "; ";
 }
 
-// What is set in this environment. True if all settings take their values.
-bool print_variables() {
-  bool right = true;
+// What is set in this environment, and whether the settings take their values.
+std::vector<DoctorReport::Setting> look_at_settings() {
+  std::vector<DoctorReport::Setting> found;
   for (char** each = environ; *each; ++each) {
     const std::string_view text = *each, name = text.substr(0, text.find('='));
-    if (!name.starts_with("TRIREME_")) continue;
+    if (!name.starts_with("TRIREME_") || name == text) continue;
+    DoctorReport::Setting& variable =
+        found.emplace_back(DoctorReport::Setting{std::string(name), std::string(text.substr(name.size() + 1))});
     const auto setting = std::ranges::find(environment::settings(), name, &environment::Setting::name);
-    if (setting == environment::settings().end()) {
-      print_fact("environment", "unknown", text);
-      continue;
-    }
-    const Status status = setting->check();
-    print_fact("environment", status ? "" : "wrong", status ? text : status.error().message);
-    right = right && status;
+    variable.known = setting != environment::settings().end();
+    if (variable.known)
+      if (Status status = setting->check(); !status) variable.wrong = status.error().message;
   }
-  return right;
+  return found;
 }
 
-void print_nvrtc() {
+Part look_at_nvrtc() {
   Result<const cuda::Nvrtc*> nvrtc = cuda::Nvrtc::open("");
-  if (nvrtc) return print_fact("nvrtc", "ready", (*nvrtc)->name() + ", " + (*nvrtc)->path());
-  print_fact("nvrtc", "missing", nvrtc.error().message.substr(0, nvrtc.error().message.find('\n')));
-  fmt::print("{:21} needed for CUDA C++ of your own only (docs/jit.md)\n", "");
+  if (nvrtc) return {"nvrtc", "ready", (*nvrtc)->name() + ", " + (*nvrtc)->path()};
+  return {"nvrtc", "missing", nvrtc.error().message.substr(0, nvrtc.error().message.find('\n')),
+          "needed for CUDA C++ of your own only (docs/jit.md)"};
 }
 
-Result<int> doctor() {
-  fmt::print("trireme {}, contract version {}, {} operators\n", TRIREME_VERSION, contract::version,
-             operator_texts().size());
-  fmt::print("platform:  {}\n", platform());
-  Result<int> threads = threads_asked(0);  // what is wrong with the setting stands below
-  fmt::print("processor: {}{}\n           {}\n", processor_name(), threads ? fmt::format(", {} threads", *threads) : "",
-             processor_features());
-  TRIREME_TRY(all, choose_devices({}));
-  int code = fine;
-  for (const DeviceEntry* device : all) {
-    auto row = [&](std::string_view state, std::string_view what) { print_fact(device->name, state, what); };
-    if (std::string reason = device->missing(); !reason.empty()) {
-      row("missing", reason);
-      if (std::string_view advice = advice_for(device->name); !advice.empty()) fmt::print("{:21} {}\n", "", advice);
-      continue;
-    }
-    if (device == &reference_device()) {
-      row("ready", "what all others are compared with");
-      continue;
-    }
-    Result<std::string> difference = self_test(*device);
-    if (difference && difference->empty()) {
-      row("ready", own_name(*device) +
-                       "self-test passed: no contraction, zeros, subnormals, infinities and NaNs as the contract says");
-      continue;
-    }
-    code = check_failed;
-    row("FAILED", difference ? "self-test " + *difference : difference.error().message);
-  }
-  if (Result<Device> cpu = Device::cpu()) fmt::print("plans for 'cpu' run on {}\n", cpu->name());
-  print_nvrtc();
+Part look_at_cache_folder() {
   KernelCache cache(KernelCache::from_environment());
-  bool writable = cache.disk() && cache.disk()->folder().writable();
-  print_fact("cache",
-             writable       ? "ready"
-             : cache.disk() ? "reads"
-                            : "off",
-             cache.disk() ? cache.disk()->folder().path() + (writable ? "" : " is read-only") : cache.off_reason());
-  return print_variables() ? code : check_failed;
+  if (!cache.disk()) return {"cache", "off", cache.off_reason()};
+  const std::string& path = cache.disk()->folder().path();
+  if (!cache.disk()->folder().writable()) return {"cache", "reads", path + " is read-only"};
+  return {"cache", "ready", path};
+}
+
+Part examine(const DeviceEntry& device) {
+  if (std::string reason = device.missing(); !reason.empty())
+    return {device.name, "missing", reason, std::string(advice_for(device.name))};
+  if (&device == &reference_device()) return {device.name, "ready", "what all others are compared with"};
+  Result<std::string> difference = self_test(device);
+  if (difference && difference->empty())
+    return {device.name, "ready",
+            own_name(device) +
+                "self-test passed: no contraction, zeros, subnormals, infinities and NaNs as the contract says"};
+  return {device.name, "FAILED", difference ? "self-test " + *difference : difference.error().message};
+}
+
+// Says each thing as soon as it knows it: a driver may be broken enough to end us.
+Result<int> doctor(bool json) {
+  DoctorReport report{.version = TRIREME_VERSION,
+                      .platform = platform(),
+                      .processor = processor_name(),
+                      .features = cpu::features_of(cpu::read_cpuid()),
+                      .contract = contract::version,
+                      .operators = operator_texts().size()};
+  auto say = [&](const std::string& text) {
+    if (!json) fmt::print("{}", text), flush_output();
+  };
+  auto say_part = [&](const Part& part) {
+    if (!json) print_part(part), flush_output();
+    return part;
+  };
+  say(fmt::format("trireme {}, contract version {}, {} operators\nplatform:  {}\n", report.version, report.contract,
+                  report.operators, report.platform));
+  if (Result<int> threads = threads_asked(0)) report.threads = *threads;  // else what is wrong stands below
+  say(fmt::format("processor: {}{}\n           {}\n", report.processor,
+                  report.threads ? fmt::format(", {} threads", *report.threads) : "",
+                  report.features.empty() ? "no vector extensions that kernels use" : report.features));
+  TRIREME_TRY(all, choose_devices({}));
+  for (const DeviceEntry* device : all) report.devices.push_back(say_part(examine(*device)));
+  if (Result<Device> cpu = Device::cpu()) report.cpu_device = cpu->name();
+  if (!report.cpu_device.empty()) say(fmt::format("plans for 'cpu' run on {}\n", report.cpu_device));
+  report.nvrtc = say_part(look_at_nvrtc());
+  report.cache = say_part(look_at_cache_folder());
+  report.settings = look_at_settings();
+  for (const DoctorReport::Setting& each : report.settings)
+    say_part({"environment", each.state(), each.wrong.empty() ? each.name + "=" + each.value : each.wrong});
+  if (json) fmt::print("{}", as_json(report));
+  const bool failed = std::ranges::any_of(report.devices, [](const Part& each) { return each.state == "FAILED"; }) ||
+                      std::ranges::any_of(report.settings, [](const auto& each) { return !each.wrong.empty(); });
+  return failed ? check_failed : fine;
 }
 
 }  // namespace
 
 Command doctor_verb() {
-  return {.name = "doctor",
-          .summary = "Versions, devices, what is missing and how to get it; a self-test",
-          .footer = "Exits with 1 if a device is there but does not give the reference's bits, or a setting is wrong.",
-          .run = doctor,
-          .takes_wrong_settings = true};  // it shows them
+  auto json = std::make_shared<bool>(false);
+  Command verb{
+      .name = "doctor",
+      .summary = "Versions, devices, what is missing and how to get it; a self-test",
+      .footer = "Exits with 1 if a device is there but does not give the reference's bits, or a setting is wrong.",
+      .takes_wrong_settings = true};  // it shows them
+  verb.option("--json", *json, "JSON instead of lines (docs/json.md)");
+  verb.run = [json] { return doctor(*json); };
+  return verb;
 }
 
 }  // namespace trireme::cli

@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "plan/check.hpp"
 #include "plan/operators_page.hpp"
 #include "plan/ops.hpp"
+#include "reports.hpp"
 #include "sources.hpp"
 #include "verbs.hpp"
 
@@ -22,26 +22,47 @@ std::string_view first_comment(std::string_view text) {
   return line_of(text, text.find(mark, at) + mark.size());
 }
 
-Result<int> list(bool markdown) {
-  if (markdown) {
+struct ListOptions {
+  bool markdown = false, json = false;
+};
+
+Result<OperatorReport> report_of(const OperatorText& text, bool with_backward) {
+  TRIREME_TRY(program, RowProgram::named(text.name));
+  OperatorReport report{.name = std::string(text.name),
+                        .purpose = std::string(first_comment(text.text)),
+                        .signature = signature_of(program.graph()),
+                        .program = program.print(),
+                        .parameters = program.signature()};
+  if (!with_backward) return report;
+  if (Result<RowProgram> backward = program.differentiate()) report.backward = backward->print();
+  return report;
+}
+
+Result<int> list(const ListOptions& options) {
+  if (options.markdown) {
     TRIREME_TRY(page, operators_markdown());
     fmt::print("{}", page);
     return fine;
   }
+  std::vector<OperatorReport> operators;
   for (const OperatorText& each : operator_texts()) {
-    TRIREME_TRY(program, find_program(each.name));
-    fmt::print("{}\n    {}\n", signature_of(program), first_comment(each.text));
+    TRIREME_TRY(report, report_of(each, options.json));
+    if (options.json) operators.push_back(std::move(report));
+    else fmt::print("{}\n    {}\n", report.signature, report.purpose);
   }
+  if (options.json) fmt::print("{}", as_json(operators));
   return fine;
 }
 
 }  // namespace
 
 Command list_verb() {
-  auto markdown = std::make_shared<bool>(false);
+  auto options = std::make_shared<ListOptions>();
   Command verb{.name = "list", .summary = "The operators that come with Trireme: signature and purpose"};
-  verb.option("--markdown", *markdown, "As a page: programs, derived backwards, arrays moved");
-  verb.run = [markdown] { return list(*markdown); };
+  verb.option("--markdown", options->markdown, "As a page: programs, derived backwards, arrays moved");
+  verb.option("--json", options->json, "A JSON list instead, with every parameter (docs/json.md)",
+              {.excludes = "--markdown"});
+  verb.run = [options] { return list(*options); };
   return verb;
 }
 

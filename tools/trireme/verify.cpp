@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "device_choice.hpp"
 #include "output.hpp"
@@ -10,6 +11,7 @@
 #include "plan/remarks.hpp"
 #include "plan/threads.hpp"
 #include "reference/oracle.hpp"
+#include "reports.hpp"
 #include "sources.hpp"
 #include "verbs.hpp"
 
@@ -23,7 +25,7 @@ constexpr std::int64_t most_oracle_elements = 1 << 22;
 
 struct VerifyOptions {
   std::vector<std::string> lines, devices;
-  bool all = false;
+  bool all = false, json = false;
   RunOptions run;
 
   // The command that shows a failure again.
@@ -33,116 +35,161 @@ struct VerifyOptions {
   }
 };
 
-struct Tally {
-  int lines = 0, compared = 0, failed = 0;
-};
-
-// Why a device takes no part; empty if it does.
-std::string why_not(const DeviceEntry& device, const Prepared& prepared, bool asked_for) {
-  if (std::string reason = device.missing(); !reason.empty()) return "missing: " + reason;
+// Why a device takes no part; nothing if it does.
+std::optional<DeviceOutcome> why_not(const DeviceEntry& device, const Prepared& prepared, bool asked_for) {
+  if (std::string reason = device.missing(); !reason.empty())
+    return DeviceOutcome{device.name, Outcome::Missing, reason};
   std::int64_t elements = prepared.problem.rows() * prepared.problem.columns();
   if (device.name == "lanes" && !asked_for && elements > most_interpreted_elements)
-    return "skipped: slow beyond 2^21 elements, ask by --device lanes";
+    return DeviceOutcome{device.name, Outcome::Skipped, "slow beyond 2^21 elements, ask by --device lanes"};
+  return std::nullopt;
+}
+
+std::string status_text(const DeviceOutcome& outcome) {
+  switch (outcome.outcome) {
+    case Outcome::Same: return "same bits";
+    case Outcome::Different: return "OTHER BITS";
+    case Outcome::Error: return "error: " + outcome.reason;
+    case Outcome::Missing: return "missing: " + outcome.reason;
+    case Outcome::Skipped: return "skipped: " + outcome.reason;
+    case Outcome::Unsupported: return "unsupported: " + outcome.reason;
+  }
   return {};
 }
 
-void print_device(const std::string& device, std::string_view digest, std::string_view status) {
-  fmt::print("  {:<12} {:<32}  {}\n", device, digest, status);
-  flush_output();
-}
+// What goes wrong is counted in the report, and a line of text names it with the command that shows it again.
+class Verifier {
+ public:
+  Verifier(const VerifyOptions& options, const std::vector<const DeviceEntry*>& chosen)
+      : options_(options), chosen_(chosen) {}
+  VerifyReport report;
 
-// How far the results at hand lie from exact mathematics, and how far the contract's roundings allow.
-Status ask_oracle(const Prepared& prepared, const std::string& title, Tally& tally) {
-  if (prepared.problem.rows() * prepared.problem.columns() > most_oracle_elements) return Done{};
-  Result<std::vector<OracleResult>> oracle = run_oracle(prepared.bound, prepared.view());
-  if (!oracle && oracle.error().code == Code::Unsupported) {
-    fmt::print("  oracle       unsupported: {}\n", oracle.error().message);
+  Status verify(const std::string& line) {
+    TRIREME_TRY(problem, parse_problem(line));
+    TRIREME_TRY(prepared, load_problem(problem));
+    ProblemReport& found = report.problems.emplace_back(ProblemReport{.problem = print(problem)});
+    say(found.problem + "\n");
+    TRIREME_CHECK(run_once(reference_device(), prepared, options_.run));
+    const KeptResults wanted = keep_results(prepared);
+    found.digest = digest_of(prepared);
+    say_row(reference_device().name, found.digest, "(the reference)");
+    TRIREME_CHECK(ask_oracle(prepared, found));
+    for (const DeviceEntry* device : chosen_) {
+      if (device == &reference_device()) continue;
+      found.devices.push_back(run_on(*device, prepared, wanted, found));
+      say_outcome(found.devices.back(), found.problem);
+    }
     return Done{};
   }
-  if (!oracle) return oracle.error();
-  std::vector<LargestError> errors = largest_errors(prepared.bound, *oracle, prepared.results);
-  for (std::size_t k = 0; k < errors.size(); ++k) {
-    const LargestError& each = errors[k];
-    const std::string element = element_name(prepared.bound.results[k], each.row, each.column);
-    fmt::print("  oracle       {:<14} error {:.2e}, bound {:.2e}{}\n", element, each.error, each.tolerance,
-               each.unknown ? fmt::format(", {} of {} elements cannot be judged", each.unknown, each.elements) : "");
-    if (each.fine()) continue;
-    ++tally.failed;
-    fmt::print("FAIL {} {} got {} want {} within {}; {} of {} elements   rerun: trireme verify \"{}\"\n", title,
-               element, each.got, static_cast<double>(each.want), each.tolerance, each.wrong, each.elements, title);
-  }
-  return Done{};
-}
 
-Status verify_line(const VerifyOptions& options, const std::vector<const DeviceEntry*>& chosen, const std::string& line,
-                   Tally& tally) {
-  TRIREME_TRY(problem, parse_problem(line));
-  TRIREME_TRY(prepared, load_problem(problem));
-  const std::string title = print(problem);
-  fmt::print("{}\n", title);
-  ++tally.lines;
-  TRIREME_CHECK(run_once(reference_device(), prepared, options.run));
-  const KeptResults wanted = keep_results(prepared);
-  const std::string wanted_digest = digest_of(prepared);
-  print_device(reference_device().name, wanted_digest, "(the reference)");
-  TRIREME_CHECK(ask_oracle(prepared, title, tally));
-  for (const DeviceEntry* device : chosen) {
-    if (device == &reference_device()) continue;
-    if (std::string reason = why_not(*device, prepared, !options.devices.empty()); !reason.empty()) {
-      print_device(device->name, "-", reason);
-      continue;
-    }
-    Status done = run_once(*device, prepared, options.run);
-    if (!done && done.error().code == Code::Unsupported) {
-      print_device(device->name, "-", "unsupported: " + done.error().message);
-      continue;
-    }
-    ++tally.compared;
-    std::string digest = done ? digest_of(prepared) : "-";
-    if (digest == wanted_digest) {
-      print_device(device->name, digest, "same bits");
-      continue;
-    }
-    ++tally.failed;
-    std::string what = done ? "results differ" : done.error().message;
-    print_device(device->name, digest, done ? "OTHER BITS" : "error: " + what);
-    if (std::optional<Difference> first; done && (first = first_difference(prepared, wanted)))
-      what = fmt::format("{} got {} want {}", first->element, first->got, first->want);
-    fmt::print("FAIL {} device={} {}   rerun: {}\n", title, device->name, what, options.rerun(title, device->name));
+  void say(const std::string& text) const {
+    if (!options_.json) fmt::print("{}", text), flush_output();
   }
-  return Done{};
-}
+
+ private:
+  void say_row(const std::string& device, const std::string& digest, const std::string& status) const {
+    say(fmt::format("  {:<12} {:<32}  {}\n", device, digest.empty() ? "-" : digest, status));
+  }
+
+  void say_outcome(const DeviceOutcome& outcome, const std::string& problem) const {
+    say_row(outcome.device, outcome.digest, status_text(outcome));
+    if (outcome.rerun.empty()) return;
+    std::string what = outcome.outcome == Outcome::Error ? outcome.reason : "results differ";
+    if (outcome.first)
+      what = fmt::format("{} got {} want {}", outcome.first->element, outcome.first->got, outcome.first->want);
+    say(fmt::format("FAIL {} device={} {}   rerun: {}\n", problem, outcome.device, what, outcome.rerun));
+  }
+
+  // How far the results at hand lie from exact mathematics, and how far the contract's roundings allow.
+  Status ask_oracle(const Prepared& prepared, ProblemReport& found) {
+    if (prepared.problem.rows() * prepared.problem.columns() > most_oracle_elements) {
+      found.without_oracle = fmt::format("slow beyond {} elements", most_oracle_elements);
+      return Done{};
+    }
+    Result<std::vector<OracleResult>> oracle = run_oracle(prepared.bound, prepared.view());
+    if (!oracle && oracle.error().code == Code::Unsupported) {
+      found.without_oracle = oracle.error().message;
+      say(fmt::format("  oracle       unsupported: {}\n", found.without_oracle));
+      return Done{};
+    }
+    if (!oracle) return oracle.error();
+    std::vector<LargestError> errors = largest_errors(prepared.bound, *oracle, prepared.results);
+    for (std::size_t k = 0; k < errors.size(); ++k) {
+      const LargestError& each = errors[k];
+      const std::string element = element_name(prepared.bound.results[k], each.row, each.column);
+      found.oracle.push_back({element, each});
+      say(fmt::format(
+          "  oracle       {:<14} error {:.2e}, bound {:.2e}{}\n", element, each.error, each.tolerance,
+          each.unknown ? fmt::format(", {} of {} elements cannot be judged", each.unknown, each.elements) : ""));
+      if (each.fine()) continue;
+      ++report.failed;
+      say(fmt::format("FAIL {0} {1} got {2} want {3} within {4}; {5} of {6} elements   rerun: trireme verify \"{0}\"\n",
+                      found.problem, element, each.got, static_cast<double>(each.want), each.tolerance, each.wrong,
+                      each.elements));
+    }
+    return Done{};
+  }
+
+  DeviceOutcome run_on(const DeviceEntry& device, Prepared& prepared, const KeptResults& wanted,
+                       const ProblemReport& found) {
+    if (auto reason = why_not(device, prepared, !options_.devices.empty())) return *std::move(reason);
+    Status done = run_once(device, prepared, options_.run);
+    if (!done && done.error().code == Code::Unsupported)
+      return {device.name, Outcome::Unsupported, done.error().message};
+    ++report.compared;
+    DeviceOutcome outcome{device.name, Outcome::Same};
+    if (done) outcome.digest = digest_of(prepared);
+    if (outcome.digest == found.digest) return outcome;
+    ++report.failed;
+    outcome.outcome = done ? Outcome::Different : Outcome::Error;
+    if (done) outcome.first = first_difference(prepared, wanted);
+    else outcome.reason = done.error().message;
+    outcome.rerun = options_.rerun(found.problem, device.name);
+    return outcome;
+  }
+
+  const VerifyOptions& options_;
+  const std::vector<const DeviceEntry*>& chosen_;
+};
+
+struct AllLines {
+  std::vector<std::string> lines, without_backward;
+};
 
 // Every `#: try` of every operator, forward and, where there are gradients, backward.
-Result<std::vector<std::string>> lines_of_all() {
-  std::vector<std::string> lines;
+Result<AllLines> lines_of_all() {
+  AllLines all;
   for (const OperatorText& each : operator_texts()) {
     TRIREME_TRY(remarks, parse_remarks(each.text));
     Result<Program> backward = load_program(std::string(each.name), true);
-    if (!backward) fmt::print("no backward: {}\n", backward.error().message);
+    if (!backward) all.without_backward.push_back(backward.error().message);
     for (const std::string& line : remarks.tries) {
-      lines.push_back(fmt::format("{} {}", each.name, line));
-      if (backward) lines.push_back(lines.back() + " backward");
+      all.lines.push_back(fmt::format("{} {}", each.name, line));
+      if (backward) all.lines.push_back(all.lines.back() + " backward");
     }
   }
-  return lines;
+  return all;
 }
 
 Result<int> verify(const VerifyOptions& options) {
+  TRIREME_TRY(chosen, choose_devices(options.devices));
+  Verifier verifier(options, chosen);
+  VerifyReport& report = verifier.report;
   std::vector<std::string> lines = options.lines;
   if (options.all) {
-    TRIREME_TRY(more, lines_of_all());
-    lines.insert(lines.end(), more.begin(), more.end());
+    TRIREME_TRY(all, lines_of_all());
+    lines.insert(lines.end(), all.lines.begin(), all.lines.end());
+    report.without_backward = all.without_backward;
+    for (const std::string& reason : all.without_backward) verifier.say(fmt::format("no backward: {}\n", reason));
   }
-  TRIREME_TRY(chosen, choose_devices(options.devices));
-  Tally tally;
-  for (const std::string& line : lines) TRIREME_CHECK(verify_line(options, chosen, line, tally));
-  if (tally.lines > 1)
-    fmt::print("{} problems, {} comparisons with the reference, {} failed\n", tally.lines, tally.compared,
-               tally.failed);
+  for (const std::string& line : lines) TRIREME_CHECK(verifier.verify(line));
+  if (options.json) fmt::print("{}", as_json(report));
+  else if (report.problems.size() > 1)
+    fmt::print("{} problems, {} comparisons with the reference, {} failed\n", report.problems.size(), report.compared,
+               report.failed);
   // Who names a device wants it compared.
-  bool nothing_done = !options.devices.empty() && tally.compared == 0 && chosen.front() != &reference_device();
-  return tally.failed || nothing_done ? check_failed : fine;
+  bool nothing_done = !options.devices.empty() && report.compared == 0 && chosen.front() != &reference_device();
+  return report.failed || nothing_done ? check_failed : fine;
 }
 
 }  // namespace
@@ -156,6 +203,7 @@ Command verify_verb() {
   add_threads(verb, options->run.threads, "Threads on CPUs; the bits do not depend on it");
   verb.option("--chunk", options->run.chunk_rows, "Rows handed over at a time; the bits do not depend on it",
               {.type = "ROWS", .whole = at_least(1)});
+  verb.option("--json", options->json, "JSON instead of lines (docs/json.md)");
   verb.footer =
       "A problem line: PROGRAM ROWSxCOLUMNS [NAME=TYPE] [NAME=none] [NAME=NUMBER] [backward] [axes=K] [seed=N]\n"
       "  trireme verify \"rms_norm 33x4097 x=bf16 gamma=none eps=1e-5 backward\"\n"
