@@ -14,6 +14,25 @@ if(TARGET trireme_tool)
   install(TARGETS trireme_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+# The manual page and what shells complete by: the tool writes them from its own tables of options.
+if(TARGET trireme_tool AND NOT CMAKE_CROSSCOMPILING)
+  set(pages ${CMAKE_BINARY_DIR}/pages)
+  file(MAKE_DIRECTORY ${pages})
+  add_custom_command(OUTPUT ${pages}/trireme.1.gz ${pages}/trireme ${pages}/_trireme ${pages}/trireme.fish
+                     COMMAND trireme_tool man > ${pages}/trireme.1
+                     COMMAND gzip -9nf ${pages}/trireme.1
+                     COMMAND trireme_tool completion bash > ${pages}/trireme
+                     COMMAND trireme_tool completion zsh > ${pages}/_trireme
+                     COMMAND trireme_tool completion fish > ${pages}/trireme.fish
+                     DEPENDS trireme_tool COMMENT "Writing the manual page and the shells' completions")
+  add_custom_target(pages ALL DEPENDS ${pages}/trireme.1.gz)
+  install(FILES ${pages}/trireme.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${pages}/trireme DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${pages}/_trireme DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${pages}/_trireme DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)  # Debian's own, in /usr
+  install(FILES ${pages}/trireme.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
+
 configure_package_config_file(cmake/trireme-config.cmake.in ${CMAKE_BINARY_DIR}/package/trireme-config.cmake
                               INSTALL_DESTINATION ${package_folder})
 # Below 1.0 each minor version is its own; so is the library's SOVERSION.

@@ -25,6 +25,7 @@ printing = {
     "jit": [["jit", "k.cu", "--name", "k", "--arch", "sm_90"]],
     "cache": [["cache"]],
     "doctor": [["doctor"]],
+    "completion": [["completion", "bash"], ["man"]],
 }
 
 

@@ -16,6 +16,12 @@ if grep -rIl -e "$folder" -e "$build" "$folder/moved" --include='*.cmake' --incl
   exit 1
 fi
 
+# What is no code: the manual page, and what shells complete by.
+for file in man/man1/trireme.1.gz bash-completion/completions/trireme zsh/site-functions/_trireme \
+  zsh/vendor-completions/_trireme fish/vendor_completions.d/trireme.fish; do
+  [[ -s $folder/moved/share/$file ]] || { echo "FAIL: share/$file is not installed"; exit 1; }
+done
+
 # Public headers only, and each stands alone.
 headers=$folder/moved/include
 if ! diff <(cd "$here/../../include" && find . -type f | sort) <(cd "$headers" && find . -type f ! -path ./trireme/ops.hpp | sort); then

@@ -14,6 +14,7 @@
 #include "progress.hpp"
 #include "reports.hpp"
 #include "roofline.hpp"
+#include "trireme/program.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
@@ -128,12 +129,13 @@ class Bench {
 Command bench_verb() {
   auto options = std::make_shared<BenchOptions>();
   Command verb{.name = "bench", .summary = "Times problems on each device, beside copies of the same bytes"};
-  verb.option("lines", options->lines, "Problem lines, each one argument", {.type = "LINE"});
+  verb.option("lines", options->lines, "Problem lines, each one argument",
+              {.type = "LINE", .words = RowProgram::names});
   verb.option(
       "--suite", options->suite,
       fmt::format("The {} lines of norms, softmax and gated units that docs/performance.md is about", suite().size()));
   verb.option("--device", options->devices, "Only this device (reference, lanes and wasm too, if named); repeatable",
-              {.type = "NAME"});
+              {.type = "NAME", .words = device_words});
   add_threads(verb, options->threads, "Threads on CPUs, of runs and of copies");
   verb.option("--seconds", options->seconds, "Time to spend on a device",
               {.type = "S", .show_default = true, .real = {{0, 3600}}});

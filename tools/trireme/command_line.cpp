@@ -1,7 +1,7 @@
 // The only file that sees CLI11: its headers take longer to compile than most verbs.
 #include "command_line.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <sstream>
@@ -32,6 +32,15 @@ CLI::Validator whole_number(Bounds<std::int64_t> bounds) {
         return "expected a whole number " + range + ", not '" + text + "'";
       },
       "");
+}
+
+std::string footer_of(const CommandLine& line) {
+  std::string text = "Environment:\n", codes;
+  for (const environment::Setting& each : environment::settings())
+    text += fmt::format("  {:<21} {}\n", fmt::format("{}={}", each.name, each.values), each.meaning);
+  for (const CommandLine::ExitCode& each : line.exit_codes)
+    codes += fmt::format("{} {} {}", codes.empty() ? "" : ",", each.code, each.meaning);
+  return text + fmt::format("\nExit codes:{}.\n'{} VERB --help' says more.", codes, line.name);
 }
 
 // One overload for each kind of destination.
@@ -74,13 +83,14 @@ void add(CLI::App& app, const Option& option) {
 
 Result<int> CommandLine::run(int argc, char** argv) const {
   CLI::App app(summary, name);
-  app.footer(footer);
+  app.footer(footer_of(*this));
   app.set_version_flag("--version", version);
   app.require_subcommand(1);
   app.failure_message(usage_message);
   for (const Command& verb : verbs) {
     CLI::App* parser = app.add_subcommand(verb.name, verb.summary);
     if (!verb.footer.empty()) parser->footer(verb.footer);  // else the one above
+    if (verb.hidden) parser->group("");
     for (const Option& option : verb.options) add(*parser, option);
   }
   try {

@@ -31,10 +31,11 @@ struct Bounds {
 struct OptionDetails {
   std::string type;  // what help calls a value: FILE, NAME=TYPE
   bool required = false, show_default = false;
-  std::optional<Bounds<std::int64_t>> whole;  // of integers
-  std::optional<Bounds<double>> real;         // of doubles
-  std::vector<std::string> choices;           // nothing else is taken
-  std::string excludes;                       // an option of the same command, named before this one
+  std::optional<Bounds<std::int64_t>> whole;        // of integers
+  std::optional<Bounds<double>> real;               // of doubles
+  std::vector<std::string> choices;                 // nothing else is taken
+  std::string excludes;                             // an option of the same command, named before this one
+  std::function<std::vector<std::string>()> words;  // what completion offers, where other values are taken too
 };
 
 struct Option {
@@ -44,6 +45,11 @@ struct Option {
   OptionDetails details;
 
   bool positional() const { return !name.starts_with('-'); }
+  bool takes_value() const { return !std::holds_alternative<bool*>(destination); }
+  bool repeatable() const {
+    return std::holds_alternative<std::vector<std::string>*>(destination) ||
+           std::holds_alternative<std::function<void(const std::string&)>>(destination);
+  }
 };
 
 struct Command {
@@ -51,6 +57,7 @@ struct Command {
   std::vector<Option> options;
   std::function<Result<int>()> run;   // the exit code
   bool takes_wrong_settings = false;  // of the environment; else they are an error before it runs
+  bool hidden = false;                // from help and completion
 
   // Adds an option; `value` must live as long as `run`, and is its own default.
   template <typename T>
@@ -63,7 +70,12 @@ struct Command {
 };
 
 struct CommandLine {
-  std::string name, summary, version, footer;
+  struct ExitCode {
+    int code;
+    std::string meaning;
+  };
+  std::string name, summary, version;
+  std::vector<ExitCode> exit_codes;
   std::vector<Command> verbs;
 
   // Reads the arguments, and runs the verb they choose. Help, the version and usage errors are printed here: their exit

@@ -33,6 +33,18 @@ Result<std::vector<const DeviceEntry*>> choose_devices(const std::vector<std::st
   return chosen;
 }
 
+std::vector<std::string> device_words() {
+  std::vector<std::string> words;
+  auto add = [&](const std::string& word) {
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  };
+  for (const DeviceEntry& device : devices()) {
+    add(device.name.substr(0, device.name.find(':')));
+    add(device.name);
+  }
+  return words;
+}
+
 const DeviceEntry& reference_device() { return devices().front(); }
 
 Status run_once(const DeviceEntry& device, Prepared& prepared, const RunOptions& options) {

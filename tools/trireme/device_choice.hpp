@@ -12,6 +12,9 @@ namespace trireme::cli {
 // `names`: whole ("cpu:avx2") or the part before the colon ("cpu"); none: every device. In the order of the table.
 Result<std::vector<const DeviceEntry*>> choose_devices(const std::vector<std::string>& names);
 
+// What choose_devices() understands, for completion.
+std::vector<std::string> device_words();
+
 const DeviceEntry& reference_device();
 
 // Compiles the problem's program and runs it once, on spoiled results.

@@ -71,10 +71,11 @@ Command emit_verb() {
   auto options = std::make_shared<EmitOptions>();
   Command verb{.name = "emit", .summary = "Writes a program's kernels as PTX, x86 code or a WebAssembly module"};
   add_program_options(verb, options->program);
-  verb.option("--target", options->target, "ptx, x86 or wasm", {.type = "TARGET", .required = true});
-  verb.option("--arch", options->arch, arch_help, {.type = "ARCH"});
+  verb.option("--target", options->target, "ptx, x86 or wasm",
+              {.type = "TARGET", .required = true, .words = [] { return words_of(target_names); }});
+  verb.option("--arch", options->arch, arch_help, {.type = "ARCH", .words = arch_words});
   verb.option("--abi", options->abi, "kernel: a module with the entries of docs/kernel-abi.md (wasm only)",
-              {.type = "NAME"});
+              {.type = "NAME", .words = [] { return std::vector<std::string>{"kernel"}; }});
   verb.option("--c-header", options->c_header,
               "A C header instead: the artifact as an array, its arguments and sizes as constants");
   verb.option("-o", options->file, "Where it is written; - is the standard output", {.type = "FILE", .required = true});

@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "output.hpp"
-#include "support/environment.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
@@ -19,20 +18,12 @@ int report(const Error& error) {
   return error.code == Code::Internal ? check_failed : wrong_usage;
 }
 
-std::string environment_help() {
-  std::string text = "Environment:\n";
-  for (const environment::Setting& each : environment::settings())
-    text += fmt::format("  {:<21} {}\n", std::string(each.name) + "=" + each.values, each.meaning);
-  return text;
-}
-
 CommandLine command_line() {
   return {
       .name = "trireme",
       .summary = "Compiles row programs: one text, its derived backward, the same bits on every device.",
       .version = TRIREME_VERSION,
-      .footer = environment_help() +
-                "\nExit codes: 0 fine, 1 a check failed, 2 wrong usage or input.\n'trireme VERB --help' says more.",
+      .exit_codes = {{fine, "fine"}, {check_failed, "a check failed"}, {wrong_usage, "wrong usage or input"}},
       .verbs = {list_verb(), show_verb(), emit_verb(), run_verb(), verify_verb(), bench_verb(), tune_verb(), jit_verb(),
                 cache_verb(), doctor_verb()},
   };
@@ -45,7 +36,10 @@ int main(int argc, char** argv) {
   using namespace trireme::cli;
   open_standard_streams();
   try {
-    trireme::Result<int> result = command_line().run(argc, argv);
+    CommandLine line = command_line();
+    line.verbs.push_back(completion_verb(line));
+    line.verbs.push_back(man_verb(line));
+    trireme::Result<int> result = line.run(argc, argv);
     const int code = result ? *result : report(result.error());
     flush_output();
     return code;

@@ -4,18 +4,25 @@
 
 #include "devices/arguments.hpp"
 #include "sources.hpp"
+#include "trireme/program.hpp"
 
 namespace trireme::cli {
 
+std::vector<std::string> type_words() {
+  std::vector<std::string> words;
+  for (const TypeFacts& each : type_facts) words.emplace_back(each.name);
+  return words;
+}
+
 void add_program_options(Command& verb, ProgramOptions& options) {
   verb.option("program", options.program, "An operator ('trireme list' names them), or the path of a .row file",
-              {.type = "OP|FILE", .required = true});
+              {.type = "OP|FILE", .required = true, .words = RowProgram::names});
   verb.option("--backward", options.backward, "The derived backward instead of the program itself");
   verb.option("--cols", options.columns, "Columns of a row", {.type = "N", .show_default = true, .whole = at_least(1)});
   verb.option("--rows", options.rows, "Rows the schedule may count on; results do not depend on it",
               {.type = "N", .show_default = true, .whole = at_least(0)});
   verb.option("--type", options.types, "Storage type of an operand or result, f32 unless said; repeatable",
-              {.type = "NAME=TYPE"});
+              {.type = "NAME=TYPE", .words = type_words});
   verb.option("--set", options.constants, "A constant's value; repeatable", {.type = "NAME=NUMBER"});
   verb.option("--absent", options.absent, "An operand that takes its default, or a result not stored; repeatable",
               {.type = "NAME"});

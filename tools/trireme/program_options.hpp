@@ -18,6 +18,8 @@ struct ProgramOptions {
   std::string config;  // chosen, if empty
 };
 
+std::vector<std::string> type_words();  // the storage types, for completion
+
 void add_program_options(Command& verb, ProgramOptions& options);
 
 // The program bound and expanded, and what a compiler may rely on: arrays without gaps that begin at 16 bytes.

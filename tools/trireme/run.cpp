@@ -2,8 +2,10 @@
 #include <memory>
 
 #include "device_choice.hpp"
+#include "program_options.hpp"
 #include "run_module.hpp"
 #include "run_program.hpp"
+#include "trireme/program.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
@@ -13,7 +15,7 @@ Command run_verb() {
   auto module = std::make_shared<RunModuleOptions>();
   Command verb{.name = "run", .summary = "Runs a program, or a kernel module, on arrays of .npy files"};
   verb.option("program", options->program, "An operator ('trireme list' names them), or the path of a .row file",
-              {.type = "OP|FILE"});
+              {.type = "OP|FILE", .words = RowProgram::names});
   verb.option("--backward", options->backward, "The derived backward instead of the program itself");
   verb.option("--in", options->inputs, "An operand; repeatable. Those with a default may be left out",
               {.type = "NAME=FILE"});
@@ -22,11 +24,11 @@ Command run_verb() {
   verb.option("--type", options->types,
               "Storage type: of a result, or of an operand that travels as uint16 (bf16) or uint8 (f8e4m3, f8e5m2); "
               "repeatable",
-              {.type = "NAME=TYPE"});
+              {.type = "NAME=TYPE", .words = type_words});
   verb.option("--axes", options->axes, "The last K axes make a row",
               {.type = "K", .show_default = true, .whole = at_least(1)});
   verb.option("--target", options->target, "A device: cpu, cuda, wasm, reference, or a name that 'doctor' lists",
-              {.type = "NAME", .show_default = true});
+              {.type = "NAME", .show_default = true, .words = device_words});
   add_threads(verb, options->threads, "Threads on CPUs; the bits do not depend on it");
   verb.option("--module", module->module, "Instead of a program: a module of the kernel ABI, trusted or not",
               {.type = "FILE"});

@@ -71,10 +71,10 @@ Command show_verb() {
   verb.option("--after", options->after,
               "The stage whose outcome is printed: parse (the program; the default), bind, simplify, expand "
               "(primitives only), stages (sweeps over the row), lower (config and kernels of the target)",
-              {.type = "STAGE"});
+              {.type = "STAGE", .words = [] { return words_of(stage_names); }});
   verb.option("--target", options->target, "ptx, x86 or wasm: prints the target's own text, unless --after",
-              {.type = "TARGET"});
-  verb.option("--arch", options->arch, arch_help, {.type = "ARCH"});
+              {.type = "TARGET", .words = [] { return words_of(target_names); }});
+  verb.option("--arch", options->arch, arch_help, {.type = "ARCH", .words = arch_words});
   verb.footer =
       "Examples:\n"
       "  trireme show rms_norm --backward\n"

@@ -28,9 +28,20 @@ Result<T> one_of(const std::pair<std::string_view, T> (&names)[count], std::stri
   return Error{Code::InvalidArgument, std::string(option) + ": '" + std::string(word) + "' is none of " + known};
 }
 
-// How the architectures are called, for help texts.
+template <typename T, std::size_t count>
+std::vector<std::string> words_of(const std::pair<std::string_view, T> (&names)[count]) {
+  std::vector<std::string> words;
+  for (const auto& each : names) words.emplace_back(each.first);
+  return words;
+}
+
+// How the architectures are called, for help texts and for completion.
 inline constexpr const char* arch_help =
     "ptx: sm_80 (default) and up; x86: avx2 (default), avx512 or avx512_bf16; wasm: simd128 (default) or relaxed";
+
+inline std::vector<std::string> arch_words() {
+  return {"sm_80", "sm_90", "sm_100", "sm_120", "avx2", "avx512", "avx512_bf16", "simd128", "relaxed"};
+}
 
 Result<wasm::Options> wasm_options(std::string_view arch);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "device_choice.hpp"
 #include "devices/arguments.hpp"
 #include "devices/parallel.hpp"
 #include "measure.hpp"
@@ -13,6 +14,7 @@
 #include "progress.hpp"
 #include "sources.hpp"
 #include "trireme/device.hpp"
+#include "trireme/program.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
@@ -56,9 +58,9 @@ Result<int> tune(const TuneOptions& options) {
 Command tune_verb() {
   auto options = std::make_shared<TuneOptions>();
   Command verb{.name = "tune", .summary = "Searches the fastest schedule of a problem, and remembers it"};
-  verb.option("line", options->line, "The problem", {.type = "LINE", .required = true});
+  verb.option("line", options->line, "The problem", {.type = "LINE", .required = true, .words = RowProgram::names});
   verb.option("--device", options->device, "cpu, or a name that 'doctor' lists",
-              {.type = "NAME", .show_default = true});
+              {.type = "NAME", .show_default = true, .words = device_words});
   verb.option("--threads", options->threads, "Threads on CPUs",
               {.type = "N", .show_default = true, .whole = {{1, max_parts}}});
   verb.option("--seconds", options->seconds, "Time to spend on a schedule", {.type = "S", .show_default = true});

@@ -15,4 +15,8 @@ Command jit_verb();
 Command cache_verb();
 Command doctor_verb();
 
+// These describe all verbs; `line` must live as long as they.
+Command completion_verb(const CommandLine& line);
+Command man_verb(const CommandLine& line);
+
 }  // namespace trireme::cli

@@ -197,9 +197,11 @@ Result<int> verify(const VerifyOptions& options) {
 Command verify_verb() {
   auto options = std::make_shared<VerifyOptions>();
   Command verb{.name = "verify", .summary = "Runs problems on every device and compares their bits"};
-  verb.option("lines", options->lines, "Problem lines, each one argument", {.type = "LINE"});
+  verb.option("lines", options->lines, "Problem lines, each one argument",
+              {.type = "LINE", .words = RowProgram::names});
   verb.option("--all", options->all, "Every '#: try' line of every operator, forward and backward");
-  verb.option("--device", options->devices, "Only this device beside the reference; repeatable", {.type = "NAME"});
+  verb.option("--device", options->devices, "Only this device beside the reference; repeatable",
+              {.type = "NAME", .words = device_words});
   add_threads(verb, options->run.threads, "Threads on CPUs; the bits do not depend on it");
   verb.option("--chunk", options->run.chunk_rows, "Rows handed over at a time; the bits do not depend on it",
               {.type = "ROWS", .whole = at_least(1)});
