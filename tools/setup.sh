@@ -12,7 +12,7 @@ case ${1:-} in
     packages+=(libgtest-dev python3-dev python3-venv clang-format wabt chromium esbuild rollup node-typescript man-db zsh fish)
     command -v node >/dev/null || packages+=(nodejs)
     ;;&
-  all) packages+=(clang) ;;
+  all) packages+=(clang lintian) ;;
 esac
 
 missing() {

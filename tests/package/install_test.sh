@@ -16,9 +16,10 @@ if grep -rIl -e "$folder" -e "$build" "$folder/moved" --include='*.cmake' --incl
   exit 1
 fi
 
-# What is no code: the manual page, and what shells complete by.
+# What is no code: licences, the manual page, and what shells complete by.
 for file in man/man1/trireme.1.gz bash-completion/completions/trireme zsh/site-functions/_trireme \
-  zsh/vendor-completions/_trireme fish/vendor_completions.d/trireme.fish; do
+  zsh/vendor-completions/_trireme fish/vendor_completions.d/trireme.fish doc/trireme/LICENSE \
+  doc/trireme/THIRD_PARTY_NOTICES; do
   [[ -s $folder/moved/share/$file ]] || { echo "FAIL: share/$file is not installed"; exit 1; }
 done
 
