@@ -46,5 +46,16 @@ TEST(LoweringRegressions, columns_wrapped_and_rotated) {
     expect_same_bits("p(x[i,j], w[j % 6]) -> (y[i,j])\n  y = x * rotate(w, 3)\n", line);
 }
 
+// 32 lanes of 16 bytes hold two stripes of a one-byte type: copies into the ring overlapped.
+TEST(LoweringRegressions, columns_of_one_byte) {
+  for (const char* text : {"p(x[i,j]) -> (total[j])\n  total = colsum(x)\n",
+                           "p(x[i,j], g[j]) -> (y[i,j], total[j])\n  y = x * g\n  total = colsum(x)\n",
+                           "p(x[i,j], g[j]) -> (y[i,j])\n  y = x * g\n",
+                           "p(x[i,j], g[j]) -> (y[i,j], total[j])\n  y = x * g * sum(x)\n  total = colsum(x)\n"})
+    for (const char* line :
+         {"p 5x512 x=i8", "p 3x768 x=f8e4m3", "p 300x1024 x=i8", "p 2x16384 x=f8e5m2", "p 2x256 x=i8"})
+      expect_same_bits(text, line);
+}
+
 }  // namespace
 }  // namespace trireme

@@ -200,6 +200,11 @@ Status lowerable(const Program& program, const Config& config, const Stages& sta
   if (config.cluster > config.lanes && stages.reduces())
     return refuse("a group sends its sums to a cluster's blocks lane by lane");
   if (config.stripes && !config.columns) return refuse("unrolled stripes fix the number of columns");
+  // A chunk that reached into the next stripe would take its columns twice.
+  const std::int64_t chunk = static_cast<std::int64_t>(config.lanes) * config.vector;
+  if (!config.simd && chunk > contract::stripe && config.columns > contract::stripe)
+    return refuse(fmt::format("{} lanes of {} elements are more than a stripe of {}", config.lanes, config.vector,
+                              contract::stripe));
   return Done{};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "ir/contract.hpp"
 #include "schedule/config.hpp"
 #include "schedule/stages.hpp"
 
@@ -18,9 +19,10 @@ struct Shape {
   std::int64_t widest = 1;            // bytes of the widest array per element
   std::int64_t row_bytes = 0;         // bytes a column costs in the ring: operands per element that are read
 
-  // Elements of 16 bytes at most, as the arrays lie.
+  // Elements of 16 bytes at most, as the arrays lie; in rows of several stripes a warp's lie in one of them.
   int widest_vector(const Facts& facts) const {
-    return static_cast<int>(std::clamp<std::int64_t>(facts.alignment, 1, 16 / widest));
+    const std::int64_t most = facts.columns > contract::stripe ? contract::stripe / 32 : 16;
+    return static_cast<int>(std::clamp<std::int64_t>(facts.alignment, 1, std::min(16 / widest, most)));
   }
 };
 
