@@ -153,7 +153,7 @@ def value_failures(tool, file, program, problem, target="cpu", threads=1):
         judged, total = judged + int((~unknown).sum()), total + low.size
         if wrong.any():
             at = tuple(int(k) for k in np.argwhere(wrong)[0])
-            detail = f"{each.name}{list(at)} is {got[at]!r}, not within [{low[at]!r}, {high[at]!r}]; {wrong.sum()} of {low.size}"
+            detail = f"{each.name}{list(at)} is {got[at]}, not within [{low[at]}, {high[at]}]; {wrong.sum()} of {low.size}"
             return [("values", detail, done.command)], judged, total
     return [], judged, total
 
@@ -185,7 +185,7 @@ def gradient_failures(program, backward, problem, command):
     # Saturated functions, such as sigmoid's y * (1 - y), lose all digits of slopes that are next to nothing.
     floor = 1e-10 * sum(np.abs(each).sum() for each in cotangents.values())
     if abs(left - right) > 1e-6 * size + floor:
-        return [("gradient", f"forward mode gives {left!r}, the derived backward {right!r}", command)], True
+        return [("gradient", f"forward mode gives {left}, the derived backward {right}", command)], True
     return [], size > 0
 
 
@@ -308,3 +308,13 @@ def malformed_failures(tool, file, text):
     return [], True
 
 
+
+
+def malformed_line_failures(tool, line):
+    """A problem line that may make no sense: run, or refused in words."""
+    done = tool.call("verify", line, "--device", "reference")
+    if done.flaw:
+        return [("crash line", f"{done.flaw}: {done.message}", done.command)]
+    if done.code == 2 and not done.message.startswith("trireme: "):
+        return [("malformed line without a word", done.err, done.command)]
+    return []

@@ -86,3 +86,28 @@ def long(text, dice):
     if kind == 3:
         return text.rstrip("\n") + " + 0." + "3" * dice.choice((400, 100000)) + "\n"
     return text + "#" * dice.choice((10, 1 << 20)) + "\n"
+
+
+WORDS = ["axes=2", "axes=0", "axes=9", "seed=1", "seed=-1", "seed=4294967296", "backward", "backward=1", "x", "=", "x=", "=f32",
+         "x=f31", "none", "x=none", "y=none", "x=f32+", "x=f32:", "x=f32+-1", "x=f32:1,2,3,4,5,6,7,8,9", "x=f32:0", "y=:0",
+         "x=+9223372036854775807", "x=:9223372036854775807", "y=:-9223372036854775808", "n=1", "i=1", "eps=nan", "eps=1e999",
+         "0x5", "5x0", "1x1x1x1x1x1x1x1x1", "3x-2", "5", "x5", "5xx5", "é"]  # fmt: skip
+
+
+def mutate_line(line, dice):
+    """A problem line with a word changed, dropped, doubled or added. It never becomes large."""
+    file, *words = line.split(" ")
+    at = dice.randrange(len(words))
+    change = dice.randrange(5)
+    if change == 0:
+        del words[at]
+    elif change == 1:
+        words.insert(at, words[at])
+    elif change == 2:
+        words[at] = dice.choice(WORDS)
+    elif change == 3:
+        words.insert(at + 1, dice.choice(WORDS))
+    else:
+        cut_at = dice.randrange(len(words[at]) + 1)
+        words[at] = words[at][:cut_at] + dice.choice(("", "=", "+", ":", ",", "-", "none")) + words[at][cut_at + 1 :]
+    return " ".join([file, *words])

@@ -8,7 +8,7 @@ import checks
 import known
 from evaluate import Invalid
 from generate import draw
-from mutate import mutate
+from mutate import mutate, mutate_line
 from parse import parse
 from problem import Problem, draw_problem
 from syntax import Program, program_text
@@ -18,7 +18,7 @@ from syntax import Program, program_text
 class Case:
     program: Program
     problem: Problem | None
-    check: str  # text, meaning, gradient, values, emit, stage, verify, malformed
+    check: str  # text, meaning, gradient, values, emit, stage, verify, malformed, line (its line in `target`)
     text: str | bytes | None = None  # None: the plain form of `program`
     devices: tuple = ()
     threads: int = 1
@@ -36,6 +36,8 @@ class Case:
         if self.check == "text":
             return checks.text_failures(tool, file, self.source())[0]
         tool.write(file, self.source())
+        if self.check == "line":
+            return checks.malformed_line_failures(tool, " ".join([file] + self.target.split(" ")[1:]))
         signature = backward = self.program
         if self.problem.backward or self.check == "gradient":
             backward = shown_program(tool, file, "--backward")
@@ -159,6 +161,10 @@ def run_batch(tool, seed, indices, devices, tally, mutations=2):
                 check(index, bound_case, failures)
                 if not failures:
                     stages.append((len(lines) - 1, index, bound_case, bound.line(checks.bound_file(file, problem))))
+        if not generator.rows * generator.columns > 1000:
+            broken = mutate_line(lines[-1][2], dice)
+            check(index, Case(program, None, "line", text, target=broken), checks.malformed_line_failures(tool, broken))
+            tally["malformed problem lines"] += 1
         target = dice.choice(tuple(checks.ARCHITECTURES))
         arch = dice.choice(checks.ARCHITECTURES[target])
         case = Case(program, lines[-1][1].problem, "emit", text, target=target, arch=arch)
