@@ -33,6 +33,7 @@ struct KnownType {
   Family family;
   const dlpack::Exchange* exchange;
   bool is_buffer;
+  bool is_torch = false;
 };
 
 const dlpack::Exchange* exchange_of(PyObject* type) {
@@ -53,6 +54,9 @@ const KnownType* known_type(PyObject* object, const char* what) {
   KnownType found{type, Family::NumPy, exchange_of(type), PyObject_CheckBuffer(object) != 0};
   if (found.exchange) {
     found.family = Family::Exchange;
+    Ref name(PyUnicode_FromString("torch")), torch(name ? PyImport_GetModule(name.get()) : nullptr);
+    Ref tensor = torch ? attribute_if_any(torch.get(), "Tensor") : Ref();
+    found.is_torch = tensor && PyObject_IsInstance(object, tensor.get()) == 1;
   } else if (attribute_if_any(object, "__cuda_array_interface__")) {
     found.family = Family::CudaInterface;
   } else if (!found.is_buffer) {
@@ -99,15 +103,28 @@ PyObject* numpy() {
   return module;
 }
 
+bool torch_threads(std::int32_t& threads) {
+  static PyObject* function = nullptr;
+  if (!function) {
+    Ref torch(PyImport_ImportModule("torch"));
+    if (torch) function = PyObject_GetAttrString(torch.get(), "get_num_threads");
+  }
+  Ref count(function ? PyObject_CallNoArgs(function) : nullptr);
+  if (!count) return false;
+  threads = static_cast<std::int32_t>(PyLong_AsLong(count.get()));
+  return !PyErr_Occurred();
+}
+
 bool Array::load(PyObject* object, const char* what, bool writable) {
   const KnownType* known = known_type(object, what);
   if (!known) return false;
   family = known->family;
   exchange = known->exchange;
+  is_torch = known->is_torch;
   bool fine = false;
   switch (family) {
     case Family::NumPy: fine = load_buffer(object, what, writable); break;
-    case Family::Exchange: fine = load_exchange(object, what); break;
+    case Family::Exchange: fine = load_exchange(object, what, writable); break;
     case Family::CudaInterface: fine = load_cuda_interface(object, what); break;
     case Family::Dlpack: fine = load_dlpack(object, what, writable); break;
   }

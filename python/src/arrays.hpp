@@ -40,6 +40,7 @@ struct Array {
   Ref dtype;  // of a NumPy array whose type NumPy itself does not have (ml_dtypes' bfloat16)
   void* stream = nullptr;
   bool has_stream = false;  // of its own to be waited for
+  bool is_torch = false;
 
   Array() = default;
   Array(const Array&) = delete;
@@ -71,7 +72,7 @@ struct Array {
  private:
   bool load_buffer(PyObject* object, const char* what, bool writable);
   bool load_custom_dtype(PyObject* object, const char* what, bool writable);
-  bool load_exchange(PyObject* object, const char* what);
+  bool load_exchange(PyObject* object, const char* what, bool writable);
   bool load_cuda_interface(PyObject* object, const char* what);
   bool load_dlpack(PyObject* object, const char* what, bool writable);
   bool take_strides(const Py_ssize_t* strides, Py_ssize_t item_bytes, const char* what);
@@ -90,5 +91,8 @@ dlpack::DataType dlpack_type(std::int32_t type);
 
 // A module once imported, never given back; null with a Python error.
 PyObject* numpy();
+
+// torch.get_num_threads(), which OMP_NUM_THREADS and torch.set_num_threads() rule. False with a Python error.
+bool torch_threads(std::int32_t& threads);
 
 }  // namespace trireme::python

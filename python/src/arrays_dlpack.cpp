@@ -38,9 +38,28 @@ bool Array::take_tensor(const dlpack::Tensor& tensor, const char* what) {
   return true;
 }
 
-bool Array::load_exchange(PyObject* object, const char* what) {
+// Elements of a tensor with torch's negative bit (the imaginary part of a conjugate) stand for their negatives.
+bool Array::load_exchange(PyObject* object, const char* what, bool writable) {
+  if (is_torch) {
+    static PyObject *is_negative = PyUnicode_InternFromString("is_neg"),
+                    *resolve = PyUnicode_InternFromString("resolve_neg");
+    Ref negative(PyObject_CallMethodObjArgs(object, is_negative, nullptr));
+    if (!negative) return false;
+    if (negative.get() == Py_True) {
+      if (writable) {
+        raise_invalid("%s: a tensor with the negative bit, and a result is written to it; see resolve_neg()", what);
+        return false;
+      }
+      held_ = Ref(PyObject_CallMethodObjArgs(object, resolve, nullptr));
+      object = held_.get();
+      if (!object) return false;
+    }
+  }
   dlpack::Tensor lent;
-  return exchange->tensor_from_object(object, &lent) == 0 && take_tensor(lent, what);
+  if (exchange->tensor_from_object(object, &lent) != 0 || !take_tensor(lent, what)) return false;
+  if (lent.data || elements() == 0) return true;
+  raise_invalid("%s: a tensor without memory of its own (a fake tensor, or zeros that torch did not write)", what);
+  return false;
 }
 
 bool Array::load_dlpack(PyObject* object, const char* what, bool writable) {

@@ -1,5 +1,7 @@
 // From a Python call to a run: arguments are told apart, arrays looked at, the plan for their layout found or made,
 // results allocated.
+#include <iterator>
+#include <memory>
 #include <optional>
 
 #include "allocate.hpp"
@@ -28,10 +30,14 @@ class Key {
 
 class Call {
  public:
-  explicit Call(Operator& op) : op_(op), said_(op) {}
+  explicit Call(Operator& op) : op_(op), said_(op) {
+    std::size_t count = op.operands.size() + op.results.size();
+    if (count > std::size(few_)) many_ = std::make_unique<std::optional<Array>[]>(count);
+    arrays_ = many_ ? many_.get() : few_;
+  }
 
   PyObject* make(PyObject* arguments, PyObject* keywords) {
-    if (!said_.read(arguments, keywords) || !load()) return nullptr;
+    if (!said_.read(arguments, keywords) || !load() || !choose_threads()) return nullptr;
     Key key;
     fill(key);
     std::shared_ptr<CachedPlan> cached = op_.find(key.view());
@@ -159,8 +165,16 @@ class Call {
   // Waking threads takes about as long as moving so many bytes within a cache.
   bool is_small() const {
     std::int64_t bytes = 0;
-    for (const std::optional<Array>& each : arrays_) bytes += each ? each->elements() * type_bytes(each->type) : 0;
+    for (std::size_t k = 0; k < op_.operands.size() + op_.results.size(); ++k)
+      bytes += arrays_[k] ? arrays_[k]->elements() * type_bytes(arrays_[k]->type) : 0;
     return bytes < 256 << 10;
+  }
+
+  // Unless the call says how many: one where the arrays are small, torch's own number for its tensors, else the plan's.
+  bool choose_threads() {
+    if (said_.threads || anchor_->where.cuda) return true;
+    if (is_small()) return said_.threads = 1, true;
+    return !anchor_->is_torch || torch_threads(said_.threads);
   }
 
   bool is_required(std::size_t k) const { return k < op_.operands.size() && !op_.operands[k].optional; }
@@ -196,7 +210,7 @@ class Call {
     options.results = results.data(), options.result_count = results.size();
     options.strides = strides.data(), options.stride_count = strides.size();
     options.in_place = in_place.data(), options.in_place_count = in_place.size();
-    options.threads = said_.threads ? said_.threads : is_small() ? 1 : 0;
+    options.threads = said_.threads;
     std::string device = said_.device.empty() ? place(anchor_->where) : said_.device;
     auto cached = std::make_shared<CachedPlan>();
     cached->plan = MadePlan::make(device, op_.program, options);
@@ -213,7 +227,7 @@ class Call {
   PyObject* run(const CachedPlan& cached) {
     const std::vector<PlanArray>& arrays = cached.plan->arrays();
     trireme_view views[max_arrays];
-    Ref made[max_arrays];  // by the result's place
+    Ref made[max_results];  // by the result's place
     for (std::size_t k = 0; k < arrays.size(); ++k) {
       std::size_t place = static_cast<std::size_t>(cached.places[k]);
       std::optional<Array>& array = arrays_[place];
@@ -261,7 +275,7 @@ class Call {
     return !PyErr_Occurred();
   }
 
-  PyObject* give(Ref (&made)[max_arrays]) {
+  PyObject* give(Ref (&made)[max_results]) {
     auto object = [&](std::size_t k) { return given_[k] ? Ref::to(given_[k]).give() : made[k].give(); };
     if (__builtin_popcount(said_.wanted) == 1) return object(static_cast<std::size_t>(__builtin_ctz(said_.wanted)));
     PyTypeObject* type = op_.tuple_type(said_.wanted);
@@ -275,9 +289,11 @@ class Call {
 
   Operator& op_;
   Arguments said_;
-  PyObject* given_[max_arrays] = {};  // results, borrowed
+  PyObject* given_[max_results] = {};  // borrowed
   double values_[max_constants];
-  std::optional<Array> arrays_[max_arrays];  // operands, then results
+  std::optional<Array> few_[16];  // the arrays of all but derivatives of high order
+  std::unique_ptr<std::optional<Array>[]> many_;
+  std::optional<Array>* arrays_;  // operands, then results
   Array *first_ = nullptr, *anchor_ = nullptr;
 };
 

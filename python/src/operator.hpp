@@ -10,7 +10,8 @@
 
 namespace trireme::python {
 
-inline constexpr std::size_t max_arrays = 31;  // operands and results; sets of results are bits of a word
+inline constexpr std::size_t max_arrays = 63;   // operands and results
+inline constexpr std::size_t max_results = 31;  // sets of them are bits of a word
 inline constexpr std::size_t max_constants = 32;
 inline constexpr std::size_t max_plans = 256;  // an operator; those used longest ago go first
 

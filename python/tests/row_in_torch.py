@@ -69,11 +69,11 @@ def execute(operator, operands, constants, rows, columns, largest=None):
 class Problem:
     """A small problem of an operator's first `#: try` line, in f64."""
 
-    def __init__(self, name, which=0, dtype=torch.float64):
+    def __init__(self, name, which=0, dtype=torch.float64, shape=None):
         self.operator = trireme.operator(name)
         text = _core.operator_texts()[name]
         words = re.findall(r"#:\s*try\s+([^#\n]*)", text)[which].split()
-        self.rows, self.columns = (int(extent) for extent in words[0].split("x"))
+        self.rows, self.columns = shape or (int(extent) for extent in words[0].split("x"))
         constants = {each[0] for each in self.operator.constants}
         self.constants = {key: float(value) for key, value in (word.split("=") for word in words[1:]) if key in constants}
         self.types = {"q": "i8"} if "q" in [each[0] for each in self.operator.results] else {}

@@ -20,13 +20,13 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
              eps: float | None = None) -> Tensor:
     """torch.nn.functional.rms_norm. The result has the input's type, whatever the weight's."""
     eps = torch.finfo(input.dtype).eps if eps is None else eps
-    return named("rms_norm").call([input, weight], [eps, 0.0], _axes(input, normalized_shape), count=1)[0]
+    return named("rms_norm").call([input, weight], [eps, 0.0], _axes(input, normalized_shape), wanted=1)[0]
 
 
 def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """torch.nn.functional.layer_norm."""
-    return named("layer_norm").call([input, weight, bias], [eps], _axes(input, normalized_shape), count=1)[0]
+    return named("layer_norm").call([input, weight, bias], [eps], _axes(input, normalized_shape), wanted=1)[0]
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
@@ -38,7 +38,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     pixels, share = math.prod(spatial), channels // num_groups
     rows = input.reshape(samples * num_groups, share * pixels)
     weight, bias = (None if each is None else each.view(num_groups, share) for each in (weight, bias))
-    y = named("group_norm").call([rows, weight, bias], [float(num_groups), float(pixels), eps], count=1)[0]
+    y = named("group_norm").call([rows, weight, bias], [float(num_groups), float(pixels), eps], wanted=1)[0]
     return y.view(input.shape)
 
 
@@ -46,8 +46,8 @@ def _last(function, input, dim, dtype):
     types = "" if dtype is None else {torch.float64: "y=f64", torch.float32: "y=f32", torch.float16: "y=f16",
                                       torch.bfloat16: "y=bf16"}[dtype]
     if dim in (-1, input.dim() - 1):
-        return named(function).call([input], [], 1, types, count=1)[0]
-    return named(function).call([input.movedim(dim, -1)], [], 1, types, count=1)[0].movedim(-1, dim)
+        return named(function).call([input], [], 1, types, wanted=1)[0]
+    return named(function).call([input.movedim(dim, -1)], [], 1, types, wanted=1)[0].movedim(-1, dim)
 
 
 def softmax(input: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> Tensor:
@@ -64,7 +64,7 @@ def cross_entropy(input: Tensor, target: Tensor, ignore_index: int = -100, reduc
     """torch.nn.functional.cross_entropy for targets that are classes. Losses are f32 (f64 for f64), also of 16-bit
     logits."""
     logits = input if input.dim() == 1 else input.movedim(1, -1)
-    loss = named("cross_entropy").call([logits, target.to(torch.int32)], [float(ignore_index)], count=1)[0]
+    loss = named("cross_entropy").call([logits, target.to(torch.int32)], [float(ignore_index)], wanted=1)[0]
     if reduction == "none":
         return loss
     if reduction == "sum":
@@ -76,28 +76,28 @@ def cross_entropy(input: Tensor, target: Tensor, ignore_index: int = -100, reduc
 
 def l2_norm(input: Tensor, eps: float = 1e-6) -> Tensor:
     """Each row to length 1: x * rsqrt(sum(x * x) + eps)."""
-    return named("l2_norm").call([input], [eps], count=1)[0]
+    return named("l2_norm").call([input], [eps], wanted=1)[0]
 
 
 def swiglu(x: Tensor, gate: Tensor, beta: float = 1.0) -> Tensor:
     """gate * sigmoid(beta * gate) * x; F.silu(gate) * x where beta is 1."""
-    return named("swiglu").call([x, gate], [float(beta)], count=1)[0]
+    return named("swiglu").call([x, gate], [float(beta)], wanted=1)[0]
 
 
 def geglu(x: Tensor, gate: Tensor, approximate: str = "none") -> Tensor:
     """F.gelu(gate, approximate=approximate) * x."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
-    return named("geglu" if approximate == "tanh" else "geglu_erf").call([x, gate], [], count=1)[0]
+    return named("geglu" if approximate == "tanh" else "geglu_erf").call([x, gate], [], wanted=1)[0]
 
 
 def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None = None, eps: float = 1e-6,
                  offset: float = 0.0) -> tuple[Tensor, Tensor]:
     """h = x + residual and y = rms_norm(h) in one pass over memory. Gives (y, h)."""
-    return named("add_rms_norm").call([x, residual, weight], [eps, float(offset)], count=2)[:2]
+    return named("add_rms_norm").call([x, residual, weight], [eps, float(offset)], wanted=3)[:2]
 
 
 def add_layer_norm(x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
                    eps: float = 1e-5) -> tuple[Tensor, Tensor]:
     """h = x + residual and y = layer_norm(h) in one pass over memory. Gives (y, h)."""
-    return named("add_layer_norm").call([x, residual, weight, bias], [eps], count=2)[:2]
+    return named("add_layer_norm").call([x, residual, weight, bias], [eps], wanted=3)[:2]

@@ -1,0 +1,198 @@
+"""Derivatives of every kind and order: each is torch's own of the same formula, or is refused in words."""
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+from torch.nn import functional as F
+
+import trireme
+import trireme.torch as tt
+from row_in_torch import Problem, execute
+
+QUANTISED = ("rms_norm_quant", "add_rms_norm_quant")
+SMOOTH = [name for name in trireme.operators() if name not in QUANTISED]
+f64 = dict(dtype=torch.float64)
+
+
+class Small:
+    """An operator's first problem with few rows and columns, all results as functions of what has gradients."""
+
+    def __init__(self, name):
+        self.name, self.operator = name, tt.named(name)
+        self.problem = Problem(name, shape=self.shape(name))
+        self.leaves = {key: value.requires_grad_() for key, value in self.problem.differentiable().items()
+                       if key not in self.operator.held}
+
+    @staticmethod
+    def shape(name):
+        return {"group_norm": (4, 12), "rms_norm_heads": (6, 5), "rms_norm_rope": (6, 8),
+                "modulated_layer_norm": (6, 5)}.get(name, (3, 7))
+
+    def results(self, *leaves):
+        operands = {**self.problem.operands, **dict(zip(self.leaves, leaves))}
+        made = self.operator(*operands.values(), **self.problem.constants, results="all")
+        return made if isinstance(made, tuple) else (made,)
+
+    def torchs(self, *leaves):
+        operands = {**self.problem.operands, **dict(zip(self.leaves, leaves))}
+        made = execute(self.problem.operator, operands, self.problem.constants, self.problem.rows, self.problem.columns)
+        return tuple(made[name] for name in self.operator.results)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_fault_55_first_and_second_derivatives(name):
+    """Reverse, forward, batched, and both in turn, of every result; by differences in f64."""
+    small = Small(name)
+    leaves = tuple(small.leaves.values())
+    assert torch.autograd.gradcheck(small.results, leaves, check_forward_ad=True, check_batched_grad=True,
+                                    check_batched_forward_grad=True)
+    assert torch.autograd.gradgradcheck(small.results, leaves, check_fwd_over_rev=True, check_rev_over_rev=True,
+                                        check_batched_grad=True)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_fault_57_every_result_carries_gradients(name):
+    """Statistics too: a loss on log-sum-exps, a penalty on rstd."""
+    small = Small(name)
+    leaves = tuple(small.leaves.values())
+    mine, theirs = small.results(*leaves), small.torchs(*leaves)
+    for k, result in enumerate(small.operator.results):
+        assert mine[k].requires_grad, result
+        dy = torch.randn_like(mine[k])
+        got = torch.autograd.grad(mine[k], leaves, dy, allow_unused=True, retain_graph=True)
+        want = torch.autograd.grad(theirs[k], leaves, dy.reshape(theirs[k].shape), allow_unused=True, retain_graph=True)
+        for leaf, a, b in zip(small.leaves, got, want):
+            if a is None or b is None:
+                assert all(each is None or not each.any() for each in (a, b)), (result, leaf)
+            else:
+                torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9, msg=lambda text: f"{result} by {leaf}: {text}")
+
+
+def test_fault_57_z_loss():
+    x = torch.randn(5, 33, **f64, requires_grad=True)
+    target = torch.randint(33, (5,), dtype=torch.int32)
+    loss, lse = tt.named("cross_entropy")(x, target, results="all")
+    mine = (loss + 1e-2 * lse.square()).mean()
+    theirs = F.cross_entropy(x, target.long()) + 1e-2 * x.logsumexp(-1).square().mean()
+    torch.testing.assert_close(mine, theirs)
+    torch.testing.assert_close(*(torch.autograd.grad(each, x)[0] for each in (mine, theirs)))
+
+
+def per_row(x, w):
+    return tt.rms_norm(x, (7,), w, 1e-5).square().sum()
+
+
+def torchs_per_row(x, w):
+    return F.rms_norm(x, (7,), w, 1e-5).square().sum()
+
+
+# Of (function, x, w): transforms in the words of torch.func.
+TRANSFORMS = {
+    "grad": lambda f, x, w: torch.func.grad(f, (0, 1))(x, w),
+    "grad of grad": lambda f, x, w: torch.func.grad(lambda x: torch.func.grad(f)(x, w).square().sum())(x),
+    "vjp": lambda f, x, w: torch.func.vjp(f, x, w)[1](torch.tensor(2.0, **f64)),
+    "jvp": lambda f, x, w: torch.func.jvp(f, (x, w), (torch.cos(x), torch.sin(w))),
+    "jvp of grad": lambda f, x, w: torch.func.jvp(lambda x: torch.func.grad(f)(x, w), (x,), (torch.cos(x),)),
+    "grad of jvp": lambda f, x, w: torch.func.grad(lambda x: torch.func.jvp(lambda x: f(x, w), (x,), (torch.cos(x),))[1])(x),
+    "jvp of jvp": lambda f, x, w: torch.func.jvp(lambda x: torch.func.jvp(lambda x: f(x, w), (x,), (torch.cos(x),))[1], (x,),
+                                                 (torch.sin(x),)),
+    "jacrev": lambda f, x, w: torch.func.jacrev(lambda x: torch.tanh(f(x, w)))(x),
+    "jacfwd": lambda f, x, w: torch.func.jacfwd(lambda x: torch.tanh(f(x, w)))(x),
+    "hessian": lambda f, x, w: torch.func.hessian(f)(x, w),
+    "vmap": lambda f, x, w: torch.vmap(f, (0, None))(x, w),
+    "vmap over both": lambda f, x, w: torch.vmap(f)(x, torch.stack([w] * len(x)) * x[:, 0, None]),
+    "vmap over weights": lambda f, x, w: torch.vmap(f, (None, 0))(x, torch.stack([w, w + 1])),
+    "vmap inside": lambda f, x, w: torch.vmap(f, (1, None))(torch.stack([x, x + 1], 1), w),
+    "gradients of samples": lambda f, x, w: torch.vmap(torch.func.grad(f, (0, 1)), (0, None))(x, w),
+    "vmap twice": lambda f, x, w: torch.vmap(torch.vmap(f, (0, None)), (0, None))(torch.stack([x, x + 1]), w),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_fault_55_transforms(transform):
+    x, w = torch.randn(3, 7, **f64), torch.randn(7, **f64)
+    torch.testing.assert_close(TRANSFORMS[transform](per_row, x, w), TRANSFORMS[transform](torchs_per_row, x, w))
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_fault_55_every_operator_under_vmap(name):
+    small = Small(name)
+    operands = [each.detach() for each in small.problem.operands.values()]
+    call = lambda *operands: small.operator(*operands, **small.problem.constants, results="all")  # noqa: E731
+    for k, each in enumerate(operands):
+        pair = torch.stack([each, each.flip(0) if each.dim() else each + 1], -1)
+        made = torch.vmap(call, tuple(-1 if j == k else None for j in range(len(operands))))(
+            *(pair if j == k else other for j, other in enumerate(operands)))
+        one = [call(*(pair[..., b] if j == k else other for j, other in enumerate(operands))) for b in (0, 1)]
+        for a, b, c in zip(*(each if isinstance(each, tuple) else (each,) for each in (made, *one))):
+            assert torch.equal(a, torch.stack([b, c])), small.operator.operands[k]
+
+
+def test_fault_55_what_used_to_be_silent():
+    """A second derivative was dropped after .sum(), forward mode gave zeros."""
+    x, w = torch.randn(3, 7, **f64, requires_grad=True), torch.randn(7, **f64, requires_grad=True)
+    for f in (tt.rms_norm, lambda *given: torch.ops.trireme.rms_norm(given[0], given[2], 1e-5, 0.0, 1, "")[0]):
+        (dx,) = torch.autograd.grad(f(x, (7,), w, 1e-5).sum(), x, create_graph=True)
+        (want,) = torch.autograd.grad(F.rms_norm(x, (7,), w, 1e-5).sum(), x, create_graph=True)
+        assert dx.requires_grad
+        for a, b in zip(torch.autograd.grad(dx.sum(), (x, w)), torch.autograd.grad(want.sum(), (x, w))):
+            torch.testing.assert_close(a, b)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x.detach(), torch.ones_like(x))
+        made = torch.autograd.forward_ad.unpack_dual(tt.softmax(dual)).tangent
+        torch.testing.assert_close(made, torch.autograd.forward_ad.unpack_dual(F.softmax(dual, -1)).tangent)
+
+
+def test_fault_55_batched_gradients():
+    x, w = torch.randn(3, 7, **f64, requires_grad=True), torch.randn(7, **f64, requires_grad=True)
+    dy = torch.randn(5, 3, 7, **f64)
+    mine = torch.autograd.grad(tt.rms_norm(x, (7,), w, 1e-5), (x, w), dy, is_grads_batched=True)
+    theirs = torch.autograd.grad(F.rms_norm(x, (7,), w, 1e-5), (x, w), dy, is_grads_batched=True)
+    torch.testing.assert_close(mine, theirs)
+
+
+def test_fault_55_half_types():
+    x = torch.randn(3, 64).bfloat16().requires_grad_()
+    w = torch.randn(64, requires_grad=True)
+    (dx,) = torch.autograd.grad(tt.rms_norm(x, (64,), w, 1e-5).sum(), x, create_graph=True)
+    made = torch.autograd.grad(dx.float().square().sum(), (x, w))
+    assert [each.dtype for each in made] == [torch.bfloat16, torch.float32]
+    wide = x.detach().float().requires_grad_()
+    (dx,) = torch.autograd.grad(F.rms_norm(wide, (64,), w, 1e-5).sum(), wide, create_graph=True)
+    for a, b in zip(made, torch.autograd.grad(dx.square().sum(), (wide, w))):
+        torch.testing.assert_close(a.float(), b, rtol=0.05, atol=0.05 * float(b.abs().max()))
+
+
+def test_fault_55_compiled_transforms():
+    torch._dynamo.reset()
+    x, w = torch.randn(3, 7, **f64), torch.randn(7, **f64)
+    compiled = torch.compile(torch.func.grad(per_row, (0, 1)), backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x, w), torch.func.grad(torchs_per_row, (0, 1))(x, w))
+
+
+def test_fault_55_what_is_held_is_refused_or_has_no_gradient():
+    x = torch.randn(3, 7, **f64, requires_grad=True)
+    square = tt.op("half_square(x[i,j]) -> (y[i,j])\n    y = x * stop_gradient(x)")
+    (dx,) = torch.autograd.grad(square(x).sum(), x, create_graph=True)
+    torch.testing.assert_close(dx, x)  # and the second derivative is 0, which the backward's text does not say
+    with pytest.raises(NotImplementedError, match="stop_gradient"):
+        torch.autograd.grad(dx.sum(), x)
+    torch.testing.assert_close(torch.func.jvp(square, (x.detach(),), (torch.ones_like(x),))[1], x.detach())
+    held = tt.op("held(x[i,j], c[j]) -> (y[i,j])\n    y = x * x * stop_gradient(c)")
+    c = torch.randn(7, **f64, requires_grad=True)
+    (dx,) = torch.autograd.grad(held(x, c).sum(), x, create_graph=True)
+    ddx, dc = torch.autograd.grad(dx.sum(), (x, c), allow_unused=True)
+    torch.testing.assert_close(ddx, (2 * c).expand(3, 7))
+    assert dc is None
+
+
+def test_fault_55_third_derivatives():
+    x = torch.randn(2, 5, **f64, requires_grad=True)
+    for mine, theirs in [(lambda x: tt.swiglu(x, x), lambda x: F.silu(x) * x), (tt.softmax, lambda x: F.softmax(x, -1)),
+                         (lambda x: tt.rms_norm(x, (5,), None, 1e-5), lambda x: F.rms_norm(x, (5,), None, 1e-5))]:
+        found = []
+        for f in (mine, theirs):
+            y = f(x).square().sum()
+            for _ in range(3):
+                (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+            found.append(y)
+        torch.testing.assert_close(*found, rtol=1e-6, atol=1e-6)

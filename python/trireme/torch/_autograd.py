@@ -1,0 +1,104 @@
+"""One autograd.Function for every operator: backward by its derived backward, forward mode by that one's backward."""
+import torch
+from torch import _C
+from torch.autograd import forward_ad
+
+
+class Call:
+    """One call of an operator: all but its operands."""
+    __slots__ = ("operator", "constants", "axes", "types", "wanted", "run")
+
+    def __init__(self, operator, constants, axes, types, wanted, run):
+        self.operator, self.constants, self.axes, self.types, self.wanted, self.run = (operator, constants, axes, types,
+                                                                                       wanted, run)
+
+
+def needs_graph(operands):
+    """Whether derivatives may be asked for later."""
+    if forward_ad._current_level >= 0 and _C._is_fwd_grad_enabled():
+        return True
+    return torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in operands)
+
+
+class Function(torch.autograd.function._SingleLevelFunction):
+    """`apply(call, *operands)` gives all results. Of a single level: transforms of torch.func are seen to by the dispatcher
+    (_register.autograd), and eager calls have none."""
+
+    @staticmethod
+    def forward(ctx, call, *operands):
+        operator = call.operator
+        ctx.wanted = call.wanted | operator.saved_results
+        made = call.run(operands, ctx.wanted)
+        values = (*operands, *made)
+        ctx.save_for_backward(*(values[k] for k in operator.saved))
+        if forward_ad._current_level >= 0:
+            ctx.save_for_forward(*values)
+        ctx.call = call
+        ctx.likes = [None if each is None else (each.dtype, each.shape) for each in operands]
+        ctx.mark_non_differentiable(*(each for k, each in enumerate(made)
+                                      if not ctx.wanted >> k & 1 or not each.is_floating_point()))
+        ctx.set_materialize_grads(False)
+        return made
+
+    @staticmethod
+    def backward(ctx, *grads):
+        call = ctx.call
+        return None, *gradients(call.operator, call, ctx.saved_tensors, grads, ctx.needs_input_grad[1:], ctx.likes)
+
+    @staticmethod
+    def jvp(ctx, _, *tangents):
+        operator = ctx.call.operator
+        # Primals without the tangents of this level, which would ask for forward mode again. Those of outer ones go on.
+        values = [None if each is None else forward_ad.unpack_dual(each).primal for each in ctx.saved_for_forward]
+        with forward_ad._set_fwd_grad_enabled(True):
+            return tangents_of_results(operator, ctx.call, ctx.wanted, values, tangents)
+
+
+def gradients(self, call, saved, grads, needed, likes):
+    """Gradients of all operands from those of all results; None where there is none. `saved`: tensors, as self.saved says;
+    `likes`: the operands' types and shapes."""
+    found = [None] * len(self.operands)
+    if all(grad is None for grad in grads):
+        return found
+    link = self.links[any(grads[k] is not None for k in self.statistics)]
+    wanted, types = link.wanted(needed, tuple(like and like[0] for like in likes))
+    if not wanted:
+        return found
+    given = [grads[k] if is_grad else saved[k] if k >= 0 else None for is_grad, k in link.sources]
+    made = link.by.call(given, [call.constants[k] for k in link.constants], call.axes, types, wanted)
+    for k, place in enumerate(link.targets):
+        if wanted >> k & 1:  # a weight may have come with ones for the axes it lacks
+            found[place] = made[k] if made[k].shape == likes[place][1] else made[k].view(likes[place][1])
+    return found
+
+
+def tangents_of_results(self, call, given_results, values, tangents):
+    """Forward mode. The backward of all results is linear in their gradients: its own backward, given the operands' tangents
+    as gradients of what it gives, gives the results' tangents as gradients of what it takes. `values`: operands, results."""
+    full = self.root.full_backward
+
+    def twice(key):
+        return gradient_key(gradient_key(key, full.level), full.level + 1)
+
+    given = {twice(key): tangent for key, tangent in zip(self.operand_keys, tangents)
+             if tangent is not None and not tangent._is_zerotensor()}
+    second = full.backward if given.keys() <= set(full.backward.operand_keys) else full.full_backward
+    known = {**dict(zip(self.operand_keys + self.result_keys, values)), **given}
+    made = values[len(self.operands):]
+    differentiable = [given_results >> k & 1 and each.is_floating_point() for k, each in enumerate(made)]
+    places = [second.result_keys.index(twice(key)) if has and twice(key) in second.result_keys else -1
+              for key, has in zip(self.result_keys, differentiable)]
+    wanted = sum(1 << place for place in places if place >= 0)
+    if wanted and given:
+        types = second.types_of({place: each.dtype for place, each in zip(places, made) if place >= 0})
+        constants = [call.constants[list(self.constants).index(name)] for name in second.constants]
+        found = second.call([known.get(key) for key in second.operand_keys], constants, call.axes, types, wanted)
+    else:
+        places = [-1] * len(made)
+    return tuple(found[place].view(each.shape) if place >= 0 else torch.zeros_like(each) if has else None
+                 for place, each, has in zip(places, made, differentiable))
+
+
+def gradient_key(key, level):
+    """What the gradient of a value is called among an operator of that level's operands and results."""
+    return f"{key}__d{level}"

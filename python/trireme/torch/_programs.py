@@ -1,0 +1,88 @@
+"""Programs as texts, rewritten so that they can be differentiated again.
+
+A backward is a program and has a backward of its own: that is the second derivative. The backward is linear in the
+gradients that arrive, and its derivative by them, applied to tangents of the operands, gives tangents of the results: that
+is forward mode. What stands in the way is names (`dx` would be both a result and a gradient), saved results (a statistic
+depends on the operands, so its formula must stand in the program), and statistics that take no gradient.
+"""
+import re
+from typing import NamedTuple
+
+NAME = r"[A-Za-z_]\w*"
+
+
+class Parts(NamedTuple):
+    """A program's text, taken apart."""
+    name: str
+    operands: list[tuple[str, str, str]]  # name, "[i,j]" ("" of a constant), default ("" if there is none)
+    results: list[str]  # as written: "y[i,j]"
+    body: str
+
+    def text(self):
+        operands = ", ".join(f"{name}{spread}" + (f" = {default}" if default else "")
+                             for name, spread, default in self.operands)
+        return f"{self.name}({operands}) -> ({', '.join(self.results)})\n{self.body}"
+
+
+def take_apart(text):
+    name, start = re.match(rf"\s*({NAME})\(", text).group(1), text.index("(")
+    operands, end = _in_parentheses(text, start)
+    results, end = _in_parentheses(text, text.index("(", end))
+    matched = [re.fullmatch(rf"({NAME})\s*(\[[^\]]*\])?\s*(?:=\s*(.*))?", each, re.S).groups("") for each in operands]
+    return Parts(name, matched, results, text[end + 1:].strip("\n") + "\n")
+
+
+def _in_parentheses(text, start):
+    """What stands between commas in the parentheses that open at `start`, and where they close."""
+    depth, parts, begin = 0, [], start + 1
+    for k in range(start, len(text)):
+        depth += (text[k] in "([") - (text[k] in ")]")
+        if depth == 0 or (depth == 1 and text[k] == ","):
+            parts.append(" ".join(text[begin:k].split()))
+            begin = k + 1
+        if depth == 0:
+            return [part for part in parts if part], k
+
+
+def names_in(text):
+    return set(re.findall(NAME, text))
+
+
+def read_by(operator):
+    """The names that a program reads where every operand is given: those in its lines, below the signature."""
+    return names_in(take_apart(operator.text).body)
+
+
+def rename(text, names):
+    return re.sub(NAME, lambda found: names.get(found.group(), found.group()), text)
+
+
+def give_all_gradients(text, without):
+    """The program whose results all take gradients. `without`: those that take none because another result uses them. Each
+    becomes a product by one of a value that is used in its place; one is exact, and a product is a value of its own."""
+    parts = take_apart(text)
+    taken, body = names_in(text), parts.body
+    for name in without:
+        inner = name + "_inside"
+        while inner in taken:
+            inner += "_"
+        body = rename(body, {name: inner}) + f"    {name} = {inner} * 1\n"
+    return parts._replace(body=body).text()
+
+
+def require_saved(operator):
+    """The program's text without defaults that are formulas: what they stand for is an operand like any other."""
+    formulas = {name for name, _, optional, fallback in operator.operands if optional and fallback is None}
+    parts = take_apart(operator.text)
+    return parts._replace(operands=[(name, spread, "" if name in formulas else default)
+                                    for name, spread, default in parts.operands]).text()
+
+
+def is_stopped(text):
+    """Whether a second derivative would pass where stop_gradient lets none through: the backward reads the value, and does
+    not say that it is held. Operands that stand in stop_gradient alone are harmless: they have no gradient at all."""
+    parts = take_apart(text)
+    operands = {name for name, *_ in parts.operands}
+    held = re.findall(rf"stop_gradient\(({NAME})\)", parts.body)
+    rest = re.sub(rf"stop_gradient\({NAME}\)", "", parts.body)
+    return "stop_gradient" in rest or any(name not in operands or name in names_in(rest) for name in held)

@@ -1,0 +1,187 @@
+"""torch.ops.trireme.NAME: schema, kernel, fake implementation, autograd and vmap of one operator.
+
+Every operator has the same schema: its operands, its constants, `axes`, `types`, and `wanted`, a bit for each result. The
+number of results is fixed, as compilers want it; those that are not wanted are tensors of no elements.
+"""
+import ast
+import functools
+import math
+import sys
+
+import torch
+from torch import _C
+from torch.autograd import forward_ad
+
+from ._autograd import Call, Function, needs_graph
+
+LIBRARY = torch.library.Library("trireme", "FRAGMENT")
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+          "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "i8": torch.int8, "i32": torch.int32}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def register(self):
+    """Defines torch.ops.trireme.NAME for an operator, and gives the overload."""
+    operands = ", ".join(f"Tensor{'?' if each[2] or self.level else ''} {each[0]}" for each in self.operator.operands)
+    constants = "".join(f", float {name}" for name in self.constants)
+    returned = ", ".join("Tensor" for _ in self.results)
+    LIBRARY.define(f"{self.name}({operands}{constants}, int axes, str types, int wanted=-1) -> "
+                   f"{returned if len(self.results) == 1 else f'({returned})'}", tags=torch.Tag.needs_fixed_stride_order)
+    overload = getattr(torch.ops.trireme, self.name).default
+    count, last = len(self.operands), len(self.operands) + len(self.constants)
+
+    def split(values):  # arguments that have their default's value do not come
+        return values[:count], values[count:last], *values[last:last + 2], *(values[last + 2:] or (-1,))
+
+    def give(made):
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def kernel(*values):
+        operands, *rest = split(values)
+        return give(fill(self.forward(operands, *rest), operands))
+
+    def fake(*values):
+        show_to_inductor(self.name)
+        return give(fake_results(self, *split(values)))
+
+    def autograd(keyset, *values):
+        operands, constants, axes, types, wanted = split(values)
+
+        grad_enabled, forward_enabled = torch.is_grad_enabled(), _C._is_fwd_grad_enabled()
+
+        def below(operands, wanted):
+            # A Function's forward runs without gradients, but under transforms of torch.func the outer ones want theirs.
+            with torch.set_grad_enabled(grad_enabled), forward_ad._set_fwd_grad_enabled(forward_enabled), \
+                    _C._AutoDispatchBelowAutograd():
+                made = overload.redispatch(keyset & _C._after_autograd_keyset, *operands, *constants, axes, types, wanted)
+            return made if isinstance(made, tuple) else (made,)
+
+        if not needs_graph(operands):
+            return give(below(operands, wanted))
+        with _single_level():  # a transform of torch.func calls this once for each of its levels
+            return give(Function.apply(Call(self, constants, axes, types, wanted, below), *operands))
+
+    def vmap(info, in_dims, *values):
+        operands, constants, axes, types, wanted = split(values)
+        made, out_dims = batched(self, info.batch_size, in_dims[:count], operands, (*constants, axes, types, wanted), wanted)
+        return give(made), give(out_dims)
+
+    LIBRARY.impl(self.name, kernel, "CompositeExplicitAutograd")
+    LIBRARY.impl(self.name, autograd, "Autograd", with_keyset=True)
+    torch.library.register_fake(f"trireme::{self.name}", fake, lib=LIBRARY)
+    torch.library.register_vmap(f"trireme::{self.name}", vmap, lib=LIBRARY)
+    return overload
+
+
+def _single_level():
+    from torch._functorch.utils import enable_single_level_autograd_function
+    return enable_single_level_autograd_function()
+
+
+def fill(made, operands):
+    """Tensors of no elements in the place of results that were not wanted."""
+    if all(each is not None for each in made):
+        return made
+    like = next(each for each in operands if each is not None)
+    return tuple(like.new_empty(0) if each is None else each for each in made)
+
+
+def show_to_inductor(name):
+    """Inductor of torch 2.11 writes a text of all that led to an operator that it meets for the first time, each value as
+    often as it is used: two residual branches a layer make it four times longer each layer. An operator that it is told of
+    is spared that. Fakes run when Inductor is there, before it lowers anything."""
+    lowering = sys.modules.get("torch._inductor.lowering")
+    if lowering is not None:
+        getattr(lowering, "FALLBACK_ALLOW_LIST", set()).add(f"trireme::{name}")
+
+
+# ---- vmap ----
+
+def batched(self, size, in_dims, operands, rest, wanted):
+    """Results for operands with an axis more: as rows of one call where rows alone are batched, else one call each."""
+    spreads = [each[1] for each in self.operator.operands]
+    by_rows = all(each is None or (spread in ("[i,j]", "[i]") if dim is not None else "i" not in spread or
+                                   spread in ("[i,j]", "[i]")) for each, dim, spread in zip(operands, in_dims, spreads))
+    is_wanted = [wanted >> k & 1 for k in range(len(self.results))]
+    by_rows = by_rows and all(spread in ("[i,j]", "[i]") for (_, spread, *_), has in zip(self.operator.results, is_wanted)
+                              if has)
+    if by_rows:
+        given = [each if each is None or "i" not in spread else
+                 each.expand(size, *each.shape) if dim is None else each.movedim(dim, 0)
+                 for each, dim, spread in zip(operands, in_dims, spreads)]
+        made = self.overload(*given, *rest)
+        made = made if isinstance(made, tuple) else (made,)
+    else:
+        each_made = []
+        for k in range(size):
+            given = [each if dim is None else each.select(dim, k) for each, dim in zip(operands, in_dims)]
+            each_made.append(self.overload(*given, *rest))
+        each_made = [each if isinstance(each, tuple) else (each,) for each in each_made]
+        made = tuple(torch.stack(each) if has else each[0] for each, has in zip(zip(*each_made), is_wanted))
+    return made, tuple(0 if has else None for has in is_wanted)
+
+
+# ---- shapes ----
+
+def fake_results(self, operands, constants, axes, types, wanted):
+    types = types_dict(types) or {}
+    first = next(each for each, (_, spread, *_) in zip(operands, self.operator.operands)
+                 if each is not None and spread == "[i,j]")
+    for name, each in zip(self.operands, operands):
+        if each is not None and each.device != first.device:
+            raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                               f"{first.device} and {each.device} ({name})!")
+    storage = {name: each.dtype for name, each in zip(self.operands, operands) if each is not None}
+    for name, spread, *_ in self.operator.results:
+        if spread == "[i,j]":
+            storage[name] = first.dtype
+    storage.update({name: DTYPES[kind] for name, kind in types.items()})
+    compute = torch.float64 if torch.float64 in storage.values() else torch.float32
+    values = dict(zip(self.constants, constants))
+    return [first.new_empty(extents(spread, first.shape, axes, values), dtype=storage.get(name, compute))
+            if wanted >> k & 1 else first.new_empty(0) for k, (name, spread, *_) in enumerate(self.operator.results)]
+
+
+def extents(spread, shape, axes, constants):
+    """The shape of an array with that spread: `[i % heads, j]`, `[i]`, ..."""
+    rows, columns = shape[:len(shape) - axes], shape[len(shape) - axes:]
+    plain = {"i": rows, "j": columns}
+    parts = [part.strip() for part in spread.strip("[]").split(",") if part.strip()]
+    return [extent for part in parts for extent in (plain[part] if part in plain else
+                                                    [_extent(part, rows, columns, constants)])]
+
+
+def _extent(text, rows, columns, constants):
+    """`(i / heads) % positions`: a divided index counts rounded up, a wrapped one as far as it wraps."""
+    def number(node):
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Name):
+            return math.prod(columns) if node.id == "n" else int(constants[node.id])
+        left, right = number(node.left), number(node.right)
+        return {ast.Add: lambda: left + right, ast.Sub: lambda: left - right, ast.Mult: lambda: left * right,
+                ast.Div: lambda: left // right}[type(node.op)]()
+
+    def extent(node):
+        if isinstance(node, ast.Name):
+            return math.prod(rows if node.id == "i" else columns)
+        if isinstance(node.op, ast.Mod):
+            return number(node.right)
+        divisor = number(node.right)
+        return (extent(node.left) + divisor - 1) // divisor
+
+    return extent(ast.parse(text, mode="eval").body)
+
+
+# ---- types ----
+
+def types_text(types):
+    if not types:
+        return ""
+    return types if isinstance(types, str) else ",".join(f"{name}={NAMES.get(kind, kind)}" for name, kind in
+                                                         types.items())
+
+
+@functools.lru_cache(maxsize=None)
+def types_dict(types):
+    return dict(each.split("=") for each in types.split(",")) if types else None
