@@ -134,3 +134,48 @@ def test_programs_of_ones_own():
         operator(x, s, z=1)
     with pytest.raises(trireme.InvalidProgram):
         tt.op("f(x[i,j]) -> (y[i,j])\n y = q")
+
+
+class Layers(torch.nn.Module):
+    """Every layer uses both results of an operator, as residual streams do; others come after the last."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.norms = torch.nn.ModuleList(tt.AddRMSNorm(16, eps=1e-6) for _ in range(2 * count))
+        self.linears = torch.nn.ModuleList(torch.nn.Linear(16, 16) for _ in range(2 * count))
+
+    def forward(self, x):
+        h = torch.zeros_like(x)
+        for norm, linear in zip(self.norms, self.linears):
+            x, h = norm(x, h)
+            x = linear(x)
+        return tt.log_softmax(tt.swiglu(x, h)).sum()
+
+
+def test_fault_49_compile_time_is_linear_in_layers(caplog):
+    """Inductor is told of our operators: one that it has to find out about it describes with all that led to it, each value
+    as often as it is used, which doubles with every norm of a residual stream (torch 2.11: minutes for 8 layers)."""
+    import logging
+    import time
+    seconds = {}
+    import torch._inductor.config
+    with caplog.at_level(logging.INFO, "torch._inductor.graph"), torch._inductor.config.patch(force_disable_caches=True):
+        for count in (1, 2, 8):  # the first also pays for what is done once
+            torch._dynamo.reset()
+            x = torch.randn(count, 16, requires_grad=True)
+            start = time.perf_counter()
+            torch.compile(Layers(count), fullgraph=True)(x).backward()
+            seconds[count] = time.perf_counter() - start
+    assert "implicit fallback" not in caplog.text
+    assert seconds[8] < 4 * 3 * seconds[2] + 5, seconds  # linear is 4 times
+
+
+def test_fault_49_backwards_have_a_fixed_number_of_results():
+    """Inductor and DTensor want to know it; what is not wanted has no elements."""
+    for name in EVERY:
+        for overload in (tt.named(name).overload, tt.named(name).backward.overload):
+            assert all(str(each.type) == "Tensor" for each in overload._schema.returns), overload._schema
+            assert not any("[]" in str(each.type) for each in overload._schema.arguments), overload._schema
+    x, w = torch.randn(5, 33), torch.randn(33)
+    dx, dw = torch.ops.trireme.rms_norm_backward(x, x, w, None, 1e-6, 0.0, 1, "", 0b10)
+    assert dx.numel() == 0 and torch.equal(dw, trireme.rms_norm.gradient()(x, x, w, results="dgamma"))

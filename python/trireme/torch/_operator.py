@@ -14,7 +14,7 @@ import trireme
 
 from . import _programs
 from ._autograd import Call, Function, gradient_key, needs_graph
-from ._register import NAMES, fill, register, types_dict, types_text
+from ._register import DTYPES, NAMES, fill, register, types_dict, types_text
 
 if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
     raise ImportError(f"trireme.torch needs torch 2.11 or newer, and this is {torch.__version__}; trireme itself takes its "
@@ -39,6 +39,8 @@ class TorchOperator:
         self.operands = [each[0] for each in operator.operands]
         self.constants = {each[0]: each[3] for each in operator.constants}
         self.results = [each[0] for each in operator.results]
+        self.returned = [self.results.index(each) for each in
+                         (self.results if parent else trireme._operator._returned(operator))]
         # The two backwards of an operator say the same value by different names; keys are the names that they share.
         self.operand_keys = [self._key(name) for name in self.operands]
         self.result_keys = [self._key(name) for name in self.results]
@@ -55,7 +57,7 @@ class TorchOperator:
     def __reduce__(self):
         if self.level:
             raise TypeError(f"{self.__name__}: a backward is not pickled, its operator is")
-        return (named, (self.name,)) if self.name in OPERATORS else (op, (self.operator,))
+        return op, (self.operator,)
 
     def __call__(self, *operands, axes=1, types=None, results=None, **named):
         operands = list(operands)
@@ -72,27 +74,23 @@ class TorchOperator:
         made = self.call(operands, constants, axes, types_text(types), sum(1 << k for k in set(chosen)))
         return made[chosen[0]] if len(chosen) == 1 else tuple(made[k] for k in chosen)
 
-    @functools.cached_property
-    def returned(self):
-        return [self.results.index(name) for name in trireme._operator._returned(self.operator)]
-
     # ---- calls ----
 
-    def call(self, operands, constants, axes=1, types="", wanted=-1, like_first=False):
+    def call(self, operands, constants, axes=1, types="", wanted=-1, dim=None):
         """All results as a tuple; those that are not `wanted`, a bit each, are None or tensors of no elements.
-        `like_first`: where it costs nothing, results lie in memory as the first operand does."""
-        if torch.compiler.is_compiling() or not _is_plain(operands) or (self.level and _is_wrapped(operands)):
+        `dim`: rows were that axis of the operands; where it costs nothing, results are contiguous once it is back."""
+        if torch.compiler.is_compiling() or not is_plain(operands) or (self.level and _is_wrapped(operands)):
             made = self.overload(*operands, *constants, axes, types, wanted)
             return made if isinstance(made, tuple) else (made,)
         if not needs_graph(operands):
-            return self.forward(operands, constants, axes, types, wanted, like_first)
+            return self.forward(operands, constants, axes, types, wanted, dim)
 
         def run(operands, wanted):
-            return fill(self.forward(operands, constants, axes, types, wanted, like_first), operands)
+            return fill(self.forward(operands, constants, axes, types, wanted, dim), operands)
 
         return Function.apply(Call(self, constants, axes, types, wanted, run), *operands)
 
-    def forward(self, operands, constants, axes, types, wanted, like_first=False):
+    def forward(self, operands, constants, axes, types, wanted, dim=None):
         """Runs the kernel. Results that are not wanted are None."""
         chosen = self._chosen.get(wanted)
         if chosen is None:
@@ -100,8 +98,10 @@ class TorchOperator:
             chosen = self._chosen[wanted] = places, tuple(self.results[k] for k in places)
         places, names = chosen
         named = dict(zip(self.constants, constants))
-        if like_first and not types:
-            named["out"] = {name: torch.empty_like(operands[0]) for name in names}
+        if dim is not None:
+            shape, said = operands[0].movedim(-1, dim).shape, types_dict(types) or {}
+            named["out"] = {name: operands[0].new_empty(shape, dtype=DTYPES.get(said.get(name))).movedim(dim, -1)
+                            for name in names}
         made = self.operator(*operands, results=names, axes=axes, types=types_dict(types), **named)
         if len(places) == len(self.results):
             return tuple(made) if len(places) > 1 else (made,)
@@ -227,7 +227,7 @@ class _Link:
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-def _is_plain(operands):
+def is_plain(operands):
     """Whether memory may be touched at once: no subclass, no mode, no transform, no tracer has a say."""
     for each in operands:
         if each is not None and (type(each) not in _PLAIN or each.is_meta):
@@ -250,7 +250,13 @@ def _make(operator, name):
     return made
 
 
+class _Made:
+    """All that were made, as attributes: compiled code guards the one that it uses, not their number."""
+
+
 OPERATORS = {name: _make(trireme.operator(name), name) for name in trireme.operators()}
+for _name, _operator in OPERATORS.items():
+    setattr(_Made, _name, _operator)
 
 
 def named(name: str) -> TorchOperator:
@@ -258,19 +264,20 @@ def named(name: str) -> TorchOperator:
     return OPERATORS[name]
 
 
-_made = {}
-
-
 def op(program: "str | trireme.Operator") -> TorchOperator:
     """A torch operator of a program's text (or of a trireme.Operator, or the name of one that comes with Trireme)."""
+    return getattr(_Made, _made(program))
+
+
+def _made(program):
     operator = program if isinstance(program, trireme.Operator) else trireme.op(program)
     if operator.name in trireme.operators() and operator.text == trireme.operator(operator.name).text:
-        return named(operator.name)
-    if operator.text not in _made:
-        digest = hashlib.sha256(operator.text.encode()).hexdigest()[:12]
-        _made[operator.text] = _make(operator, f"{operator.name}_{digest}")
-    return _made[operator.text]
+        return operator.name
+    name = f"{operator.name}_{hashlib.sha256(operator.text.encode()).hexdigest()[:12]}"
+    if not hasattr(_Made, name):
+        setattr(_Made, name, _make(operator, name))
+    return name
 
 
 # torch.compiler.assume_constant_result, without an import of the whole compiler.
-op._dynamo_marked_constant = True
+_made._dynamo_marked_constant = True

@@ -3,12 +3,14 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, _C
 
 from ._operator import named
+from ._register import NAMES
 
 
-def _axes(input, normalized_shape):
+def axes_of(input, normalized_shape):
+    """How many of the last axes make a row."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or tuple(input.shape[-len(shape):]) != shape:
         raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*, "
@@ -20,13 +22,13 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
              eps: float | None = None) -> Tensor:
     """torch.nn.functional.rms_norm. The result has the input's type, whatever the weight's."""
     eps = torch.finfo(input.dtype).eps if eps is None else eps
-    return named("rms_norm").call([input, weight], [eps, 0.0], _axes(input, normalized_shape), wanted=1)[0]
+    return named("rms_norm").call([input, weight], [eps, 0.0], axes_of(input, normalized_shape), wanted=1)[0]
 
 
 def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """torch.nn.functional.layer_norm."""
-    return named("layer_norm").call([input, weight, bias], [eps], _axes(input, normalized_shape), wanted=1)[0]
+    return named("layer_norm").call([input, weight, bias], [eps], axes_of(input, normalized_shape), wanted=1)[0]
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
@@ -42,36 +44,65 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     return y.view(input.shape)
 
 
-def _last(function, input, dim, dtype):
-    types = "" if dtype is None else {torch.float64: "y=f64", torch.float32: "y=f32", torch.float16: "y=f16",
-                                      torch.bfloat16: "y=bf16"}[dtype]
+def _along(function, input, dim, dtype):
+    types = "" if dtype is None else f"y={NAMES[dtype]}"
+    if input.dim() == 0:
+        return _along(function, input.view(1), dim, dtype).view(())
     if dim in (-1, input.dim() - 1):
         return named(function).call([input], [], 1, types, wanted=1)[0]
-    return named(function).call([input.movedim(dim, -1)], [], 1, types, wanted=1)[0].movedim(-1, dim)
+    return named(function).call([input.movedim(dim, -1)], [], 1, types, wanted=1, dim=dim)[0].movedim(-1, dim).contiguous()
 
 
 def softmax(input: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> Tensor:
     """torch.nn.functional.softmax. `dtype` is the result's; the input is read as it is."""
-    return _last("softmax", input, dim, dtype)
+    return _along("softmax", input, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> Tensor:
     """torch.nn.functional.log_softmax."""
-    return _last("log_softmax", input, dim, dtype)
+    return _along("log_softmax", input, dim, dtype)
 
 
 def cross_entropy(input: Tensor, target: Tensor, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """torch.nn.functional.cross_entropy for targets that are classes. Losses are f32 (f64 for f64), also of 16-bit
-    logits."""
+    """torch.nn.functional.cross_entropy for targets that are classes, checked as torch checks them; i32 targets are taken
+    too. Losses are f32 (f64 for f64), also of 16-bit logits."""
+    if reduction not in ("none", "sum", "mean"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
     logits = input if input.dim() == 1 else input.movedim(1, -1)
-    loss = named("cross_entropy").call([logits, target.to(torch.int32)], [float(ignore_index)], wanted=1)[0]
+    kept, target, ignored = _classes(logits, target, ignore_index)
+    loss = named("cross_entropy").call([logits, target], [ignored], wanted=1)[0]
     if reduction == "none":
         return loss
-    if reduction == "sum":
-        return loss.sum()
-    if reduction != "mean":
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return loss.sum() / (target != ignore_index).sum()
+    return loss.sum() if reduction == "sum" else loss.sum() / kept.sum()
+
+
+def _classes(logits, target, ignore_index):
+    """Which targets count, the targets in i32, and what stands for those that do not."""
+    if target.is_floating_point() and target.shape == logits.movedim(-1, min(1, logits.dim() - 1)).shape:
+        raise NotImplementedError("targets that are probabilities: use torch.nn.functional.cross_entropy, or a program of "
+                                  "your own by trireme.torch.op")
+    if target.dtype not in (torch.int64, torch.int32, torch.uint8):
+        raise RuntimeError(f"expected targets of type int64, int32 or uint8 but found {target.dtype}")
+    if target.shape != logits.shape[:-1]:
+        raise ValueError(f"Expected target of shape {list(logits.shape[:-1])} to match the input, got {list(target.shape)}")
+    target = target.long()
+    kept = target != ignore_index
+    _check_classes(target, logits.shape[-1], ignore_index)
+    if abs(ignore_index) >= 1 << 24:  # which a constant in f32 does not hold
+        target, ignore_index = torch.where(kept, target, -1), -1
+    return kept, target.int(), float(ignore_index)
+
+
+def _check_classes(target, classes, ignore_index):
+    is_compiling = torch.compiler.is_compiling()
+    while not is_compiling and _C._functorch.is_functorch_wrapped_tensor(target):  # a batch's elements are checked alike
+        target = _C._functorch.get_unwrapped(target)
+    fine = ((target >= 0) & (target < classes)) | (target == ignore_index)
+    if is_compiling or not target.is_cpu or type(target) is not Tensor:
+        # An assertion on the device, as torch's own: nobody waits for it.
+        torch._assert_async(fine.all(), "Target is out of bounds.")
+    elif not fine.all():
+        raise IndexError(f"Target {target[~fine][0]} is out of bounds.")
 
 
 def l2_norm(input: Tensor, eps: float = 1e-6) -> Tensor:
@@ -92,12 +123,12 @@ def geglu(x: Tensor, gate: Tensor, approximate: str = "none") -> Tensor:
 
 
 def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None = None, eps: float = 1e-6,
-                 offset: float = 0.0) -> tuple[Tensor, Tensor]:
-    """h = x + residual and y = rms_norm(h) in one pass over memory. Gives (y, h)."""
-    return named("add_rms_norm").call([x, residual, weight], [eps, float(offset)], wanted=3)[:2]
+                 offset: float = 0.0, axes: int = 1) -> tuple[Tensor, Tensor]:
+    """h = x + residual and y = rms_norm(h) in one pass over memory, over the last `axes` axes. Gives (y, h)."""
+    return named("add_rms_norm").call([x, residual, weight], [eps, float(offset)], axes, wanted=3)[:2]
 
 
 def add_layer_norm(x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
-                   eps: float = 1e-5) -> tuple[Tensor, Tensor]:
-    """h = x + residual and y = layer_norm(h) in one pass over memory. Gives (y, h)."""
-    return named("add_layer_norm").call([x, residual, weight, bias], [eps], wanted=3)[:2]
+                   eps: float = 1e-5, axes: int = 1) -> tuple[Tensor, Tensor]:
+    """h = x + residual and y = layer_norm(h) in one pass over memory, over the last `axes` axes. Gives (y, h)."""
+    return named("add_layer_norm").call([x, residual, weight, bias], [eps], axes, wanted=3)[:2]

@@ -19,14 +19,19 @@ class GroupNorm(torch.nn.GroupNorm):
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
 
+def _dim(name, dim, input):
+    """torch's own choice, and warning, where none was made."""
+    return torch.nn.functional._get_softmax_dim(name, input.dim(), 3) if dim is None else dim
+
+
 class Softmax(torch.nn.Softmax):
     def forward(self, input):
-        return functional.softmax(input, -1 if self.dim is None else self.dim)
+        return functional.softmax(input, _dim("softmax", self.dim, input))
 
 
 class LogSoftmax(torch.nn.LogSoftmax):
     def forward(self, input):
-        return functional.log_softmax(input, -1 if self.dim is None else self.dim)
+        return functional.log_softmax(input, _dim("log_softmax", self.dim, input))
 
 
 class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
@@ -83,11 +88,12 @@ class AddRMSNorm(torch.nn.RMSNorm):
 
     def forward(self, x, residual):
         eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
-        return functional.add_rms_norm(x, residual, self.weight, eps)
+        return functional.add_rms_norm(x, residual, self.weight, eps, axes=functional.axes_of(x, self.normalized_shape))
 
 
 class AddLayerNorm(torch.nn.LayerNorm):
     """(x, residual) -> (y, h): h = x + residual, y = layer_norm(h)."""
 
     def forward(self, x, residual):
-        return functional.add_layer_norm(x, residual, self.weight, self.bias, self.eps)
+        return functional.add_layer_norm(x, residual, self.weight, self.bias, self.eps,
+                                         axes=functional.axes_of(x, self.normalized_shape))
