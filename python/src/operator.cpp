@@ -51,7 +51,8 @@ bool Operator::read_parameters() {
     auto& list = from.kind == TRIREME_OPERAND ? operands : from.kind == TRIREME_CONSTANT ? constants : results;
     list.push_back(std::move(parameter));
   }
-  if (operands.size() + results.size() > max_arrays || results.size() > max_results || constants.size() > max_constants) {
+  if (operands.size() + results.size() > max_arrays || results.size() > max_results ||
+      constants.size() > max_constants) {
     raise_invalid("%s: Python calls programs of up to %zu arrays (%zu results) and %zu constants", name.c_str(),
                   max_arrays, max_results, max_constants);
     return false;

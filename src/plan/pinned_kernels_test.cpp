@@ -18,46 +18,17 @@
 #include "plan/remarks.hpp"
 #include "schedule/lower.hpp"
 #include "support/hash.hpp"
-#include "targets/ptx/emit.hpp"
-#include "targets/wasm/emit.hpp"
-#include "targets/x86/emit.hpp"
+#include "targets/targets.hpp"
 
 namespace trireme {
 namespace {
 
 struct PinnedMachine {
-  std::string_view name;
-  Machine machine;
-  Result<std::string> (*emit)(const Kernels& kernels);
+  std::string_view target, arch;
+  int processors = 1;
 };
-
-template <x86::Isa isa>
-Result<std::string> emit_x86(const Kernels& kernels) {
-  TRIREME_TRY(rows, x86::emit(kernels.rows, isa));
-  std::string bytes(rows.bytes.begin(), rows.bytes.end());
-  for (const Kernel& kernel : kernels.columns) {
-    TRIREME_TRY(columns, x86::emit(kernel, isa));
-    bytes.append(columns.bytes.begin(), columns.bytes.end());
-  }
-  return bytes;
-}
-Result<std::string> emit_wasm(const Kernels& kernels) {
-  TRIREME_TRY(bytes, wasm::emit(kernels));
-  return std::string(bytes.begin(), bytes.end());
-}
-
-const std::vector<PinnedMachine>& pinned_machines() {
-  static const std::vector<PinnedMachine> all = {
-      {"avx2", x86::machine_of(x86::Isa::Avx2), emit_x86<x86::Isa::Avx2>},
-      {"avx512", x86::machine_of(x86::Isa::Avx512), emit_x86<x86::Isa::Avx512>},
-      {"sm_80", {.simd = false, .shared_bytes = 163 * 1024}, [](const Kernels& k) { return ptx::emit(k, "sm_80"); }},
-      {"sm_90",
-       {.simd = false, .shared_bytes = 227 * 1024, .clusters = true, .processors = 132},
-       [](const Kernels& k) { return ptx::emit(k, "sm_90"); }},
-      {"wasm", {.simd = true, .register_bytes = 16}, emit_wasm},
-  };
-  return all;
-}
+constexpr PinnedMachine pinned_machines[] = {
+    {"x86", "avx2"}, {"x86", "avx512"}, {"ptx", "sm_80"}, {"ptx", "sm_90", 132}, {"wasm", "simd128"}};
 
 std::int64_t instructions_in(const std::vector<Instr>& code) {
   std::int64_t count = 0;
@@ -67,18 +38,23 @@ std::int64_t instructions_in(const std::vector<Instr>& code) {
 
 // Instructions, hash of what is emitted, schedule.
 std::string pin(const Program& program, const Facts& facts, const PinnedMachine& on) {
+  const Target& target = *find_target(on.target).value();
+  Machine machine = target.machine(on.arch).value();
+  machine.processors = on.processors;
   const WithoutSums inner = without_sums(program, facts);
-  const Config config = choose_config(inner.program, on.machine, inner.facts);
+  const Config config = choose_config(inner.program, machine, inner.facts);
   Result<Kernels> kernels = lower(inner.program, config);
   if (!kernels) return "refused: " + kernels.error().message;
-  Result<std::string> emitted = on.emit(*kernels);
+  Result<Artifact> emitted = target.emit(*kernels, on.arch, {});
   if (!emitted) return "refused: " + emitted.error().message;
-  if (!on.machine.simd && !inner.summed.empty())
+  Hasher hash;
+  hash.add(emitted->bytes.data(), emitted->bytes.size());
+  if (!machine.simd && !inner.summed.empty())
     for (const Kernel& kernel : DeviceSums::create(program, inner.summed, facts).value().kernels())
-      *emitted += print(kernel);
+      hash.add(print(kernel));
   std::int64_t instructions = instructions_in(kernels->rows.body);
   for (const Kernel& kernel : kernels->columns) instructions += instructions_in(kernel.body);
-  return fmt::format("{:6} {:.8}  {}{}", instructions, short_hex(Hasher().add(*emitted)), print(config),
+  return fmt::format("{:6} {:.8}  {}{}", instructions, short_hex(hash), print(config),
                      inner.summed.empty() ? "" : fmt::format("  ({} summed beside)", inner.summed.size()));
 }
 
@@ -106,8 +82,8 @@ std::string pins_of(const OperatorText& op) {
         }
         Facts facts = facts_of(prepared->program, prepared->view());
         facts.rows = 16384;
-        for (const PinnedMachine& each : pinned_machines())
-          text += fmt::format("{} {:6} {}\n", head, each.name, pin(prepared->program, facts, each));
+        for (const PinnedMachine& each : pinned_machines)
+          text += fmt::format("{} {:7} {}\n", head, each.arch, pin(prepared->program, facts, each));
       }
   return text;
 }

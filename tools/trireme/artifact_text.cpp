@@ -50,36 +50,6 @@ SlotText describe_slot(const Slot& slot, const Program& program) {
   return {};
 }
 
-std::string entries(const Lowered& lowered, const Artifact& artifact) {
-  const Kernels& kernels = lowered.kernels;
-  const std::string columns = kernels.columns.empty() ? "" : kernels.columns[0].name;
-  std::string text;
-  switch (lowered.target) {
-    case Target::Ptx:
-      text = fmt::format("entry {}(args, first, last, total): {} threads a block, grid ceil(row blocks / {}){}\n",
-                         kernels.rows.name, kernels.rows.launch.threads(), kernels.rows.launch.teams,
-                         kernels.rows.launch.cluster > 1
-                             ? fmt::format(" * {0}, in clusters of {0} blocks", kernels.rows.launch.cluster)
-                             : "");
-      if (!columns.empty())
-        text +=
-            fmt::format("entry {}(args, first, last, total), afterwards: {} threads a block, grid ceil(columns / {})\n",
-                        columns, kernels.columns[0].launch.threads(), kernels.columns[0].launch.columns_covered);
-      return text;
-    case Target::X86:
-      text = "entry at byte 0: void rows(const uint64_t* args, int64_t first, int64_t last, int64_t total), System V\n";
-      if (!columns.empty())
-        text +=
-            fmt::format("entry at byte {}: columns, the same way, once all rows are done\n", artifact.columns_entry);
-      return text;
-    case Target::Wasm:
-      text = "exports memory, rows(args: i32, first: i64, last: i64, total: i64)\n";
-      if (!columns.empty()) text += "exports columns(args: i32, first: i64, last: i64), once all rows are done\n";
-      return text;
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string describe(const Emitted& emitted) {
@@ -89,12 +59,11 @@ std::string describe(const Emitted& emitted) {
   std::string text = signature_of(program) + "\n";
   text += fmt::format("{} columns, contract version {}, {}: {}\n", options.columns, contract::version, lowered.arch,
                       print(lowered.config));
-  text += entries(lowered, artifact);
+  text += lowered.target.entries(lowered.kernels, artifact);
   for (std::size_t k = 0; k < kernels.rows.slots.size(); ++k)
     text += fmt::format("args[{}]: {}\n", k, describe_slot(kernels.rows.slots[k], program).words);
   if (std::int64_t scratch = scratch_bytes(kernels, options.columns))
-    text += fmt::format("scratch: {} bytes{}\n", scratch,
-                        lowered.target == Target::Ptx ? " of dynamic shared memory a block" : "");
+    text += fmt::format("scratch: {} bytes{}\n", scratch, kernels.rows.simd ? "" : " of dynamic shared memory a block");
   Blocks blocks = cut_rows(kernels, options.rows, options.columns);
   text += fmt::format("for {} rows: row blocks of {}, {} bytes of workspace\n", options.rows, blocks.row_block,
                       blocks.workspace_bytes);
@@ -159,7 +128,7 @@ std::string c_header(const Emitted& emitted) {
   constant("WORKSPACE_STRIDE", blocks.partial_stride);
   out += "/* For any number: */\n";
   constant("SCRATCH_BYTES", scratch_bytes(kernels, options.columns));
-  if (lowered.target == Target::Ptx) {
+  if (!kernels.rows.simd) {
     constant("THREADS", kernels.rows.launch.threads());
     constant("ROW_BLOCKS_A_BLOCK", kernels.rows.launch.teams);
     constant("CLUSTER", kernels.rows.launch.cluster);
@@ -168,15 +137,12 @@ std::string c_header(const Emitted& emitted) {
       constant("COLUMNS_A_BLOCK", kernels.columns[0].launch.columns_covered);
     }
   }
-  if (lowered.target == Target::X86 && artifact.columns_entry >= 0) constant("COLUMNS_ENTRY", artifact.columns_entry);
+  if (artifact.columns_entry >= 0) constant("COLUMNS_ENTRY", artifact.columns_entry);
   out += "\n";
-  if (lowered.target == Target::X86)
+  if (lowered.target.form == Target::Form::Code)
     out +=
         fmt::format("typedef void {}_entry(const uint64_t* args, int64_t first, int64_t last, int64_t total);\n", name);
-  out += c_array(name + (lowered.target == Target::Ptx   ? "_ptx"
-                         : lowered.target == Target::X86 ? "_x86"
-                                                         : "_wasm"),
-                 artifact, lowered.target == Target::Ptx);
+  out += c_array(fmt::format("{}_{}", name, lowered.target.name), artifact, lowered.target.form == Target::Form::Text);
   return out + "#endif\n";
 }
 

@@ -1,4 +1,6 @@
 // trireme emit: writes a program's kernels as PTX text, raw x86 code or a WebAssembly module.
+#include "targets/wasm/emit.hpp"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -22,18 +24,18 @@ struct EmitOptions {
 };
 
 // A module for hosts of the kernel ABI: the program's name says all.
-Result<int> emit_for_hosts(const EmitOptions& options, Target target) {
+Result<int> emit_for_hosts(const EmitOptions& options, const Target& target) {
   const ProgramOptions& program = options.program;
   if (options.abi != "kernel")
     return Error{Code::InvalidArgument, fmt::format("--abi: '{}' is not known; there is kernel", options.abi)};
-  if (target != Target::Wasm) return Error{Code::InvalidArgument, "--abi kernel is for --target wasm"};
+  if (target.name != "wasm") return Error{Code::InvalidArgument, "--abi kernel is for --target wasm"};
   if (options.c_header) return Error{Code::InvalidArgument, "--c-header does not go with --abi kernel"};
   if (program.backward || !program.types.empty() || !program.constants.empty() || !program.absent.empty() ||
       !program.config.empty())
     return Error{Code::InvalidArgument,
                  "--abi kernel: a module has both directions, is in f32, and reads its constants from the host's "
                  "params; leave out --backward, --type, --set, --absent and --config"};
-  TRIREME_TRY(wasm, wasm_options(options.arch.empty() ? "simd128" : options.arch));
+  TRIREME_TRY(wasm, wasm::options_of(options.arch.empty() ? target.default_arch : options.arch));
   TRIREME_TRY(bytes, emit_kernel_abi(program.program, wasm));
   TRIREME_CHECK(write_file(options.file, {}, std::as_bytes(std::span(bytes))));
   if (options.file != "-") fmt::print("{}: {} bytes, kernel ABI 1.1\n", options.file, bytes.size());
@@ -41,23 +43,26 @@ Result<int> emit_for_hosts(const EmitOptions& options, Target target) {
 }
 
 Result<int> emit(const EmitOptions& options) {
-  TRIREME_TRY(target, one_of(target_names, "--target", options.target));
+  TRIREME_TRY(found, find_target(options.target));
+  const Target& target = *found;
   if (!options.abi.empty()) return emit_for_hosts(options, target);
   TRIREME_TRY(bound, bind_program(options.program));
   TRIREME_TRY(lowered, lower_for(bound, target, options.arch));
   std::string manifest;
-  if (target == Target::Wasm) {
-    TRIREME_TRY(wasm, wasm_options(lowered.arch));
+  if (target.form == Target::Form::Module) {
+    TRIREME_TRY(wasm, wasm::options_of(lowered.arch));
     TRIREME_TRY(text, wasm_manifest(bound.prepared.program, lowered.kernels, lowered.config,
                                     {.columns = options.program.columns,
                                      .constants = bound.prepared.constants,
                                      .relaxed = wasm::uses_relaxed(lowered.kernels, wasm)}));
     manifest = text;
   }
-  TRIREME_TRY(artifact, make_artifact(lowered, manifest));
+  TRIREME_TRY(artifact, target.emit(lowered.kernels, lowered.arch, manifest));
   const Emitted emitted{options.program, bound, lowered, artifact};
   const std::string text = describe(emitted);
-  const std::string head = options.c_header ? c_header(emitted) : target == Target::Ptx ? as_comments(text) : "";
+  const std::string head = options.c_header                    ? c_header(emitted)
+                           : target.form == Target::Form::Text ? as_comments(text)
+                                                               : "";
   std::span<const std::uint8_t> bytes(artifact.bytes);
   if (options.c_header) bytes = {};  // they stand in it
   TRIREME_CHECK(write_file(options.file, std::as_bytes(std::span(head)), std::as_bytes(bytes)));
@@ -71,9 +76,8 @@ Command emit_verb() {
   auto options = std::make_shared<EmitOptions>();
   Command verb{.name = "emit", .summary = "Writes a program's kernels as PTX, x86 code or a WebAssembly module"};
   add_program_options(verb, options->program);
-  verb.option("--target", options->target, "ptx, x86 or wasm",
-              {.type = "TARGET", .required = true, .words = [] { return words_of(target_names); }});
-  verb.option("--arch", options->arch, arch_help, {.type = "ARCH", .words = arch_words});
+  verb.option("--target", options->target, target_help(), {.type = "TARGET", .required = true, .words = target_words});
+  verb.option("--arch", options->arch, arch_help(), {.type = "ARCH", .words = arch_words});
   verb.option("--abi", options->abi, "kernel: a module with the entries of docs/kernel-abi.md (wasm only)",
               {.type = "NAME", .words = [] { return std::vector<std::string>{"kernel"}; }});
   verb.option("--c-header", options->c_header,

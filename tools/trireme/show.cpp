@@ -34,7 +34,7 @@ Result<Stage> stage_of(const ShowOptions& options) {
 
 Result<std::string> text_of(const ShowOptions& options) {
   TRIREME_TRY(stage, stage_of(options));
-  TRIREME_TRY(target, one_of(target_names, "--target", options.target.empty() ? "ptx" : options.target));
+  TRIREME_TRY(target, find_target(options.target.empty() ? targets()[0]->name : options.target));
   if (stage == Stage::Parse) {
     TRIREME_TRY(program, load_program(options.program.program, options.program.backward));
     std::string text = print(program);
@@ -43,7 +43,7 @@ Result<std::string> text_of(const ShowOptions& options) {
   }
   TRIREME_TRY(bound, bind_program(options.program));
   const Program& expanded = bound.prepared.program;
-  auto lowered = [&] { return lower_for(bound, target, options.arch); };
+  auto lowered = [&] { return lower_for(bound, *target, options.arch); };
   switch (stage) {
     case Stage::Parse: break;
     case Stage::Bind: return print(bound.prepared.bound);
@@ -56,7 +56,7 @@ Result<std::string> text_of(const ShowOptions& options) {
     }
     case Stage::Code: {
       TRIREME_TRY(kernels, lowered());
-      return listing(kernels);
+      return target->listing(kernels.kernels, kernels.arch);
     }
   }
   return std::string();
@@ -72,9 +72,9 @@ Command show_verb() {
               "The stage whose outcome is printed: parse (the program; the default), bind, simplify, expand "
               "(primitives only), stages (sweeps over the row), lower (config and kernels of the target)",
               {.type = "STAGE", .words = [] { return words_of(stage_names); }});
-  verb.option("--target", options->target, "ptx, x86 or wasm: prints the target's own text, unless --after",
-              {.type = "TARGET", .words = [] { return words_of(target_names); }});
-  verb.option("--arch", options->arch, arch_help, {.type = "ARCH", .words = arch_words});
+  verb.option("--target", options->target, target_help() + ": prints the target's own text, unless --after",
+              {.type = "TARGET", .words = target_words});
+  verb.option("--arch", options->arch, arch_help(), {.type = "ARCH", .words = arch_words});
   verb.footer =
       "Examples:\n"
       "  trireme show rms_norm --backward\n"

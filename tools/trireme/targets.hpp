@@ -1,4 +1,4 @@
-// The compilation targets by name: lowered kernels, listings, and the bytes of an artifact.
+// Programs lowered for a target by its name, and how options name targets.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,14 +8,9 @@
 
 #include "program_options.hpp"
 #include "schedule/kernel.hpp"
-#include "targets/wasm/emit.hpp"
+#include "targets/targets.hpp"
 
 namespace trireme::cli {
-
-enum class Target : std::uint8_t { Ptx, X86, Wasm };
-
-inline constexpr std::pair<std::string_view, Target> target_names[] = {
-    {"ptx", Target::Ptx}, {"x86", Target::X86}, {"wasm", Target::Wasm}};
 
 // The value that an option's word names.
 template <typename T, std::size_t count>
@@ -35,35 +30,22 @@ std::vector<std::string> words_of(const std::pair<std::string_view, T> (&names)[
   return words;
 }
 
-// How the architectures are called, for help texts and for completion.
-inline constexpr const char* arch_help =
-    "ptx: sm_80 (default) and up; x86: avx2 (default), avx512 or avx512_bf16; wasm: simd128 (default) or relaxed";
-
-inline std::vector<std::string> arch_words() {
-  return {"sm_80", "sm_90", "sm_100", "sm_120", "avx2", "avx512", "avx512_bf16", "simd128", "relaxed"};
-}
-
-Result<wasm::Options> wasm_options(std::string_view arch);
+// The table of targets, for help texts and for completion.
+std::string target_help();  // "ptx, x86 or wasm"
+std::vector<std::string> target_words();
+std::string arch_help();
+std::vector<std::string> arch_words();
 
 struct Lowered {
-  Target target;
+  const Target& target;
   std::string arch;
   Config config;
   Kernels kernels;
 };
 
 // An empty arch is the target's default.
-Result<Lowered> lower_for(const BoundProgram& bound, Target target, std::string arch);
+Result<Lowered> lower_for(const BoundProgram& bound, const Target& target, std::string arch);
 
-std::string print(const Lowered& lowered);            // config and kernels
-Result<std::string> listing(const Lowered& lowered);  // in the target's own words
-
-// PTX text, raw x86 code, a WebAssembly module.
-struct Artifact {
-  std::vector<std::uint8_t> bytes;
-  std::int64_t columns_entry = -1;  // x86: where the columns kernel begins, if there is one
-};
-// `manifest`: for the custom section of a WebAssembly module.
-Result<Artifact> make_artifact(const Lowered& lowered, const std::string& manifest = {});
+std::string print(const Lowered& lowered);  // config and kernels
 
 }  // namespace trireme::cli

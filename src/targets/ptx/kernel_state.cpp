@@ -53,12 +53,12 @@ Number integer(const Value& value, unsigned bits) {
 
 std::string register_name(const Value& value) { return join(facts(value.type).prefix, decimal(value.id)); }
 
-struct Target {
+struct Chip {
   unsigned sm;
   unsigned ptx;
   Architecture architecture;
 };
-std::optional<Target> target(std::string_view arch) {
+std::optional<Chip> chip_of(std::string_view arch) {
   unsigned sm = 0;
   if (!arch.starts_with("sm_")) return {};
   const char* end = arch.data() + arch.size();
@@ -68,7 +68,7 @@ std::optional<Target> target(std::string_view arch) {
   Architecture architecture = architectures[0];  // one we do not know is taken for the last one before it
   for (const Architecture& each : architectures)
     if (each.sm <= sm) architecture = each;
-  return Target{sm, std::max(architecture.ptx, suffix == "f" ? 88u : suffix == "a" ? 80u : 0u), architecture};
+  return Chip{sm, std::max(architecture.ptx, suffix == "f" ? 88u : suffix == "a" ? 80u : 0u), architecture};
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ Kernel& Module::kernel(std::string_view name, const KernelOptions& options) {
 }
 
 Result<std::string> Module::text() const {
-  std::optional<Target> chip = target(arch_);
+  std::optional<Chip> chip = chip_of(arch_);
   if (!chip) return Error{Code::InvalidArgument, join("'", arch_, "' is no architecture; sm_80 or sm_90a is")};
   unsigned ptx = chip->ptx;
   bool dynamic_shared = false;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedule/kernel.hpp"
@@ -16,6 +17,8 @@ constexpr int lanes(trireme::Type compute) { return 16 / static_cast<int>(bytes(
 struct Options {
   bool relaxed = false;  // fma by relaxed_madd, for engines where a probe shows it fused; else by exact emulation
 };
+
+Result<Options> options_of(std::string_view arch);  // simd128 or relaxed
 
 // Whether `relaxed` makes another module of these kernels, one that needs an engine with relaxed_madd.
 bool uses_relaxed(const Kernels& kernels, const Options& options);

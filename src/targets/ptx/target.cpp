@@ -1,0 +1,65 @@
+// PTX in the table of targets.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "targets/ptx/emit.hpp"
+#include "targets/targets.hpp"
+
+namespace trireme::ptx {
+
+extern const Target target;
+
+namespace {
+
+// Shared memory a block may ask for (CUDA C++ Programming Guide, technical specifications per compute capability).
+Result<trireme::Machine> machine_of_arch(std::string_view arch) {
+  int sm = 0;
+  if (!arch.starts_with("sm_") || std::from_chars(arch.data() + 3, arch.data() + arch.size(), sm).ec != std::errc{} ||
+      sm < 80)
+    return unknown_arch(target, arch);
+  const bool small = sm == 86 || sm == 89 || sm >= 120;
+  return trireme::Machine{.simd = false,
+                          .shared_bytes = (small     ? 99
+                                           : sm < 90 ? 163
+                                                     : 227) *
+                                          1024,
+                          .clusters = sm >= 90};
+}
+
+Result<Artifact> emit_artifact(const Kernels& kernels, std::string_view arch, const std::string&) {
+  TRIREME_TRY(text, emit(kernels, arch));
+  return Artifact{{text.begin(), text.end()}};
+}
+
+Result<std::string> list(const Kernels& kernels, std::string_view arch) { return emit(kernels, arch); }
+
+std::string entries_of(const Kernels& kernels, const Artifact&) {
+  const Launch& rows = kernels.rows.launch;
+  std::string text =
+      fmt::format("entry {}(args, first, last, total): {} threads a block, grid ceil(row blocks / {}){}\n",
+                  kernels.rows.name, rows.threads(), rows.teams,
+                  rows.cluster > 1 ? fmt::format(" * {0}, in clusters of {0} blocks", rows.cluster) : "");
+  for (const trireme::Kernel& each : kernels.columns)
+    text += fmt::format("entry {}(args, first, last, total), afterwards: {} threads a block, grid ceil(columns / {})\n",
+                        each.name, each.launch.threads(), each.launch.columns_covered);
+  return text;
+}
+
+constexpr std::string_view common[] = {"sm_80", "sm_90", "sm_100", "sm_120"};
+
+}  // namespace
+
+const Target target = {
+    .name = "ptx",
+    .form = Target::Form::Text,
+    .default_arch = "sm_80",
+    .archs = "sm_80 (default) and up",
+    .common_archs = common,
+    .machine = machine_of_arch,
+    .emit = emit_artifact,
+    .listing = list,
+    .entries = entries_of,
+};
+
+}  // namespace trireme::ptx

@@ -1,0 +1,35 @@
+#include "targets/targets.hpp"
+
+#include <fmt/format.h>
+
+namespace trireme {
+
+namespace ptx {
+extern const Target target;
+}
+namespace x86 {
+extern const Target target;
+}
+namespace wasm {
+extern const Target target;
+}
+
+std::span<const Target* const> targets() {
+  static constexpr const Target* table[] = {&ptx::target, &x86::target, &wasm::target};
+  return table;
+}
+
+Result<const Target*> find_target(std::string_view name) {
+  std::string known;
+  for (const Target* each : targets()) {
+    if (each->name == name) return each;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", each->name);
+  }
+  return Error{Code::InvalidArgument, fmt::format("--target: '{}' is none of {}", name, known)};
+}
+
+Error unknown_arch(const Target& target, std::string_view arch) {
+  return {Code::InvalidArgument, fmt::format("no architecture '{}'; {}: {}", arch, target.name, target.archs)};
+}
+
+}  // namespace trireme

@@ -1,0 +1,55 @@
+// WebAssembly in the table of targets.
+#include "targets/targets.hpp"
+#include "targets/wasm/emit.hpp"
+
+namespace trireme::wasm {
+
+extern const Target target;
+
+Result<Options> options_of(std::string_view arch) {
+  if (arch == "simd128") return Options{};
+  if (arch == "relaxed") return Options{.relaxed = true};
+  return unknown_arch(target, arch);
+}
+
+namespace {
+
+Result<trireme::Machine> machine_of_arch(std::string_view arch) {
+  TRIREME_CHECK(options_of(arch));
+  return trireme::Machine{.simd = true, .register_bytes = 16};
+}
+
+Result<Artifact> emit_artifact(const Kernels& kernels, std::string_view arch, const std::string& manifest) {
+  TRIREME_TRY(options, options_of(arch));
+  TRIREME_TRY(bytes, emit(kernels, options, manifest));
+  return Artifact{std::move(bytes)};
+}
+
+Result<std::string> list(const Kernels& kernels, std::string_view arch) {
+  TRIREME_TRY(options, options_of(arch));
+  return listing(kernels, options);
+}
+
+std::string entries_of(const Kernels& kernels, const Artifact&) {
+  std::string text = "exports memory, rows(args: i32, first: i64, last: i64, total: i64)\n";
+  if (!kernels.columns.empty()) text += "exports columns(args: i32, first: i64, last: i64), once all rows are done\n";
+  return text;
+}
+
+constexpr std::string_view common[] = {"simd128", "relaxed"};
+
+}  // namespace
+
+const Target target = {
+    .name = "wasm",
+    .form = Target::Form::Module,
+    .default_arch = "simd128",
+    .archs = "simd128 (default) or relaxed",
+    .common_archs = common,
+    .machine = machine_of_arch,
+    .emit = emit_artifact,
+    .listing = list,
+    .entries = entries_of,
+};
+
+}  // namespace trireme::wasm
