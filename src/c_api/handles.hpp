@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "devices/fork_mutex.hpp"
 #include "trireme/result.hpp"
 
 namespace trireme::c_api {
@@ -64,7 +65,7 @@ class Handles {
   }
   static std::uint64_t alive() { return reinterpret_cast<std::uint64_t>(&instance()); }  // differs by kind
 
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::deque<Cell> cells_;
   std::deque<Cell*> resting_;
 };

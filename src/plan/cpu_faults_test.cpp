@@ -275,6 +275,43 @@ TEST(CpuFaults, fault_22_PlansRunInAForkedChild) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
+
+// Whatever lock other threads hold at the moment, making plans, the child does not wait for it.
+TEST(CpuFaults, fault_38_PlansAreMadeInAForkedChild) {
+  const auto make = [](std::int64_t columns) {  // short rows: each number of columns has code of its own
+    PlanOptions options{.program = RowProgram::named("rms_norm").value(), .shape = {3, columns}, .threads = 1};
+    return Plan::create(Device::cpu().value(), options).has_value();
+  };
+  const auto call = [](std::int64_t columns) {
+    Floats x(columns, 1.0f), y(columns);
+    return trireme::run("rms_norm", {{"x", View{x.data(), Type::F32, {1, columns}}},
+                                     {"y", View{y.data(), Type::F32, {1, columns}}}})
+        .has_value();
+  };
+  ASSERT_TRUE(make(300) && call(300));
+  std::atomic<bool> done = false;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (std::int64_t k = t; !done; k += 4) t % 2 ? call(1 + k % 200) : make(1 + k % 200);
+    });
+  for (int round = 0; round < 200; ++round) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(20);  // a hang becomes a failure
+      bool fine = true;
+      for (std::int64_t columns = 1; columns <= 8; ++columns) fine = fine && make(200 + columns) && call(columns);
+      _exit(fine ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "round " << round << ": " << status;
+    if (HasFailure()) break;
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+}
 #endif
 
 }  // namespace

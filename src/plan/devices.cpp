@@ -9,6 +9,7 @@
 #include "devices/cpu/cpu_device.hpp"
 #include "devices/cpu/isa.hpp"
 #include "devices/cuda/cuda_device.hpp"
+#include "devices/fork_mutex.hpp"
 #include "devices/lanes/lanes_device.hpp"
 #include "devices/reference_device.hpp"
 #include "devices/wasm/wasm_device.hpp"
@@ -80,10 +81,13 @@ const DeviceEntry* find_device(std::string_view name) {
   auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), ordinal);
   if (error != std::errc() || end != name.data() + name.size() || ordinal < 0) return nullptr;
   if (ordinal == 0) return find_device("cuda");
-  static std::mutex mutex;
-  static auto* further = new std::map<int, DeviceEntry>;  // never destroyed: plans may outlive main
-  std::lock_guard lock(mutex);
-  return &further->try_emplace(ordinal, cuda_entry("cuda:" + std::to_string(ordinal), ordinal)).first->second;
+  struct Further {
+    ForkMutex mutex;
+    std::map<int, DeviceEntry> entries;
+  };
+  static auto* further = new Further;  // never destroyed: plans may outlive main
+  std::lock_guard lock(further->mutex);
+  return &further->entries.try_emplace(ordinal, cuda_entry("cuda:" + std::to_string(ordinal), ordinal)).first->second;
 }
 
 }  // namespace trireme

@@ -1,10 +1,13 @@
 // trireme::run: one call, over a bounded cache of plans.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <list>
 #include <mutex>
 #include <unordered_map>
 
+#include "devices/fork_mutex.hpp"
 #include "layout/flatten.hpp"
 #include "plan/plan_state.hpp"
 
@@ -17,7 +20,10 @@ class PlanCache {
   template <typename Make>
   Result<Plan> find_or_make(const std::string& key, Make&& make) {
     std::shared_ptr<Entry> entry = find_or_add(key);
-    std::call_once(entry->once, [&] { entry->plan.emplace(make()); });
+    std::call_once(entry->once, [&] {
+      entry->plan.emplace(make());
+      entry->made = true;
+    });
     if (!*entry->plan) forget(key, entry);  // what failed may be tried again
     return *entry->plan;
   }
@@ -29,22 +35,28 @@ class PlanCache {
 
  private:
   struct Entry {
+    const pid_t pid = getpid();
     std::once_flag once;
     std::optional<Result<Plan>> plan;
+    std::atomic<bool> made = false;
   };
   using Entries = std::list<std::pair<std::string, std::shared_ptr<Entry>>>;  // used last, first
 
   std::shared_ptr<Entry> find_or_add(const std::string& key) {
+    Entries dropped;  // after the lock: plans of devices take other locks when they go
     std::lock_guard lock(mutex_);
     if (auto it = by_key_.find(key); it != by_key_.end()) {
       entries_.splice(entries_.begin(), entries_, it->second);
-      return it->second->second;
+      std::shared_ptr<Entry>& entry = it->second->second;
+      // After a fork nobody goes on with what the parent's other threads were making.
+      if (!entry->made && entry->pid != getpid()) entry = std::make_shared<Entry>();
+      return entry;
     }
     entries_.emplace_front(key, std::make_shared<Entry>());
     by_key_[key] = entries_.begin();
     if (entries_.size() > max_cached_plans) {
       by_key_.erase(entries_.back().first);
-      entries_.pop_back();
+      dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
     }
     return entries_.front().second;
   }
@@ -57,7 +69,7 @@ class PlanCache {
     by_key_.erase(it);
   }
 
-  std::mutex mutex_;
+  ForkMutex mutex_;
   Entries entries_;
   std::unordered_map<std::string, Entries::iterator> by_key_;
 };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "devices/fork_mutex.hpp"
 #include "schedule/lower.hpp"
 #include "support/hash.hpp"
 
@@ -104,7 +105,7 @@ class Shelf {
   }
 
  private:
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::map<std::string, std::weak_ptr<const Compiled>> entries_;
   std::size_t limit_ = 64;
 };

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "targets/x86/listing.hpp"
@@ -25,30 +25,23 @@ class Complaints : public asmjit::ErrorHandler {
 };
 
 // What code is made in. The system takes up to 0.2 ms to lend this memory, nearly as long as the rest takes: one is
-// kept, as large as the largest kernel so far wanted it.
+// kept, as large as the largest kernel so far wanted it. No lock: a child that is forked while another thread emits
+// finds none kept, and makes one.
 struct Workbench {
   asmjit::CodeHolder holder;
   Compiler compiler;
 
   static std::unique_ptr<Workbench> take() {
-    std::lock_guard lock(kept().mutex);
-    return kept().free ? std::move(kept().free) : std::make_unique<Workbench>();
+    std::unique_ptr<Workbench> bench(kept.exchange(nullptr, std::memory_order_acquire));
+    return bench ? std::move(bench) : std::make_unique<Workbench>();
   }
   static void give_back(std::unique_ptr<Workbench> bench) {
     bench->holder.reset();
-    std::lock_guard lock(kept().mutex);
-    kept().free = std::move(bench);
+    bench.reset(kept.exchange(bench.release(), std::memory_order_acq_rel));
   }
 
  private:
-  struct Kept {
-    std::mutex mutex;
-    std::unique_ptr<Workbench> free;
-  };
-  static Kept& kept() {
-    static auto* made = new Kept;  // never destroyed: threads may outlive main
-    return *made;
-  }
+  static inline std::atomic<Workbench*> kept;  // never destroyed: threads may outlive main
 };
 
 Result<Code> emit_at(Workbench& bench, const Kernel& kernel, Isa isa, bool with_listing) {
