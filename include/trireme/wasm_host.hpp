@@ -16,9 +16,25 @@ namespace trireme {
 
 struct WasmLimits {
   std::int64_t memory_bytes = std::int64_t{1} << 30;  // of the module and everything given to it; at most 4 GiB
-  double seconds = 10;                                // for one call; compiling is not counted
-  std::int64_t stack_bytes = 512 << 10;               // 64 KiB to 1 MiB; the calling thread must have as much to spare
-  std::int64_t module_bytes = 4 << 20;                // longer modules are not compiled: that takes memory and time
+  double seconds = 10;                   // for one call, whatever it runs of the module; for loading, once compiled
+  std::int64_t stack_bytes = 512 << 10;  // 64 KiB to 1 MiB; the calling thread must have as much to spare
+
+  // Compiling cannot be interrupted. What its time and memory depend on is therefore counted before, and a module that
+  // has more is refused. docs/kernel-abi.md says what these allow at worst, and what modules have.
+  std::int64_t module_bytes = 4 << 20;
+  std::int64_t declarations = 1000;  // types, globals, exports, data segments, element segments: of each so many
+  std::int64_t parameters = 32;      // of a type
+  std::int64_t table_elements = 10000;
+  std::int64_t functions = 1000;
+  // Of all functions together, and of any one.
+  std::int64_t code_bytes = 256 << 10, function_bytes = 64 << 10;
+  std::int64_t locals = 16384, function_locals = 1024;    // parameters among them
+  std::int64_t branches = 4096, function_branches = 512;  // blocks, targets, and what compiles to branches
+  std::int64_t crossings = 1 << 18;                       // branches x locals that live across them
+  std::int64_t merges = 1 << 15,
+               function_merges = 1 << 13;      // of those: where their values may come from several places
+  std::int64_t function_bulk_operations = 16;  // memory.copy, memory.fill: no time limit stops one that has begun
+  std::int64_t nesting = 256;                  // of blocks
 };
 
 // The descriptor of a call. Arrays are copied in, and results out, so that the module never sees the caller's memory.
