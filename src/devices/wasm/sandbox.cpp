@@ -3,41 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 
+#include "devices/wasm/fork_gate.hpp"
 #include "support/mxcsr.hpp"
 
 namespace trireme::wasm {
 namespace {
 
 using trireme::Code;
-
-// Calls back once if it still lives when the time is over. A thread a call: none is left behind that a fork would lose.
-template <typename Work>
-class Watchdog {
- public:
-  Watchdog(double seconds, Work work)
-      : thread_([this, seconds, work = std::move(work)] {
-          std::unique_lock lock(mutex_);
-          if (!done_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return is_done_; })) work();
-        }) {}
-  ~Watchdog() {
-    std::unique_lock lock(mutex_);
-    is_done_ = true;
-    lock.unlock();
-    done_.notify_one();
-    thread_.join();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable done_;
-  bool is_done_ = false;
-  std::thread thread_;
-};
 
 // The message of an error is a backtrace and a chain of causes, "    1: wasm trap: ..."; the last one is the reason.
 std::string reason(const std::string& message) {
@@ -49,91 +22,71 @@ std::string reason(const std::string& message) {
   return last.empty() ? "no reason given" : std::string(last);
 }
 
-Status check_limits(const WasmLimits& limits) {
-  const auto refuse = [](const char* what, std::int64_t least, std::int64_t most, std::int64_t got) {
-    return Error{Code::InvalidArgument, fmt::format("WasmLimits: {} is {}; {} to {} go", what, got, least, most)};
-  };
-  constexpr std::int64_t most_memory = std::int64_t{1} << 32, least_stack = 64 << 10, most_stack = 1 << 20;
-  if (limits.memory_bytes < page_bytes || limits.memory_bytes > most_memory)
-    return refuse("memory_bytes", page_bytes, most_memory, limits.memory_bytes);
-  if (limits.stack_bytes < least_stack || limits.stack_bytes > most_stack)
-    return refuse("stack_bytes", least_stack, most_stack, limits.stack_bytes);
-  if (!(limits.seconds > 0 && limits.seconds <= 1e6))
-    return Error{Code::InvalidArgument, fmt::format("WasmLimits: seconds is {}; up to 1e6 go", limits.seconds)};
-  return Done{};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Sandbox>> Sandbox::compile(std::shared_ptr<const Wasmtime> library,
                                                   std::span<const std::uint8_t> module, const WasmLimits& limits) {
-  TRIREME_CHECK(check_limits(limits));
-  if (static_cast<std::int64_t>(module.size()) > limits.module_bytes)
-    return Error{Code::InvalidProgram,
-                 fmt::format("the module has {} bytes; the limit is {} (WasmLimits::module_bytes)", module.size(),
-                             limits.module_bytes)};
-  constexpr std::uint8_t magic[] = {0, 'a', 's', 'm'};
-  if (module.size() < sizeof magic || !std::equal(std::begin(magic), std::end(magic), module.begin()))
-    return Error{Code::InvalidProgram, "not a valid WebAssembly module: it does not begin with \\0asm"};
+  const InsideForkGate gate;
   std::unique_ptr<Sandbox> sandbox(new Sandbox(std::move(library), limits));
   const Wasmtime& c = *sandbox->library_;
   c::Config* config = c.config_new();
-  c.config_epoch_interruption(config, true);
+  c.config_epoch_interruption(config, limits.seconds != no_time_limit);
+  c.config_parallel_compilation(config, false);  // its threads would be missing in a forked child
   c.config_max_wasm_stack(config, static_cast<std::size_t>(limits.stack_bytes));
   for (const auto set : c.unneeded_features) set(config, false);
   sandbox->engine_ = c.engine_new(config);
   if (c::Error* error = c.module_new(sandbox->engine_, module.data(), module.size(), &sandbox->module_))
     return Error{Code::InvalidProgram, "not a valid WebAssembly module: " + reason(c.take(error))};
-
-  c::Vector<c::ImportType*> imports;
-  c.module_imports(sandbox->module_, &imports);
-  std::string first;
-  if (imports.size > 0) {
-    const auto name = [](const c::Vector<char>* text) { return std::string_view(text->data, text->size); };
-    first = fmt::format("{}.{}", name(c.import_module(imports.data[0])), name(c.import_name(imports.data[0])));
-  }
-  c.imports_delete(&imports);
-  if (!first.empty())
-    return Error{Code::InvalidProgram, fmt::format("the module imports {}; modules get nothing from the host", first)};
   return sandbox;
 }
 
 Sandbox::~Sandbox() {
+  const InsideForkGate gate;
   if (module_) library_->module_delete(module_);
   if (engine_) library_->engine_delete(engine_);
 }
 
+Status Sandbox::start(Watch& watch) const {
+  if (limits_.seconds == no_time_limit) return Done{};
+  const auto stop = [](void* sandbox) {
+    const Sandbox& self = *static_cast<const Sandbox*>(sandbox);
+    self.library_->engine_increment_epoch(self.engine_);
+  };
+  return watch.start(limits_.seconds, stop, const_cast<Sandbox*>(this));
+}
+
 template <typename Work>
-Status SandboxInstance::guarded(std::string_view what, const Work& work) {
+Status SandboxInstance::guarded(std::string_view what, const Watch& watch, const Work& work) {
   const WasmLimits& limits = sandbox_.limits_;
+  const auto stopped = [&] {
+    return Error{Code::InvalidProgram, fmt::format("{} was stopped after {} seconds", what, limits.seconds)};
+  };
   c_.set_epoch_deadline(context_, 1);
+  if (watch.is_over()) return stopped();  // the epoch may have advanced before the deadline was set
   c::Trap* trap = nullptr;
   c::Error* error = nullptr;
   {
     const ContractArithmetic arithmetic;
-    const Watchdog watchdog(limits.seconds, [this] { c_.engine_increment_epoch(sandbox_.engine_); });
     error = work(&trap);
   }
   if (error) return Error{Code::InvalidProgram, fmt::format("{}: {}", what, reason(c_.take(error)))};
   if (!trap) return Done{};
   std::uint8_t code = 0;
   const std::string message = c_.take(trap, &code);
-  if (code == c::Interrupt)
-    return Error{Code::InvalidProgram, fmt::format("{} was stopped after {} seconds", what, limits.seconds)};
+  if (code == c::Interrupt) return stopped();
   if (code == c::StackOverflow)
     return Error{Code::InvalidProgram,
                  fmt::format("{} trapped: it needs more than the {} bytes of stack it has", what, limits.stack_bytes)};
   return Error{Code::InvalidProgram, fmt::format("{} trapped: {}", what, reason(message))};
 }
 
-Result<std::unique_ptr<SandboxInstance>> SandboxInstance::create(const Sandbox& sandbox) {
-  constexpr std::int64_t table_elements = 10000;
+Result<std::unique_ptr<SandboxInstance>> SandboxInstance::create(const Sandbox& sandbox, const Watch& watch) {
   std::unique_ptr<SandboxInstance> made(new SandboxInstance(sandbox));
   const Wasmtime& c = made->c_;
   made->store_ = c.store_new(sandbox.engine_, nullptr, nullptr);
   made->context_ = c.store_context(made->store_);
-  c.store_limiter(made->store_, sandbox.limits_.memory_bytes, table_elements, 1, 1, 1);
-  TRIREME_CHECK(made->guarded("making an instance", [&](c::Trap** trap) {
+  c.store_limiter(made->store_, sandbox.limits_.memory_bytes, sandbox.limits_.table_elements, 1, 1, 1);
+  TRIREME_CHECK(made->guarded("making an instance", watch, [&](c::Trap** trap) {
     return c.instance_new(made->context_, sandbox.module_, nullptr, 0, &made->instance_, trap);
   }));
   constexpr std::string_view memory = "memory";
@@ -202,13 +155,14 @@ Result<SandboxInstance::Entry> SandboxInstance::entry(std::string_view name, std
   return entry;
 }
 
-Result<std::int64_t> SandboxInstance::call(const Entry& entry, std::initializer_list<std::uint64_t> arguments) {
+Result<std::int64_t> SandboxInstance::call(const Entry& entry, std::initializer_list<std::uint64_t> arguments,
+                                           const Watch& watch) {
   constexpr std::size_t most = 8;
   c::Raw values[most];
   if (arguments.size() != entry.arguments || entry.arguments > most)
     return Error{Code::Internal, fmt::format("{} called with {} arguments", entry.name, arguments.size())};
   std::ranges::transform(arguments, values, [](std::uint64_t value) { return c::Raw{.low = value}; });
-  TRIREME_CHECK(guarded(entry.name, [&](c::Trap** trap) {
+  TRIREME_CHECK(guarded(entry.name, watch, [&](c::Trap** trap) {
     return c_.function_call(context_, entry.function.content(), values, std::max<std::size_t>(entry.arguments, 1),
                             trap);
   }));

@@ -1,21 +1,24 @@
 // A module compiled by wasmtime, and instances of it with limits on memory, time and stack. Whatever the module does is
-// an error at worst. One thread at a time may use a Sandbox and its instances.
+// an error at worst. One thread at a time may use an instance, and a Sandbox that has a time limit.
 #pragma once
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
 
 #include "devices/wasm/wasmtime.hpp"
+#include "devices/wasm/watchdog.hpp"
 #include "trireme/wasm_host.hpp"
 
 namespace trireme::wasm {
 
 inline constexpr std::int64_t page_bytes = 65536;
+inline constexpr double no_time_limit = std::numeric_limits<double>::infinity();  // as WasmLimits::seconds
 
 class Sandbox {
  public:
-  // Refuses modules that are not valid, and those that import something.
+  // Refuses modules that are not valid. How long it takes is the caller's concern (module_counts.hpp).
   static Result<std::unique_ptr<Sandbox>> compile(std::shared_ptr<const Wasmtime> library,
                                                   std::span<const std::uint8_t> module, const WasmLimits& limits);
   ~Sandbox();
@@ -23,7 +26,9 @@ class Sandbox {
   Sandbox& operator=(const Sandbox&) = delete;
 
   const Wasmtime& library() const { return *library_; }
-  const WasmLimits& limits() const { return limits_; }
+
+  // Begins a call: from now on what runs in instances given this watch has limits.seconds, all together.
+  Status start(Watch& watch) const;
 
  private:
   friend class SandboxInstance;
@@ -38,7 +43,7 @@ class Sandbox {
 class SandboxInstance {
  public:
   // Runs the module's start function, if it has one, under the limits. The module must export a memory.
-  static Result<std::unique_ptr<SandboxInstance>> create(const Sandbox& sandbox);
+  static Result<std::unique_ptr<SandboxInstance>> create(const Sandbox& sandbox, const Watch& watch);
   ~SandboxInstance();
   SandboxInstance(const SandboxInstance&) = delete;
   SandboxInstance& operator=(const SandboxInstance&) = delete;
@@ -56,12 +61,13 @@ class SandboxInstance {
   };
   // `signature`: a letter a parameter, i for i32 and I for i64, then ">" and the result, if any: "iI>i".
   Result<Entry> entry(std::string_view name, std::string_view signature) const;
-  Result<std::int64_t> call(const Entry& entry, std::initializer_list<std::uint64_t> arguments);  // the result, or 0
+  // The result, or 0.
+  Result<std::int64_t> call(const Entry& entry, std::initializer_list<std::uint64_t> arguments, const Watch& watch);
 
  private:
   explicit SandboxInstance(const Sandbox& sandbox) : sandbox_(sandbox), c_(*sandbox.library_) {}
   template <typename Work>
-  Status guarded(std::string_view what, const Work& work);  // within the time limit; traps become errors
+  Status guarded(std::string_view what, const Watch& watch, const Work& work);  // traps become errors
 
   const Sandbox& sandbox_;
   const Wasmtime& c_;

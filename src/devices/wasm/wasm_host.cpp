@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "devices/device.hpp"
+#include "devices/wasm/module_counts.hpp"
 #include "devices/wasm/sandbox.hpp"
 
 static_assert(std::endian::native == std::endian::little, "structures are copied as they are");
@@ -17,6 +18,21 @@ namespace {
 
 constexpr std::int64_t info_bytes = 16, descriptor_bytes = 40;
 constexpr std::uint32_t longest_name = 256;
+constexpr int known_major = 1, minor_with_regions = 1;  // of the kernel ABI's version
+
+Status check_limits(const WasmLimits& limits) {
+  const auto refuse = [](const char* what, std::int64_t least, std::int64_t most, std::int64_t got) {
+    return Error{Code::InvalidArgument, fmt::format("WasmLimits: {} is {}; {} to {} go", what, got, least, most)};
+  };
+  constexpr std::int64_t most_memory = std::int64_t{1} << 32, least_stack = 64 << 10, most_stack = 1 << 20;
+  if (limits.memory_bytes < wasm::page_bytes || limits.memory_bytes > most_memory)
+    return refuse("memory_bytes", wasm::page_bytes, most_memory, limits.memory_bytes);
+  if (limits.stack_bytes < least_stack || limits.stack_bytes > most_stack)
+    return refuse("stack_bytes", least_stack, most_stack, limits.stack_bytes);
+  if (!(limits.seconds > 0 && limits.seconds <= 1e6))
+    return Error{Code::InvalidArgument, fmt::format("WasmLimits: seconds is {}; up to 1e6 go", limits.seconds)};
+  return Done{};
+}
 
 Status check_code(std::string_view entry, std::int64_t code) {
   const auto error = [&](Code kind, std::string_view meaning) {
@@ -66,15 +82,16 @@ struct WasmKernel::State {
   };
   std::unique_ptr<Running> running;  // none after a trap
 
-  Status start();
-  Status read_info();
+  Status start(const wasm::Watch& watch);
+  Status read_info(const wasm::Watch& watch);
+  Status check_call(bool backward, const WasmKernelCall& call) const;
   Status run(bool backward, const WasmKernelCall& call);
-  Status run_running(bool backward, const WasmKernelCall& call);
+  Status run_running(bool backward, const WasmKernelCall& call, const wasm::Watch& watch);
 };
 
-Status WasmKernel::State::start() {
+Status WasmKernel::State::start(const wasm::Watch& watch) {
   auto fresh = std::make_unique<Running>();
-  TRIREME_TRY(instance, wasm::SandboxInstance::create(*sandbox));
+  TRIREME_TRY(instance, wasm::SandboxInstance::create(*sandbox, watch));
   fresh->instance = std::move(instance);
   const auto find = [&](wasm::SandboxInstance::Entry& entry, const char* name, const char* signature) -> Status {
     TRIREME_TRY(found, fresh->instance->entry(name, signature));
@@ -94,12 +111,12 @@ Status WasmKernel::State::start() {
   return Done{};
 }
 
-Status WasmKernel::State::read_info() {
+Status WasmKernel::State::read_info(const wasm::Watch& watch) {
   Arena arena(running->base);
   const Region place = arena.place(info_bytes);
   TRIREME_CHECK(running->instance->grow_to(arena.end()));
   std::memset(running->instance->memory().data() + place.offset, 0, info_bytes);
-  TRIREME_TRY(code, running->instance->call(running->info, {place.offset}));
+  TRIREME_TRY(code, running->instance->call(running->info, {place.offset}, watch));
   TRIREME_CHECK(check_code("kernel_info", code));
 
   const std::span<std::uint8_t> memory = running->instance->memory();
@@ -116,31 +133,49 @@ Status WasmKernel::State::read_info() {
       info.name, [](char each) { return each < ' ' || each > '~'; }, '?');
   std::ranges::copy(version, info.version.begin());
   info.supports_backward = memory[place.offset + 14] != 0;
+  if (info.version[0] != known_major)
+    return Error{Code::Unsupported, fmt::format("{} is of version {}.{}.{} of the kernel ABI; {}.x is known", info.name,
+                                                version[0], version[1], version[2], known_major)};
+  return Done{};
+}
+
+// A module that does not know the regions would not read them, and say that all is well.
+Status WasmKernel::State::check_call(bool backward, const WasmKernelCall& call) const {
+  if (backward && !info.supports_backward)
+    return Error{Code::Unsupported, fmt::format("{} has no backward (kernel_info: supports_backward)", info.name)};
+  if (!call.regions.empty() && info.version[1] < minor_with_regions)
+    return Error{Code::Unsupported,
+                 fmt::format("regions in params need version {}.{} of the kernel ABI; {} is of {}.{}.{}", known_major,
+                             minor_with_regions, info.name, info.version[0], info.version[1], info.version[2])};
+  for (const WasmKernelCall::Region& region : call.regions) {
+    if (!region.input.empty() && !region.output.empty())
+      return Error{Code::InvalidArgument, "a region is an input or an output, not both"};
+    if (region.params_at > call.params.size() || call.params.size() - region.params_at < sizeof(Region))
+      return Error{Code::InvalidArgument, fmt::format("params of {} bytes have no room for a region at byte {}",
+                                                      call.params.size(), region.params_at)};
+  }
   return Done{};
 }
 
 Status WasmKernel::State::run(bool backward, const WasmKernelCall& call) {
-  if (!running) TRIREME_CHECK(start());
-  Status status = run_running(backward, call);
+  TRIREME_CHECK(check_call(backward, call));
+  wasm::Watch watch;
+  TRIREME_CHECK(sandbox->start(watch));
+  if (!running) TRIREME_CHECK(start(watch));
+  Status status = run_running(backward, call, watch);
   // After a trap nobody knows what the module's data are worth. A refusal leaves it as it was.
   if (!status && status.error().code == Code::InvalidProgram) running.reset();
   return status;
 }
 
-Status WasmKernel::State::run_running(bool backward, const WasmKernelCall& call) {
+Status WasmKernel::State::run_running(bool backward, const WasmKernelCall& call, const wasm::Watch& watch) {
   Arena arena(running->base);
   const Region descriptor_place = arena.place(descriptor_bytes), params = arena.place(call.params.size());
   const Region a = arena.place(call.a.size()), b = arena.place(call.b.size());
   const Region scratch = arena.place(call.scratch.size());
   std::vector<Region> regions;
-  for (const WasmKernelCall::Region& region : call.regions) {
-    if (!region.input.empty() && !region.output.empty())
-      return Error{Code::InvalidArgument, "a region is an input or an output, not both"};
-    if (region.params_at > call.params.size() || call.params.size() - region.params_at < 2 * sizeof(std::uint32_t))
-      return Error{Code::InvalidArgument, fmt::format("params of {} bytes have no room for a region at byte {}",
-                                                      call.params.size(), region.params_at)};
+  for (const WasmKernelCall::Region& region : call.regions)
     regions.push_back(arena.place(region.input.size() + region.output.size()));
-  }
   const Region output = arena.place(call.output.size());
   wasm::SandboxInstance& instance = *running->instance;
   TRIREME_CHECK(instance.grow_to(arena.end()));
@@ -158,11 +193,11 @@ Status WasmKernel::State::run_running(bool backward, const WasmKernelCall& call)
   static_assert(sizeof descriptor == descriptor_bytes);
   std::memcpy(memory + descriptor_place.offset, descriptor, sizeof descriptor);
 
-  TRIREME_TRY(init_code, instance.call(running->init, {params.offset, params.size}));
+  TRIREME_TRY(init_code, instance.call(running->init, {params.offset, params.size}, watch));
   TRIREME_CHECK(check_code("kernel_init", init_code));
   const auto& entry = backward ? running->backward : running->forward;
-  TRIREME_TRY(code, instance.call(entry, {descriptor_place.offset}));
-  TRIREME_TRY(cleanup_code, instance.call(running->cleanup, {}));
+  TRIREME_TRY(code, instance.call(entry, {descriptor_place.offset}, watch));
+  TRIREME_TRY(cleanup_code, instance.call(running->cleanup, {}, watch));
   TRIREME_CHECK(check_code(entry.name, code));
   TRIREME_CHECK(check_code("kernel_cleanup", cleanup_code));
 
@@ -195,11 +230,19 @@ const std::string& WasmHost::library() const { return state_->library->path; }
 int WasmHost::version() const { return state_->library->version; }
 
 Result<WasmKernel> WasmHost::load(std::span<const std::uint8_t> module, const WasmLimits& limits) const {
+  TRIREME_CHECK(check_limits(limits));
+  if (static_cast<std::int64_t>(module.size()) > limits.module_bytes)
+    return Error{Code::InvalidProgram,
+                 fmt::format("the module has {} bytes; the limit is {} (WasmLimits::module_bytes)", module.size(),
+                             limits.module_bytes)};
+  TRIREME_CHECK(wasm::count_module(module, limits));
   auto state = std::make_unique<WasmKernel::State>();
   TRIREME_TRY(sandbox, wasm::Sandbox::compile(state_->library, module, limits));
   state->sandbox = std::move(sandbox);
-  TRIREME_CHECK(state->start());
-  TRIREME_CHECK(state->read_info());
+  wasm::Watch watch;
+  TRIREME_CHECK(state->sandbox->start(watch));
+  TRIREME_CHECK(state->start(watch));
+  TRIREME_CHECK(state->read_info(watch));
   return WasmKernel(std::move(state));
 }
 

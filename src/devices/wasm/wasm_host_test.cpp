@@ -3,111 +3,20 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-#include <cstring>
+#include <atomic>
+#include <bit>
 #include <fstream>
-#include <functional>
 #include <thread>
 
+#include "devices/wasm/doubler_for_test.hpp"
 #include "support/environment_for_test.hpp"
-#include "targets/wasm/encoder.hpp"
 
 namespace trireme {
 namespace {
 
-using wasm::Function, wasm::Label, wasm::I32, wasm::Local;
-using Bytes = std::vector<std::uint8_t>;
-
-const Result<WasmHost>& host() {
-  static const Result<WasmHost> opened = WasmHost::open();
-  return opened;
-}
-#define TRIREME_SKIP_WITHOUT_WASMTIME() \
-  if (!host()) GTEST_SKIP() << host().error().message
-
-using Write = std::function<void(Function&, Local<I32>)>;
-
-// What a test changes of a module that doubles the bytes of a.
-struct Recipe {
-  Write forward;          // leaves a code
-  Write info;             // likewise
-  std::string left_out;   // an export
-  std::string misshapen;  // an entry without its parameter
-  wasm::Module::Memory memory = {};
-  std::optional<std::int32_t> heap_base = 4096;
-};
-
-void leave(Function& f, std::int32_t code) { f.i32_const(code); }
-
-// output[k] = 2 * a[k], and the first byte of scratch the number of calls since the module was loaded.
-void double_bytes(Function& f, Local<I32> descriptor, const wasm::Global& calls) {
-  const auto k = f.local<I32>("k");
-  const auto field = [&](std::uint32_t at) { f.get(descriptor), f.memory("i32.load", {.offset = at}); };
-  const Label done = f.block(), again = f.loop();
-  f.get(k), field(4), f.op("i32.ge_u"), f.br_if(done);
-  field(16), f.get(k), f.op("i32.add");
-  field(0), f.get(k), f.op("i32.add"), f.memory("i32.load8_u"), f.i32_const(1), f.op("i32.shl");
-  f.memory("i32.store8");
-  f.get(k), f.i32_const(1), f.op("i32.add"), f.set(k), f.br(again);
-  f.end(again), f.end(done);
-  f.get(calls), f.i32_const(1), f.op("i32.add"), f.set(calls);
-  field(24), f.get(calls), f.memory("i32.store8");
-  leave(f, 0);
-}
-
-Bytes module_of(const Recipe& recipe = {}) {
-  wasm::Module module(recipe.memory);
-  if (recipe.heap_base) module.global({.name = "__heap_base", .value = *recipe.heap_base, .is_exported = true});
-  const wasm::Global calls = module.global({.name = "calls", .is_mutable = true});
-  const auto add = [&](const char* name, int parameters, const Write& write) {
-    Function f(name, wasm::Type::I32);
-    Local<I32> first{};
-    if (recipe.misshapen != name)
-      for (int k = 0; k < parameters; ++k) {
-        const auto parameter = f.parameter<I32>("p" + std::to_string(k));
-        if (k == 0) first = parameter;
-      }
-    else leave(f, 0), f.ret();
-    if (recipe.misshapen != name) write(f, first);
-    else f.op("unreachable");
-    module.add(f.finish().value(), recipe.left_out == name ? "" : name);
-  };
-  const auto fine = [](Function& f, Local<I32>) { leave(f, 0); };
-  const Write doubles = [&](Function& f, Local<I32> descriptor) { double_bytes(f, descriptor, calls); };
-  add("kernel_init", 2, fine);
-  add("kernel_forward", 1, recipe.forward ? recipe.forward : doubles);
-  add("kernel_backward", 1, fine);
-  add(
-      "kernel_info", 1, recipe.info ? recipe.info : [](Function& f, Local<I32> info) {
-        f.get(info), f.i32_const(100), f.memory("i32.store");
-        f.get(info), f.i32_const(7), f.memory("i32.store", {.offset = 4});
-        f.get(info), f.i32_const(0x20001), f.memory("i32.store", {.offset = 8});
-        f.get(info), f.i32_const(0x10003), f.memory("i32.store", {.offset = 12});
-        leave(f, 0);
-      });
-  add("kernel_cleanup", 0, fine);
-  const std::string name = "doubler";
-  module.data(100, {reinterpret_cast<const std::uint8_t*>(name.data()), name.size()});
-  return module.encode();
-}
-
-// Every byte of `a` is i, results are spoilt.
-struct Call {
-  std::vector<std::byte> a = {std::byte{1}, std::byte{2}, std::byte{3}}, params{12};
-  std::vector<std::byte> output{3, std::byte{0xa5}}, scratch{4, std::byte{0xa5}};
-  WasmKernelCall view() { return {.a = a, .output = output, .scratch = scratch, .params = params}; }
-};
-
-std::string said(const Status& status) {
-  return status ? "ok" : std::string(name(status.error().code)) + ": " + status.error().message;
-}
-#define EXPECT_SAYS(status, part) EXPECT_NE(said(status).find(part), std::string::npos) << said(status)
-
-Status load_and_run(const Bytes& module, const WasmLimits& limits = {}) {
-  TRIREME_TRY(kernel, host()->load(module, limits));
-  Call call;
-  return kernel.forward(call.view());
-}
+using namespace doubler;
 
 TEST(WasmHost, RunsAModule) {
   TRIREME_SKIP_WITHOUT_WASMTIME();
@@ -166,10 +75,6 @@ std::vector<Fault> faults() {
   const auto write_beyond = with_forward([](Function& f, Local<I32>) {
     f.i32_const(-64), f.splat_const(1.0f), f.memory("v128.store", {.offset = 0xfffffff0}), leave(f, 0);
   });
-  const auto endless = [](Function& f, Local<I32>) {
-    const Label again = f.loop();
-    f.br(again), f.end(again), f.op("unreachable");
-  };
   // Doubles its memory until it gets no more, and then tells.
   const auto grow = with_forward([](Function& f, Local<I32>) {
     const Label again = f.loop();
@@ -196,8 +101,8 @@ std::vector<Fault> faults() {
   return {
       {"reads beyond memory", beyond, "InvalidProgram: kernel_forward trapped: out of bounds memory access"},
       {"writes beyond memory", write_beyond, "out of bounds memory access"},
-      {"endless loop", with_forward(endless), "InvalidProgram: kernel_forward was stopped after 0.02 seconds", hasty},
-      {"endless in info", module_of({.info = endless}), "kernel_info was stopped after 0.02 seconds", hasty},
+      {"endless loop", with_forward(spin), "InvalidProgram: kernel_forward was stopped after 0.02 seconds", hasty},
+      {"endless in info", module_of({.info = spin}), "kernel_info was stopped after 0.02 seconds", hasty},
       {"unreachable", with_forward([](Function& f, Local<I32>) { f.op("unreachable"); }),
        "kernel_forward trapped: wasm `unreachable` instruction executed"},
       {"division", with_forward([](Function& f, Local<I32>) { f.i32_const(1), f.i32_const(0), f.op("i32.div_u"); }),
@@ -306,7 +211,7 @@ TEST(WasmHost, fault_28_OffsetsBeyond2GiB) {
 
 TEST(WasmHost, ThreadsHaveModulesOfTheirOwn) {
   TRIREME_SKIP_WITHOUT_WASMTIME();
-  const Bytes good = module_of(), endless = faults()[2].module;
+  const Bytes good = module_of(), endless = module_of({.forward = spin});
   std::vector<std::thread> threads;
   std::atomic<int> right = 0;
   for (int t = 0; t < 4; ++t)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "devices/wasm/fork_gate.hpp"
 #include "devices/wheels.hpp"
 #include "support/environment.hpp"
 
@@ -36,6 +37,7 @@ std::string Wasmtime::load(void* handle) {
   };
   entry(config_new, "wasm_config_new");
   entry(config_epoch_interruption, "wasmtime_config_epoch_interruption_set");
+  entry(config_parallel_compilation, "wasmtime_config_parallel_compilation_set");
   entry(config_max_wasm_stack, "wasmtime_config_max_wasm_stack_set");
   entry(engine_new, "wasm_engine_new_with_config");
   entry(engine_delete, "wasm_engine_delete");
@@ -43,10 +45,6 @@ std::string Wasmtime::load(void* handle) {
   entry(module_new, "wasmtime_module_new");
   entry(module_delete, "wasmtime_module_delete");
   entry(module_serialize, "wasmtime_module_serialize");
-  entry(module_imports, "wasmtime_module_imports");
-  entry(import_module, "wasm_importtype_module");
-  entry(import_name, "wasm_importtype_name");
-  entry(imports_delete, "wasm_importtype_vec_delete");
   entry(store_new, "wasmtime_store_new");
   entry(store_delete, "wasmtime_store_delete");
   entry(store_context, "wasmtime_store_context");
@@ -71,7 +69,7 @@ std::string Wasmtime::load(void* handle) {
   entry(trap_delete, "wasm_trap_delete");
   entry(bytes_delete, "wasm_byte_vec_delete");
   for (const char* feature : {"threads", "shared_memory", "gc", "function_references", "exceptions", "memory64",
-                              "multi_memory", "tail_call", "stack_switching", "component_model"}) {
+                              "multi_memory", "multi_value", "tail_call", "stack_switching", "component_model"}) {
     const std::string prefix = std::string(feature) == "shared_memory" ? "wasmtime_config_" : "wasmtime_config_wasm_";
     if (void* found = dlsym(handle, (prefix + feature + "_set").c_str()))
       unneeded_features.push_back(reinterpret_cast<void (*)(c::Config*, bool)>(found));
@@ -84,7 +82,9 @@ std::string Wasmtime::load(void* handle) {
 int Wasmtime::read_version() const {
   constexpr std::uint8_t empty[] = {0, 'a', 's', 'm', 1, 0, 0, 0};
   constexpr std::size_t elf_header_bytes = 64;
-  c::Engine* engine = engine_new(config_new());
+  c::Config* config = config_new();
+  config_parallel_compilation(config, false);
+  c::Engine* engine = engine_new(config);
   c::Module* module = nullptr;
   int result = 0;
   if (c::Error* error = module_new(engine, empty, sizeof empty, &module)) {
@@ -108,6 +108,7 @@ int Wasmtime::read_version() const {
 }
 
 Result<std::shared_ptr<const Wasmtime>> Wasmtime::open(const std::string& path) {
+  const InsideForkGate gate;
   TRIREME_TRY(named, environment::wasmtime());
   std::string file = path.empty() ? named : path;
   if (file.empty()) {

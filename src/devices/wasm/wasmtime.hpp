@@ -24,7 +24,6 @@ struct Error;
 struct Trap;
 struct FunctionType;
 struct ValueType;
-struct ImportType;
 
 template <typename T>
 struct Vector {  // wasm_*_vec_t
@@ -64,6 +63,7 @@ class Wasmtime {
   // clang-format off
   c::Config* (*config_new)() = nullptr;
   void (*config_epoch_interruption)(c::Config*, bool) = nullptr;
+  void (*config_parallel_compilation)(c::Config*, bool) = nullptr;
   void (*config_max_wasm_stack)(c::Config*, std::size_t) = nullptr;
   c::Engine* (*engine_new)(c::Config*) = nullptr;  // takes the config
   void (*engine_delete)(c::Engine*) = nullptr;
@@ -71,10 +71,6 @@ class Wasmtime {
   c::Error* (*module_new)(c::Engine*, const std::uint8_t*, std::size_t, c::Module**) = nullptr;
   void (*module_delete)(c::Module*) = nullptr;
   c::Error* (*module_serialize)(c::Module*, c::Vector<char>*) = nullptr;
-  void (*module_imports)(const c::Module*, c::Vector<c::ImportType*>*) = nullptr;
-  const c::Vector<char>* (*import_module)(const c::ImportType*) = nullptr;
-  const c::Vector<char>* (*import_name)(const c::ImportType*) = nullptr;
-  void (*imports_delete)(c::Vector<c::ImportType*>*) = nullptr;
   c::Store* (*store_new)(c::Engine*, void*, void (*)(void*)) = nullptr;
   void (*store_delete)(c::Store*) = nullptr;
   c::Context* (*store_context)(c::Store*) = nullptr;

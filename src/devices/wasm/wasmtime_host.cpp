@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "devices/device.hpp"
+#include "devices/wasm/fork_gate.hpp"
 
 namespace trireme::wasm {
 namespace {
@@ -13,16 +14,15 @@ namespace {
 using trireme::Code;
 
 constexpr std::uint8_t canary = 0xa5;
-// Modules of our own may have all there is.
-constexpr WasmLimits limits{
-    .memory_bytes = std::int64_t{1} << 32, .seconds = 600, .stack_bytes = 1 << 20, .module_bytes = 64 << 20};
+// Modules of our own may have all there is; and several threads may run one at a time.
+constexpr WasmLimits limits{.memory_bytes = std::int64_t{1} << 32, .seconds = no_time_limit, .stack_bytes = 1 << 20};
 
 Result<bool> madd_is_fused(const std::shared_ptr<const Wasmtime>& library) {
   const std::vector<std::uint8_t> probe = madd_probe();
   TRIREME_TRY(sandbox, Sandbox::compile(library, probe, limits));
-  TRIREME_TRY(instance, SandboxInstance::create(*sandbox));
+  TRIREME_TRY(instance, SandboxInstance::create(*sandbox, {}));
   TRIREME_TRY(entry, instance->entry("f", ">i"));
-  TRIREME_TRY(fused, instance->call(entry, {}));
+  TRIREME_TRY(fused, instance->call(entry, {}, {}));
   return fused != 0;
 }
 
@@ -59,10 +59,10 @@ Status run(SandboxInstance& instance, const Job& job) {
     const auto args = static_cast<std::uint64_t>(slots_at), total = static_cast<std::uint64_t>(call.total);
     if (call.entry == Job::Call::Entry::Rows) {
       TRIREME_TRY(entry, instance.entry("rows", "iIII>"));
-      TRIREME_CHECK(instance.call(entry, {args, first, last, total}));
+      TRIREME_CHECK(instance.call(entry, {args, first, last, total}, {}));
     } else {
       TRIREME_TRY(entry, instance.entry("columns", "iII>"));
-      TRIREME_CHECK(instance.call(entry, {args, first, last}));
+      TRIREME_CHECK(instance.call(entry, {args, first, last}, {}));
     }
   }
 
@@ -85,6 +85,7 @@ Status run(SandboxInstance& instance, const Job& job) {
 }  // namespace
 
 Result<std::shared_ptr<const Wasmtime>> wasmtime() {
+  const InsideForkGate gate;                                 // a child would wait for ever for who opens it
   static const auto* opened = new Result(Wasmtime::open());  // never destroyed: the library stays
   return *opened;
 }
@@ -93,6 +94,7 @@ std::string wasmtime_missing(bool relaxed) {
   const auto library = wasmtime();
   if (!library) return library.error().message;
   if (!relaxed) return {};
+  const InsideForkGate gate;
   static const std::string reason = [&]() -> std::string {
     const Result<bool> fused = madd_is_fused(*library);
     if (!fused) return "wasmtime has no relaxed SIMD: " + fused.error().message;
@@ -109,7 +111,7 @@ Result<std::unique_ptr<Sandbox>> compile_in_wasmtime(std::span<const std::uint8_
 }
 
 Status run_in_wasmtime(const Sandbox& sandbox, const Job& job) {
-  auto instance = SandboxInstance::create(sandbox);
+  auto instance = SandboxInstance::create(sandbox, {});
   if (!instance) return ours(instance.error());
   const Status status = run(**instance, job);
   return status ? status : Status(ours(status.error()));
