@@ -317,6 +317,89 @@ TRIREME_C_API trireme_status trireme_jit_kernel_destroy(trireme_jit_kernel* kern
 TRIREME_C_API trireme_status trireme_digest(const char* line, const char* text, const char* device, int32_t threads,
                                             char digest[TRIREME_DIGEST_BYTES]);
 
+/* ---- kernel modules that nobody trusts (docs/kernel-abi.md) ---- */
+
+typedef struct trireme_wasm_host trireme_wasm_host;
+typedef struct trireme_wasm_kernel trireme_wasm_kernel;
+
+/* wasmtime's library, opened at run time. `library`: its path; null: where TRIREME_WASMTIME says, else the wheel
+ * `wasmtime` of a Python here, else libwasmtime.so. TRIREME_NO_DEVICE: there is none. */
+TRIREME_C_API trireme_status trireme_wasm_host_open(const char* library, trireme_wasm_host** host);
+TRIREME_C_API trireme_status trireme_wasm_host_library(const trireme_wasm_host* host, const char** path,
+                                                       int32_t* version);
+TRIREME_C_API trireme_status trireme_wasm_host_destroy(trireme_wasm_host* host);
+
+/* A field that is 0 has its default, which stands behind it. Beyond memory, seconds and stack: what a module may have,
+ * counted before it is compiled. */
+typedef struct trireme_wasm_limits {
+  size_t struct_size;
+  int64_t memory_bytes;                /* 1 GiB; at most 4 GiB */
+  double seconds;                      /* 10; for one call, and for loading once compiled */
+  int64_t stack_bytes;                 /* 512 KiB; 64 KiB to 1 MiB */
+  int64_t module_bytes;                /* 4 MiB */
+  int64_t declarations;                /* 1000: types, globals, exports, data segments, element segments, of each */
+  int64_t parameters;                  /* 32, of a function type */
+  int64_t table_elements;              /* 10000 */
+  int64_t functions;                   /* 1000 */
+  int64_t code_bytes, function_bytes;  /* 256 KiB, 64 KiB: of all functions together, and of any one */
+  int64_t locals, function_locals;     /* 16384, 1024 */
+  int64_t branches, function_branches; /* 4096, 512 */
+  int64_t crossings;                   /* 262144: branches x locals that live across them */
+  int64_t merges, function_merges;     /* 32768, 8192: of those, where values may come from several places */
+  int64_t function_bulk_operations;    /* 16: memory.copy, memory.fill */
+  int64_t nesting;                     /* 256, of blocks */
+} trireme_wasm_limits;
+
+/* `limits`: null for the defaults. The kernel keeps what it needs of the host; it is used by one thread at a time.
+ * TRIREME_INVALID_PROGRAM: no kernel module, or one beyond a limit. TRIREME_UNSUPPORTED: of another version than 1.x.
+ */
+TRIREME_C_API trireme_status trireme_wasm_kernel_load(const trireme_wasm_host* host, const void* module,
+                                                      size_t module_bytes, const trireme_wasm_limits* limits,
+                                                      trireme_wasm_kernel** kernel);
+
+typedef struct trireme_wasm_info {
+  size_t struct_size;
+  const char* name;
+  int32_t version[3];
+  int32_t supports_backward;
+} trireme_wasm_info;
+TRIREME_C_API trireme_status trireme_wasm_kernel_info(const trireme_wasm_kernel* kernel, trireme_wasm_info* info);
+
+/* Of version 1.1: an operand (`input`) or a result (`output`), not both. Its offset and size are written into params,
+ * from byte `params_at` on. */
+typedef struct trireme_wasm_region {
+  size_t params_at;
+  const void* input;
+  size_t input_bytes;
+  void* output;
+  size_t output_bytes;
+} trireme_wasm_region;
+
+/* Arrays are copied in, and results out: the module never sees the caller's memory. */
+typedef struct trireme_wasm_call {
+  size_t struct_size;
+  const void* a;
+  size_t a_bytes;
+  const void* b;
+  size_t b_bytes;
+  void* output;
+  size_t output_bytes;
+  void* scratch; /* may be null */
+  size_t scratch_bytes;
+  const void* params;
+  size_t params_bytes;
+  const trireme_wasm_region* regions;
+  size_t region_count;
+} trireme_wasm_call;
+
+/* kernel_init, the entry, kernel_cleanup. Results are written if all of them return 0, else nothing is.
+ * TRIREME_INVALID_ARGUMENT: the module refused. TRIREME_OUT_OF_MEMORY: the limit, or the module says so.
+ * TRIREME_INVALID_PROGRAM: a trap, the time limit; the kernel starts afresh with its next call.
+ * TRIREME_UNSUPPORTED: it has no backward, or does not know regions. */
+TRIREME_C_API trireme_status trireme_wasm_kernel_forward(trireme_wasm_kernel* kernel, const trireme_wasm_call* call);
+TRIREME_C_API trireme_status trireme_wasm_kernel_backward(trireme_wasm_kernel* kernel, const trireme_wasm_call* call);
+TRIREME_C_API trireme_status trireme_wasm_kernel_destroy(trireme_wasm_kernel* kernel);
+
 #ifdef __cplusplus
 }
 #endif
