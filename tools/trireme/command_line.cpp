@@ -77,6 +77,7 @@ void add(CLI::App& app, const Option& option) {
   if (details.real) added->check(CLI::Range(details.real->least, details.real->most).description(""));
   if (!details.choices.empty()) added->check(CLI::IsMember(details.choices));
   if (!details.excludes.empty()) added->excludes(app.get_option(details.excludes));
+  if (!details.needs.empty()) added->needs(app.get_option(details.needs));
 }
 
 }  // namespace

@@ -31,10 +31,11 @@ struct Bounds {
 struct OptionDetails {
   std::string type;  // what help calls a value: FILE, NAME=TYPE
   bool required = false, show_default = false;
-  std::optional<Bounds<std::int64_t>> whole;        // of integers
-  std::optional<Bounds<double>> real;               // of doubles
-  std::vector<std::string> choices;                 // nothing else is taken
-  std::string excludes;                             // an option of the same command, named before this one
+  std::optional<Bounds<std::int64_t>> whole;  // of integers
+  std::optional<Bounds<double>> real;         // of doubles
+  std::vector<std::string> choices;           // nothing else is taken
+  // Options of the same command, named before this one: that cannot be given with it, and that must be.
+  std::string excludes, needs;
   std::function<std::vector<std::string>()> words;  // what completion offers, where other values are taken too
 };
 

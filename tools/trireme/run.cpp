@@ -16,6 +16,8 @@ Command run_verb() {
   Command verb{.name = "run", .summary = "Runs a program, or a kernel module, on arrays of .npy files"};
   verb.option("program", options->program, "An operator ('trireme list' names them), or the path of a .row file",
               {.type = "OP|FILE", .words = RowProgram::names});
+  verb.option("--module", module->module, "Instead of a program: a module of the kernel ABI, trusted or not",
+              {.type = "FILE"});
   verb.option("--backward", options->backward, "The derived backward instead of the program itself");
   verb.option("--in", options->inputs, "An operand; repeatable. Those with a default may be left out",
               {.type = "NAME=FILE"});
@@ -24,21 +26,21 @@ Command run_verb() {
   verb.option("--type", options->types,
               "Storage type: of a result, or of an operand that travels as uint16 (bf16) or uint8 (f8e4m3, f8e5m2); "
               "repeatable",
-              {.type = "NAME=TYPE", .words = type_words});
+              {.type = "NAME=TYPE", .excludes = "--module", .words = type_words});
   verb.option("--axes", options->axes, "The last K axes make a row",
-              {.type = "K", .show_default = true, .whole = at_least(1)});
+              {.type = "K", .show_default = true, .whole = at_least(1), .excludes = "--module"});
   verb.option("--target", options->target, "A device: cpu, cuda, wasm, reference, or a name that 'doctor' lists",
-              {.type = "NAME", .show_default = true, .words = device_words});
+              {.type = "NAME", .show_default = true, .excludes = "--module", .words = device_words});
   add_threads(verb, options->threads, "Threads on CPUs; the bits do not depend on it");
-  verb.option("--module", module->module, "Instead of a program: a module of the kernel ABI, trusted or not",
-              {.type = "FILE"});
-  verb.option("--as", module->as, "Of a module: the kernel it works like, where it has another name", {.type = "NAME"});
+  verb.options.back().details.excludes = "--module";
+  verb.option("--as", module->as, "Of a module: the kernel it works like, where it has another name",
+              {.type = "NAME", .needs = "--module"});
   verb.option("--library", module->library, "wasmtime's library, if not where TRIREME_WASMTIME or python has it",
-              {.type = "FILE"});
+              {.type = "FILE", .needs = "--module"});
   verb.option("--memory", module->memory_mib, "The most memory a module may have, in MiB",
-              {.type = "MIB", .show_default = true});
+              {.type = "MIB", .show_default = true, .real = Bounds<double>{0, 4096}, .needs = "--module"});
   verb.option("--seconds", module->seconds, "The longest a module's call may take",
-              {.type = "S", .show_default = true});
+              {.type = "S", .show_default = true, .needs = "--module"});
   verb.footer =
       "Shapes come from the arrays: the first [i,j] operand has the problem's. Element results take its type, row and\n"
       "column results the compute type, unless --type says otherwise. Whatever a module (docs/kernel-abi.md) does "
