@@ -1,6 +1,7 @@
 // trireme man: the manual page, made from the tables that the arguments are read by. For packaging; help does not list
 // it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <variant>
