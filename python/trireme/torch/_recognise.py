@@ -1,0 +1,321 @@
+"""Finds out what a module of somebody else's does: which norm, which gated unit, or neither.
+
+Names say nothing. A module is looked at by itself, never by its class: its forward runs on a shadow of it, with parameters
+and projections of our own, and every operation that it calls is seen. Those must all be of a few smooth ones, so that no
+clamp, dropout, sparsity or branch on values can hide between the samples. Then results and gradients must be a kernel's: on
+small, large and negative values, in every storage type, in training and in evaluation, with weights, biases and eps changed.
+"""
+import contextlib
+import dataclasses
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from . import functional
+from ._operator import named, op
+
+EPS_NAMES = ("variance_epsilon", "eps", "epsilon", "norm_eps")
+TYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+SHAPES_ONLY = {"view", "_unsafe_view", "reshape", "expand", "unsqueeze", "squeeze", "alias", "clone", "contiguous", "split",
+               "split_with_sizes", "chunk", "slice", "select", "narrow", "unbind", "t", "transpose", "permute", "as_strided", "detach"}
+NORM_OPERATIONS = SHAPES_ONLY | {"_to_copy", "pow", "square", "mul", "mean", "sum", "add", "sub", "rsub", "div", "rsqrt", "sqrt",
+                                 "reciprocal", "var", "var_mean", "native_layer_norm", "_fused_rms_norm", "rms_norm",
+                                 "neg", "ones_like", "ones", "full"}
+# Those that autocast on a GPU computes in f32, whatever comes.
+WIDENED = {"pow", "rsqrt", "reciprocal", "sum", "native_layer_norm", "rms_norm", "_fused_rms_norm"}
+GATED_OPERATIONS = SHAPES_ONLY | {"_to_copy", "mul", "silu", "gelu", "relu", "sigmoid", "tanh", "erf"}
+
+
+class Unknown(Exception):
+    """Why a module is left alone."""
+
+
+# ---- kernels ----
+
+@dataclasses.dataclass(frozen=True)
+class Norm:
+    """A norm that there is a kernel for."""
+    name: str
+    operator: str
+    parameters: tuple[str, ...]
+    offset: float = 0.0
+    promotes: bool = False  # the result has the wider type of input and weight, else the input's
+
+    def run(self, module, x, eps):
+        given = [getattr(module, name, None) for name in ("weight", "bias") if self.operator == "layer_norm" or name == "weight"]
+        types = None
+        if self.promotes and given[0].dtype != x.dtype:
+            types = {"y": torch.promote_types(given[0].dtype, x.dtype)}
+        constants = {"offset": self.offset} if self.offset else {}
+        return named(self.operator)(x, *given, eps=eps, types=types, **constants)
+
+
+NORMS = {each.name: each for each in [
+    Norm("rms_norm_llama", "rms_norm_llama", ("weight",), promotes=True), Norm("rms_norm", "rms_norm", ("weight",)),
+    Norm("rms_norm, offset 1", "rms_norm", ("weight",), offset=1.0), Norm("rms_norm, promoted", "rms_norm", ("weight",),
+                                                                          promotes=True),
+    Norm("rms_norm, no weight", "rms_norm", ()), Norm("layer_norm", "layer_norm", ("weight", "bias")),
+    Norm("layer_norm, no bias", "layer_norm", ("weight",)), Norm("layer_norm, no weight", "layer_norm", ()),
+]}
+
+# The activation rounded to storage before the product, as modules that call one after the other do.
+_GATED = "{}(x[i,j], gate[i,j]) -> (y[i,j])\n    y = cast({}(gate), gate) * x\n"
+GATED = {each.__name__: each for each in [
+    named("swiglu_llama"), op(_GATED.format("geglu_rounded", "gelu_tanh")), op(_GATED.format("geglu_erf_rounded", "gelu")),
+    op(_GATED.format("reglu_rounded", "relu")), op(_GATED.format("sigmoid_gate_rounded", "sigmoid"))]}
+
+
+# ---- shadows ----
+
+class _Recorder(TorchDispatchMode):
+    """Sees every operation that runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = {}  # in order; whether one had 16-bit tensors
+
+    def note(self, name, arguments):
+        narrow = any(isinstance(each, torch.Tensor) and each.dtype in TYPES[1:] for each in arguments)
+        self.seen[name] = self.seen.get(name, False) or narrow
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        self.note(function._schema.name.partition("::")[2].rstrip("_"), arguments)  # in place or not
+        return function(*arguments, **(named or {}))
+
+
+class _FunctionRecorder(TorchFunctionMode):
+    """Sees functions that fall apart before operations run."""
+
+    def __init__(self, recorder):
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        if getattr(function, "__name__", "") == "rms_norm":
+            self.recorder.note("rms_norm", arguments)
+        return function(*arguments, **(named or {}))
+
+
+class _Stub(torch.nn.Module):
+    """A projection of our own: gives what it is told to, and remembers what it was given."""
+
+    def __init__(self, name, gives, calls):
+        super().__init__()
+        self.name, self.gives, self.calls = name, gives, calls
+
+    def forward(self, *inputs, **more):
+        self.calls.append((self.name, inputs, more))
+        return self.gives
+
+
+def _shadow(module, training, parameters=None, children=None):
+    """A module with the same class and attributes, and other parameters or children."""
+    shadow = type(module).__new__(type(module))
+    shadow.__dict__.update(module.__dict__)
+    shadow.__dict__.update(training=training, _parameters={**module._parameters, **(parameters or {})},
+                           _buffers=dict(module._buffers), _modules={**module._modules, **(children or {})})
+    return shadow
+
+
+def _run(shadow, allowed, x):
+    """Its forward, hooks left out; and whether autocast on a GPU would compute in other types."""
+    version, recorder = x._version, _Recorder()
+    before = {name: value for name, value in shadow.__dict__.items()}
+    children = [each for child in shadow._modules.values() if child is not None for each in child.modules()]
+    modes = [each.training for each in children]
+    for each in children:
+        each.training = shadow.training
+    try:
+        with recorder, _FunctionRecorder(recorder):
+            made = type(shadow).forward(shadow, x)
+    finally:
+        for each, mode in zip(children, modes):
+            each.training = mode
+    strange = [name for name in recorder.seen if name not in allowed]
+    if strange:
+        raise Unknown(f"its code has {', '.join(strange)}")
+    if any(shadow.__dict__.get(name) is not value for name, value in before.items()) or len(shadow.__dict__) > len(before):
+        raise Unknown("its forward changes it")
+    if x._version != version:
+        raise Unknown("its forward changes its input")
+    return made, any(recorder.seen.get(name) for name in WIDENED)
+
+
+@contextlib.contextmanager
+def _quietly():
+    """A module that raises is left alone, and nobody's random numbers, default types or devices matter."""
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.autocast("cpu", enabled=False), torch.enable_grad():
+            yield
+    except Unknown:
+        raise
+    except Exception as error:  # whatever a stranger's code may raise
+        raise Unknown(f"it could not be tried: {type(error).__name__}: {str(error).partition(chr(10))[0][:120]}") from error
+
+
+def _samples(shape, seed):
+    """Small, large and negative values, zeros, rows with one value far out."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(shape, generator=generator)
+    rows = x.view(-1, shape[-1])
+    scales = torch.tensor([1.0, 3.0, 1e-3, 40.0, 300.0, 1.0, 1e-2, 1.0])
+    rows *= scales[torch.arange(len(rows)) % len(scales), None]
+    rows[5::8].abs_().neg_()
+    rows[7::8, 0] = 100.0
+    rows[-1] = 0
+    return x
+
+
+def _same(made, wanted, kind):
+    """Sums in another order move a few values of 16-bit types by a rounding; a rounding more or less moves a third."""
+    if not isinstance(wanted, torch.Tensor) or made.shape != wanted.shape or made.dtype != wanted.dtype:
+        return False
+    made, wanted = made.detach().float(), wanted.detach().float()
+    equal = (made == wanted) | (made.isnan() & wanted.isnan())  # beyond the largest number too
+    if kind == torch.float32:
+        scale = wanted.abs().nan_to_num(0, 0, 0).amax(-1, keepdim=True)
+        return bool((equal | ((made - wanted).abs() <= 2e-5 * wanted.abs() + 2e-6 * scale)).all())
+    beside = (made - wanted).abs() <= 0.02 * wanted.abs() + 1e-6
+    return bool((equal | beside).all()) and (~equal).float().mean().item() < 0.02
+
+
+def _gradients(made, leaves, seed=1):
+    dy = torch.randn(made.shape, generator=torch.Generator().manual_seed(seed)).to(made.dtype)
+    return torch.autograd.grad(made, leaves, dy, allow_unused=True)
+
+
+def _same_gradients(made, wanted):
+    for a, b in zip(made, wanted):
+        if (a is None) != (b is None):
+            return False
+        if a is not None and not bool(((a - b).abs() <= 1e-4 * b.abs() + 1e-5 * b.abs().amax()).all()):
+            return False
+    return True
+
+
+# ---- norms ----
+
+def looks_like_norm(module):
+    return not module._modules and (_eps_name(module) is not None or "norm" in type(module).__name__.lower())
+
+
+def _eps_name(module):
+    return next((name for name in EPS_NAMES if isinstance(module.__dict__.get(name), float)), None)
+
+
+def recognise_norm(module):
+    """The kernel's name, the attribute that holds eps, and the pairs of types (input's, weight's) that were found equal."""
+    eps_name = _eps_name(module)
+    if eps_name is None:
+        raise Unknown("it has no eps that could be read")
+    parameters = {name: each for name, each in module._parameters.items() if each is not None}
+    if set(parameters) - {"weight", "bias"} or any(each is not None for each in module._buffers.values()):
+        raise Unknown(f"it has {', '.join(sorted({*parameters, *module._buffers} - {'weight', 'bias'}))}")
+    shapes = {tuple(each.shape) for each in parameters.values()}
+    if len(shapes) > 1 or any(len(shape) != 1 or shape == (0,) for shape in shapes):
+        raise Unknown(f"its parameters are of shape {', '.join(map(str, shapes))}")
+    columns = shapes.pop()[0] if shapes else 64
+    pairs = [(x, w) for x in TYPES for w in (TYPES if parameters else TYPES[:1])]
+    widened = set()  # filled by trying
+    with _quietly():
+        found = {norm.name: tuple((x, w) for x, w in pairs if _is_norm(module, norm, eps_name, columns, x, w, widened))
+                 for norm in NORMS.values() if set(norm.parameters) == set(parameters)}
+    name = max(found, key=lambda name: len(found[name]), default=None)  # in f32 alone several are alike
+    if name is None or (torch.float32, torch.float32) not in found[name]:
+        raise Unknown("no kernel gives its results")
+    return name, {"_trireme_norm": name, "_trireme_eps": eps_name, "_trireme_types": found[name],
+                  "_trireme_widened": bool(widened)}
+
+
+def _is_norm(module, norm, eps_name, columns, kind, weight_kind, widened):
+    generator = torch.Generator().manual_seed(columns)
+    values = {name: torch.randn(columns, generator=generator).mul_(2).to(weight_kind).requires_grad_(kind == torch.float32)
+              for name in norm.parameters}
+    is_wide = kind == weight_kind == torch.float32
+    for shape, training, eps in [((16, columns), False, None), ((2, 8, columns), True, 0.37), ((2, 3, 4, columns), False, 1e-12)]:
+        shadow = _shadow(module, training, values)
+        if eps is not None:
+            setattr(shadow, eps_name, eps)
+        x = _samples(shape, len(shape)).to(kind).requires_grad_(is_wide)
+        wanted, is_widened = _run(shadow, NORM_OPERATIONS, x)
+        if is_widened:
+            widened.add(kind)
+        made = norm.run(shadow, x, getattr(shadow, eps_name))
+        if not _same(made, wanted, kind if not is_wide else torch.float32):
+            return False
+        if is_wide and eps != 1e-12:  # whose row of zeros has no gradient worth comparing
+            leaves = [x, *values.values()]
+            if not _same_gradients(_gradients(made, leaves), _gradients(wanted, leaves)):
+                return False
+    return True
+
+
+# ---- gated units ----
+
+SEPARATE, PACKED = ("gate_proj", "up_proj", "down_proj"), ("gate_up_proj", "down_proj")
+
+
+def projections(module):
+    return next((names for names in (SEPARATE, PACKED)
+                 if all(isinstance(module._modules.get(name), torch.nn.Module) for name in names)), None)
+
+
+def recognise_gated(module):
+    """The kernel's name, and what else a forward in its place needs to know."""
+    names = projections(module)
+    with _quietly():
+        for kernel in GATED.values():
+            orders = [_order_if_gated(module, kernel, names, kind, training) for kind in TYPES for training in (False, True)]
+            if None not in orders:
+                if len(set(orders)) > 1:
+                    raise Unknown("its projections are called in no fixed order")
+                return kernel.__name__, {"_trireme_unit": kernel.__name__, "_trireme_order": orders[0]}
+    raise Unknown("no kernel gives its results")
+
+
+def _order_if_gated(module, kernel, names, kind, training):
+    """In which order the projections are called, if the kernel does what is done between them; else None."""
+    is_wide = kind == torch.float32
+    up, gate = (_samples((2, 16, 48), seed).to(kind).requires_grad_(is_wide) for seed in (3, 4))
+    x, down = torch.randn(2, 16, 8).to(kind), torch.randn(2, 16, 8).to(kind)
+    calls = []
+    gives = {"gate_proj": gate, "up_proj": up, "down_proj": down, "gate_up_proj": torch.cat([gate, up], -1)}
+    shadow = _shadow(module, training, children={name: _Stub(name, gives[name], calls) for name in names})
+    returned, _ = _run(shadow, GATED_OPERATIONS, x)
+    order = tuple(name for name, *_ in calls)
+    if sorted(order) != sorted(names) or order[-1] != "down_proj" or returned is not down or any(
+            more or len(inputs) != 1 or (name != "down_proj" and inputs[0] is not x) for name, inputs, more in calls):
+        raise Unknown("its projections are not called as those of a gated unit")
+    (wanted,) = calls[-1][1]
+    made = kernel(up, gate)
+    if not _same(made, wanted, kind):
+        return None
+    if is_wide and not _same_gradients(_gradients(made, (up, gate)), _gradients(wanted, (up, gate))):
+        return None
+    return order
+
+
+# ---- one answer for modules that cannot differ ----
+
+def fingerprint(module):
+    """Equal for modules whose forwards cannot differ in kind: of one class, with equal or the very same attributes. Values of
+    parameters do not count, nor do projections: neither is used when a module is tried."""
+    state = tuple((name, _token(value)) for name, value in sorted(module.__dict__.items())
+                  if name not in ("training", "_parameters", "_buffers", "_modules"))
+    names = projections(module) or ()
+    children = tuple((name, child and fingerprint(child)) for name, child in module._modules.items() if name not in names)
+    parameters = tuple((name, each if each is None else (tuple(each.shape), each.dtype))
+                       for name, each in (*module._parameters.items(), *module._buffers.items()))
+    return type(module), state, children, parameters, names
+
+
+def _token(value):
+    if isinstance(value, (bool, int, float, str, type(None), torch.dtype, torch.device)):
+        return type(value), value
+    if isinstance(value, (dict, list, set)) and not value:
+        return type(value), "empty"
+    if isinstance(value, tuple):
+        return type(value), tuple(map(_token, value))
+    return type(value), id(value)
