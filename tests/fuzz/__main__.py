@@ -24,7 +24,7 @@ except ImportError:
     sys.exit(77)
 
 import features
-from run import run_batch, signature_of
+from run import Batch, signature_of
 from shrink import shrink
 from tool import Tool
 
@@ -106,7 +106,7 @@ class Session:
         if self.over():
             return
         tool, tally = self.tool(indices[0]), Tally()
-        for index, case, failure in run_batch(tool, self.options.seed, indices, self.devices, tally):
+        for index, case, failure in Batch(tool, self.options.seed, indices, self.devices, tally).found:
             signature = signature_of(*failure[:2])
             with self.lock:
                 self.seen[signature] += 1
@@ -129,7 +129,7 @@ class Session:
         file.write_bytes(source if isinstance(source, bytes) else source.encode())
         for array in pathlib.Path(tool.folder).glob("shrunk.row.*.npy"):
             shutil.move(array, kept / array.name.replace("shrunk.row", file.name))
-        for used in ("shrunk.row", f"p{index}.row"):
+        for used in ("shrunk.row", f"second_p{index}.row", f"p{index}.row"):
             command, said = command.replace(used, str(file)), said.replace(used, str(file))
         lines = [f"FAIL {kind} (seed {self.options.seed}, program {index}, {note})", f"  {said}", f"  rerun: {command}"]
         lines.append(f"  as it was drawn: python3 tests/fuzz --seed {self.options.seed} --only {index}")

@@ -278,7 +278,7 @@ class Generator:
                 self.ints.add(operand.name)
                 self.integers.append(self.known[-1])
         for result in results:
-            self.helper_lines(dice.choice((0, 0, 1, 1, 2)))
+            self.helper_lines(dice.choice((0, 0, 1, 1, 2)) if dice.random() < 0.98 else 20)
             if result.summed:
                 self.line(result.name, 3, wrapper="colsum")
             else:

@@ -24,7 +24,7 @@ FAULT_47 = re.compile(r"sums [\w, ]+ beside its kernels")
 def excuse(case, kind, said):
     """The number of the fault that explains a failure, or None."""
     # 33: beside another rotation by n, one takes the other's amount on x86 and wasm. 52: -n / 2 is divided unsigned.
-    if re.match("bits|values", kind) and rotates_by_columns(case.program):
+    if re.match("bits|values|crash run", kind) and rotates_by_columns(case.program):
         return 33
     if kind.startswith("refused") and FAULT_34.search(said):
         return 34

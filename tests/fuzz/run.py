@@ -104,92 +104,111 @@ def quick(devices):
     return tuple(each for each in devices if each not in ("wasm", "wasm:node"))
 
 
-def run_batch(tool, seed, indices, devices, tally, mutations=2):
-    """Draws the programs of these indices and checks them; gives (index, Case, failure) of what went wrong."""
-    found, lines, stages = [], [], []
-    dice = random.Random(f"{seed}:{indices[0]} batch")
-    options = {"threads": dice.choice((1, 2, 3, 5)), "chunk": dice.choice((0, 0, 1, 2, 7, 64))}
+class Batch:
+    """Draws the programs of some indices and checks them. `found` has (index, Case, failure) of what went wrong."""
 
-    def check(index, case, failures):
+    def __init__(self, tool, seed, indices, devices, tally, mutations=2):
+        self.tool, self.devices, self.tally, self.mutations = tool, devices, tally, mutations
+        self.found, self.lines, self.stages = [], [], []
+        dice = random.Random(f"{seed}:{indices[0]} batch")
+        self.options = {"threads": dice.choice((1, 2, 3, 5)), "chunk": dice.choice((0, 0, 1, 2, 7, 64))}
+        for index in indices:
+            generator, program = draw(seed, index)
+            dice = random.Random(f"{seed}:{index} checks")
+            backward = self.check_program(index, generator, program, dice, f"p{index}.row")
+            if backward is not None and dice.random() < 0.15:  # a program like any other
+                self.check_program(index, generator, backward, dice, f"second_p{index}.row")
+                tally["backwards taken as programs"] += 1
+        self.verify()
+
+    def note(self, index, case, failures):
         for failure in failures:
             if fault := known.excuse(case, *failure[:2]):
-                tally[f"excused by fault {fault}"] += 1
+                self.tally[f"excused by fault {fault}"] += 1
             else:
-                found.append((index, case, failure))
+                self.found.append((index, case, failure))
 
-    for index in indices:
-        generator, program = draw(seed, index)
-        dice = random.Random(f"{seed}:{index} checks")
-        text, file = program_text(program, dice), f"p{index}.row"
+    def check_program(self, index, generator, program, dice, file):
+        """All checks but those that wait for the batch. Gives its backward."""
+        tool, tally, text = self.tool, self.tally, program_text(program, dice)
         failures, shown, backward = checks.text_failures(tool, file, text)
-        check(index, Case(program, None, "text", text), failures)
+        self.note(index, Case(program, None, "text", text), failures)
         tally["programs"] += 1
-        for number in range(mutations):
+        for k in range(self.mutations):
             broken = mutate(text, dice)
-            failures, refused = checks.malformed_failures(tool, f"broken{number}_{file}", broken)
-            check(index, Case(program, None, "malformed", broken), failures)
+            failures, refused = checks.malformed_failures(tool, f"broken{k}_{file}", broken)
+            self.note(index, Case(program, None, "malformed", broken), failures)
             tally["malformed texts, refused" if refused else "malformed texts that were fine"] += 1
         if shown is None:
-            continue
+            return None
         for signature in [program] + [backward] * (backward is not None):
             problem = fitting(draw_problem(generator, program, backward if signature is backward else None), signature)
-            case = Case(program, problem, "verify", text, devices, **options)
-            lines.append((index, case, problem.line(file)))
+            case = Case(program, problem, "verify", text, self.devices, **self.options)
+            self.lines.append((index, case, problem.line(file)))
             tally.features(program, problem)
             try:
-                target = dice.choice(("cpu", "cpu", "cpu:avx2", "reference", "lanes", "wasm:relaxed"))
-                target = target if target in devices + ("cpu", "reference") else "cpu"
-                values = Case(program, problem, "values", text, target=target, threads=options["threads"])
-                failures, judged, total = checks.value_failures(tool, file, signature, problem, target, values.threads)
-                check(index, values, failures)
-                tally["entries within their interval"] += judged
-                tally["entries that may be anything"] += total - judged
+                self.check_values(index, case, signature, dice, file)
                 if not problem.backward:
-                    failures = checks.meaning_failures(program, shown, problem, f"trireme show {file}")
-                    check(index, Case(program, problem, "meaning", text), failures)
-                    tally["printed programs with the same meaning"] += not failures
-                    if backward is not None:
-                        failures, could = checks.gradient_failures(program, backward, problem, gradient_command(file))
-                        check(index, Case(program, problem, "gradient", text), failures)
-                        tally["gradients judged" if could else "gradients that cannot be judged"] += 1
+                    self.check_meaning(index, case, shown, backward, file)
             except Invalid as wrong:  # a flaw of the generator, or of the backward that was printed
-                check(index, case, [("invalid", str(wrong), f"trireme show {file} --backward")])
+                self.note(index, case, [("invalid", str(wrong), f"trireme show {file} --backward")])
             if dice.random() < 0.4:
-                stage = dice.choice(("bind", "simplify", "expand"))
-                bound_case = Case(program, problem, "stage", text, arch=stage)
-                failures, bound = checks.stage_failures(tool, file, program, problem, stage)
-                check(index, bound_case, failures)
-                if not failures:
-                    stages.append((len(lines) - 1, index, bound_case, bound.line(checks.bound_file(file, problem))))
-        if not generator.rows * generator.columns > 1000:
-            broken = mutate_line(lines[-1][2], dice)
-            check(index, Case(program, None, "line", text, target=broken), checks.malformed_line_failures(tool, broken))
+                self.check_stage(index, case, dice.choice(("bind", "simplify", "expand")), file)
+        if generator.rows * generator.columns <= 1000:
+            broken = mutate_line(self.lines[-1][2], dice)
+            case = Case(program, None, "line", text, target=broken)
+            self.note(index, case, checks.malformed_line_failures(tool, broken))
             tally["malformed problem lines"] += 1
         target = dice.choice(tuple(checks.ARCHITECTURES))
         arch = dice.choice(checks.ARCHITECTURES[target])
-        case = Case(program, lines[-1][1].problem, "emit", text, target=target, arch=arch)
-        check(index, case, checks.emit_failures(tool, file, case.problem, target, arch))
+        case = Case(program, self.lines[-1][1].problem, "emit", text, target=target, arch=arch)
+        self.note(index, case, checks.emit_failures(tool, file, case.problem, target, arch))
         tally["artifacts emitted"] += 1
-    reports = verify(tool, lines, devices, options, tally, check)
-    for (at, index, case, _), bound in zip(stages, tool.verify([line for *_, line in stages], ())):
-        command = checks.stage_command(f"p{index}.row", case.problem, case.arch)
-        check(index, case, checks.bound_failures(reports[at], bound, case.arch, command))
-        tally["bound programs with the same bits"] += 1
-    return found
+        return backward
 
+    def check_values(self, index, case, signature, dice, file):
+        target = dice.choice(("cpu", "cpu", "cpu:avx2", "reference", "lanes", "wasm:relaxed", "cuda"))
+        target = target if target in self.devices + ("reference",) else "cpu"
+        case = replace(case, check="values", target=target)
+        failures, judged, total = checks.value_failures(self.tool, file, signature, case.problem, target, case.threads)
+        self.note(index, case, failures)
+        self.tally["entries within their interval"] += judged
+        self.tally["entries that may be anything"] += total - judged
 
-def verify(tool, lines, devices, options, tally, check):
-    """All lines on the quick devices; two on those that are slow. The reports of all lines."""
-    all_reports = []
-    slow = tuple(each for each in devices if each not in quick(devices))
-    for chosen, some in ((quick(devices), lines), (slow, lines[:2] if quick(devices) else lines)):
-        if not chosen or not some:
-            continue
-        reports = tool.verify([line for _, _, line in some], chosen, **options)
-        all_reports = all_reports or reports
-        for (index, case, line), report in zip(some, reports):
-            case = replace(case, devices=chosen)
-            check(index, case, [(kind, said, case.verify_command(line)) for kind, said in report.kinds()])
-            tally["problems verified"] += 1
-            tally["comparisons with the reference"] += sum(status == "same bits" for _, status in report.rows.values())
-    return all_reports
+    def check_meaning(self, index, case, shown, backward, file):
+        failures = checks.meaning_failures(case.program, shown, case.problem, f"trireme show {file}")
+        self.note(index, replace(case, check="meaning"), failures)
+        self.tally["printed programs with the same meaning"] += not failures
+        if backward is not None:
+            failures, could = checks.gradient_failures(case.program, backward, case.problem, gradient_command(file))
+            self.note(index, replace(case, check="gradient"), failures)
+            self.tally["gradients judged" if could else "gradients that cannot be judged"] += 1
+
+    def check_stage(self, index, case, stage, file):
+        case = replace(case, check="stage", arch=stage)
+        failures, bound = checks.stage_failures(self.tool, file, case.program, case.problem, stage)
+        self.note(index, case, failures)
+        if not failures:
+            command = checks.stage_command(file, case.problem, stage)
+            line = bound.line(checks.bound_file(file, case.problem))
+            self.stages.append((len(self.lines) - 1, index, case, command, line))
+
+    def verify(self):
+        """All lines on the quick devices; two on those that are slow. Then what was printed of bound programs."""
+        all_reports = []
+        slow = tuple(each for each in self.devices if each not in quick(self.devices))
+        for chosen, some in ((quick(self.devices), self.lines), (slow, self.lines[:2] if quick(self.devices) else self.lines)):
+            if not chosen or not some:
+                continue
+            reports = self.tool.verify([line for _, _, line in some], chosen, **self.options)
+            all_reports = all_reports or reports
+            for (index, case, line), report in zip(some, reports):
+                case = replace(case, devices=chosen)
+                self.note(index, case, [(kind, said, case.verify_command(line)) for kind, said in report.kinds()])
+                self.tally["problems verified"] += 1
+                same = sum(status == "same bits" for _, status in report.rows.values())
+                self.tally["comparisons with the reference"] += same
+        bound_reports = self.tool.verify([line for *_, line in self.stages], ())
+        for (at, index, case, command, _), bound in zip(self.stages, bound_reports):
+            self.note(index, case, checks.bound_failures(all_reports[at], bound, case.arch, command))
+            self.tally["bound programs with the same bits"] += 1

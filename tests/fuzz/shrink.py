@@ -27,31 +27,36 @@ def shrink(case, kind, tool, seconds=60.0):
 
     if not fails(case):
         return case, None, tried
-    # Round and round: what follows a step that was taken is tried next, until nothing fails any more.
-    steps = smaller_texts if case.check == "malformed" else smaller
-    candidates, at, idle = list(steps(smallest)), 0, 0
-    while idle < len(candidates) and time.monotonic() < deadline:
-        at %= len(candidates)
-        if fails(candidates[at]):
-            smallest, idle = candidates[at], 0
-            candidates = list(steps(smallest))
-        else:
-            at, idle = at + 1, idle + 1
+    late = lambda: time.monotonic() > deadline  # noqa: E731
+    if case.check == "malformed":
+        smallest = shrunk_text(case, fails, late)
+    else:
+        # Round and round: what follows a step that was taken is tried next, until nothing fails any more.
+        candidates, at, idle = list(smaller(smallest)), 0, 0
+        while idle < len(candidates) and not late():
+            at %= len(candidates)
+            if fails(candidates[at]):
+                smallest, idle = candidates[at], 0
+                candidates = list(smaller(smallest))
+            else:
+                at, idle = at + 1, idle + 1
     fails(smallest)  # the failure of the smallest
     return smallest, failure, tried
 
 
-def smaller_texts(case):
-    """Of a malformed text: fewer lines, then fewer bytes."""
-    text = case.text
-    parts = text.split(b"\n")
-    for k in range(len(parts)):
-        yield replace(case, text=b"\n".join(parts[:k] + parts[k + 1 :]))
-    size = len(text) // 2
-    while size:
-        for at in range(0, len(text), size):
-            yield replace(case, text=text[:at] + text[at + size :])
+def shrunk_text(case, fails, late):
+    """Of a malformed text: pieces go, large ones first."""
+    size = len(case.text) // 2
+    while size and not late():
+        at = 0
+        while at < len(case.text) and not late():
+            candidate = replace(case, text=case.text[:at] + case.text[at + size :])
+            if fails(candidate):
+                case = candidate
+            else:
+                at += size
         size //= 2
+    return case
 
 
 def smaller(case):
