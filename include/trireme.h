@@ -342,10 +342,10 @@ typedef struct trireme_wasm_limits {
   int64_t table_elements;              /* 10000 */
   int64_t functions;                   /* 1000 */
   int64_t code_bytes, function_bytes;  /* 256 KiB, 64 KiB: of all functions together, and of any one */
-  int64_t locals, function_locals;     /* 16384, 1024 */
+  int64_t locals, function_locals;     /* 16384, 2048 */
   int64_t branches, function_branches; /* 4096, 512 */
   int64_t crossings;                   /* 262144: branches x locals that live across them */
-  int64_t merges, function_merges;     /* 32768, 8192: of those, where values may come from several places */
+  int64_t merges, function_merges;     /* 32768, 8192: values that meet where control flow joins */
   int64_t function_bulk_operations;    /* 16: memory.copy, memory.fill */
   int64_t nesting;                     /* 256, of blocks */
 } trireme_wasm_limits;

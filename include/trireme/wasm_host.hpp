@@ -28,11 +28,10 @@ struct WasmLimits {
   std::int64_t functions = 1000;
   // Of all functions together, and of any one.
   std::int64_t code_bytes = 256 << 10, function_bytes = 64 << 10;
-  std::int64_t locals = 16384, function_locals = 1024;    // parameters among them
-  std::int64_t branches = 4096, function_branches = 512;  // blocks, targets, and what compiles to branches
-  std::int64_t crossings = 1 << 18;                       // branches x locals that live across them
-  std::int64_t merges = 1 << 15,
-               function_merges = 1 << 13;      // of those: where their values may come from several places
+  std::int64_t locals = 16384, function_locals = 2048;       // parameters among them
+  std::int64_t branches = 4096, function_branches = 512;     // blocks, targets, and what compiles to branches
+  std::int64_t crossings = 1 << 18;                          // branches x locals that live across them
+  std::int64_t merges = 1 << 15, function_merges = 1 << 13;  // values that meet where control flow joins
   std::int64_t function_bulk_operations = 16;  // memory.copy, memory.fill: no time limit stops one that has begun
   std::int64_t nesting = 256;                  // of blocks
 };

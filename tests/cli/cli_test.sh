@@ -111,7 +111,44 @@ END
   check 2 'known are rmsnorm_f32, swiglu_f32, geglu_f32' run --module b.wasm --as gelu --in x=x.npy
   check 2 'a.wasm: the module exports no function kernel_init' run --module a.wasm --in x=x.npy
   check 2 'wrong.row: not a valid WebAssembly module' run --module wrong.row --in x=x.npy
+  # Fault 35: an old module would read none of the arrays that version 1.1 has, and say that all is well.
+  python3 - "$folder" <<'END'
+import sys
+# A kernel of version 1.0 that does nothing: it calls itself swiglu_f32, and every entry returns 0.
+def number(value):
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + number(value >> 7)
+def section(id, *parts):
+    content = number(len(parts)) + b"".join(parts)
+    return bytes([id]) + number(len(content)) + content
+def body(code):
+    return number(len(code) + 2) + b"\0" + code + b"\x0b"
+def store(value, offset):
+    return b"\x20\0\x41" + number(value) + b"\x36\2" + number(offset)
+zero = body(b"\x41\0")
+info = body(store(16, 0) + store(10, 4) + store(1, 8) + store(1 << 16, 12) + b"\x41\0")
+names = ["kernel_init", "kernel_forward", "kernel_backward", "kernel_info", "kernel_cleanup"]
+export = lambda name, kind, index: number(len(name)) + name.encode() + bytes([kind, index])
+open(sys.argv[1] + "/old.wasm", "wb").write(
+    b"\0asm\1\0\0\0"
+    + section(1, b"\x60\2\x7f\x7f\1\x7f", b"\x60\1\x7f\1\x7f", b"\x60\0\1\x7f")
+    + section(3, b"\0", b"\1", b"\1", b"\1", b"\2")
+    + section(5, b"\0\1")
+    + section(7, export("memory", 2, 0), *(export(name, 0, k) for k, name in enumerate(names)))
+    + section(10, zero, zero, zero, info, zero)
+    + section(11, b"\0\x41\x10\x0b\x0aswiglu_f32"))
+END
+  check 0 '^swiglu_f32 1.0.0: 3 rows' run --module old.wasm --in x=x.npy --in gate=gate.npy --out y=y.npy
+  check 0 '^swiglu_f32 1.0.0 backward' run --module old.wasm --backward --in dy=x.npy --in gate=gate.npy --out dx=y.npy
+  check 2 'regions in params need version 1.1' \
+    run --module old.wasm --backward --in dy=x.npy --in gate=gate.npy --in x=x.npy --out dx=y.npy --out dgate=z.npy
 fi
+# Fault 35: nor is an option passed over that means nothing beside the others.
+for option in '--type x=f32' '--axes 2' '--target cpu' '--threads 2'; do
+  check 2 'module excludes --' run --module b.wasm --in x=x.npy $option
+done
+for option in '--as gelu' '--library x.so' '--memory 5' '--seconds 3'; do
+  check 2 'requires --module' run rms_norm --in x=x.npy $option
+done
 check 0 '^// args\[0\]: ' emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o -
 check 0 '^\.target sm_90' emit rms_norm --target ptx --type x=bf16 --arch sm_90 -o -
 
