@@ -96,13 +96,13 @@ PyGetSetDef operator_fields[] = {
     {},
 };
 PyMethodDef operator_methods[] = {
-    {"_set_default_results", set_default_results, METH_O, "What a call gives back unless told."},
+    {"_set_default_results", guarded<set_default_results>, METH_O, "What a call gives back unless told."},
     {},
 };
 PyType_Slot operator_slots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(operator_new)},
+    {Py_tp_new, reinterpret_cast<void*>(guarded<operator_new>)},
     {Py_tp_dealloc, reinterpret_cast<void*>(operator_free)},
-    {Py_tp_call, reinterpret_cast<void*>(operator_call)},
+    {Py_tp_call, reinterpret_cast<void*>(guarded<operator_call>)},
     {Py_tp_getset, operator_fields},
     {Py_tp_methods, operator_methods},
     {Py_tp_doc, const_cast<char*>("A row program that can be called.")},
@@ -159,10 +159,10 @@ PyObject* layout(PyObject*, PyObject* object) {
 }
 
 PyMethodDef functions[] = {
-    {"operator_texts", operator_texts, METH_NOARGS, "name -> text of the operators that come with Trireme."},
-    {"devices", devices, METH_NOARGS, "name -> why it is missing here, or ''."},
-    {"digest", digest, METH_VARARGS, "digest(line, text or None, device, threads)"},
-    {"layout", layout, METH_O, "(shape, strides, type, device, address) of an array."},
+    {"operator_texts", guarded<operator_texts>, METH_NOARGS, "name -> text of the operators that come with Trireme."},
+    {"devices", guarded<devices>, METH_NOARGS, "name -> why it is missing here, or ''."},
+    {"digest", guarded<digest>, METH_VARARGS, "digest(line, text or None, device, threads)"},
+    {"layout", guarded<layout>, METH_O, "(shape, strides, type, device, address) of an array."},
     {},
 };
 

@@ -218,8 +218,9 @@ PyObject* get_guarantee(PyObject* self, void*) {
 }
 
 PyMethodDef methods[] = {
-    {"_run", plan_run, METH_VARARGS, "_run(arrays, stream=0)"},
-    {"prepare", plan_prepare, METH_NOARGS, "Does now what the first run would do; needed before a graph is captured."},
+    {"_run", guarded<plan_run>, METH_VARARGS, "_run(arrays, stream=0)"},
+    {"prepare", guarded<plan_prepare>, METH_NOARGS,
+     "Does now what the first run would do; needed before a graph is captured."},
     {},
 };
 PyGetSetDef fields[] = {
@@ -232,7 +233,7 @@ PyGetSetDef fields[] = {
     {},
 };
 PyType_Slot slots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(plan_new)},
+    {Py_tp_new, reinterpret_cast<void*>(guarded<plan_new>)},
     {Py_tp_dealloc, reinterpret_cast<void*>(plan_free)},
     {Py_tp_methods, methods},
     {Py_tp_getset, fields},

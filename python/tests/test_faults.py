@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import trireme
+from trireme import _core
 
 
 def test_fault_01_zero_rows():
@@ -134,3 +135,29 @@ def test_without_numpy_the_import_works():
     code = ("import sys; sys.modules['numpy'] = None; import trireme; "
             "assert trireme.verify('rms_norm 3x31', devices='cpu')['cpu']")
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def test_fault_40_out_of_memory_is_a_memory_error():
+    """In a process that may have little more memory than it has; afterwards it goes on working."""
+    program = """
+import resource, numpy as np, trireme
+from trireme import _core as core
+x = np.ones((4, 33), np.float32)
+y = trireme.rms_norm(x)
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), hard))
+try:
+    core.digest("rms_norm 200000x10000", None, "cpu", 1)
+except MemoryError as error:
+    assert isinstance(error, trireme.OutOfMemory), error
+    print("refused")
+resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+assert np.array_equal(trireme.rms_norm(x), y)
+print(core.digest("rms_norm 33x65", None, "cpu", 1))
+"""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["refused", _core.digest("rms_norm 33x65", None, "cpu", 1)]

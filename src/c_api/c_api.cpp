@@ -1,6 +1,7 @@
 // The C ABI over the public C++ headers. No exception leaves it.
 #include "c_api/guard.hpp"
 #include "ir/contract.hpp"
+#include "plan/devices.hpp"
 #include "plan/ops.hpp"
 
 namespace trireme::c_api {
@@ -72,10 +73,7 @@ Status give_program(Result<RowProgram> program, trireme_program** out) {
 using namespace trireme;
 using namespace trireme::c_api;
 
-const char* trireme_last_error(void) {
-  if (last_error.code == Code::OutOfMemory && last_error.message.empty()) return "out of memory";
-  return last_error.message.c_str();
-}
+const char* trireme_last_error(void) { return last_error.message.c_str(); }
 void trireme_last_error_bytes(int64_t* needed, int64_t* got) {
   if (needed) *needed = last_error.needed;
   if (got) *got = last_error.got;
@@ -167,17 +165,30 @@ trireme_status trireme_program_destroy(trireme_program* program) {
 
 // ---- devices ----
 
-size_t trireme_device_count(void) { return Device::list().size(); }
+// These have no status to return: where memory runs out there are no devices, and the reason says so.
+size_t trireme_device_count(void) {
+  size_t count = 0;
+  guarded([&]() -> Status { return count = devices().size(), Done{}; });
+  return count;
+}
 const char* trireme_device_name(size_t index) {
-  static const std::vector<Device::Listed>* listed = new std::vector(Device::list());
-  return index < listed->size() ? (*listed)[index].name.c_str() : nullptr;
+  const char* name = nullptr;
+  guarded([&]() -> Status {
+    if (index < devices().size()) name = devices()[index].name.c_str();
+    return Done{};
+  });
+  return name;
 }
 const char* trireme_device_missing(size_t index) {
-  thread_local std::string missing;
-  std::vector<Device::Listed> listed = Device::list();
-  if (index >= listed.size()) return nullptr;
-  missing = listed[index].missing;
-  return missing.c_str();
+  const char* text = nullptr;
+  const trireme_status status = guarded([&]() -> Status {
+    if (index >= devices().size()) return Done{};
+    thread_local std::string missing;
+    missing = devices()[index].missing();
+    text = missing.c_str();
+    return Done{};
+  });
+  return status == TRIREME_OK ? text : trireme_last_error();
 }
 
 // ---- plans ----

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "c_api/handles.hpp"
+#include "support/out_of_memory.hpp"
 #include "trireme/plan.hpp"
 
 namespace trireme::c_api {
@@ -40,6 +41,14 @@ inline trireme_status fails(Error error) {
   return static_cast<trireme_status>(static_cast<int>(last_error.code) + 1);
 }
 
+inline trireme_status fails_by(const char* exception) noexcept {
+  try {
+    return fails({Code::Internal, exception});
+  } catch (...) {  // its text needs memory
+    return fails(out_of_memory());
+  }
+}
+
 // Runs `body`, which returns a Status, and turns what it says into C.
 template <typename Body>
 trireme_status guarded(Body&& body) noexcept {
@@ -47,13 +56,11 @@ trireme_status guarded(Body&& body) noexcept {
     Status status = body();
     return status ? TRIREME_OK : fails(status.error());
   } catch (const std::bad_alloc&) {
-    last_error.code = Code::OutOfMemory;  // no text: that might need memory
-    last_error.message.clear();
-    return TRIREME_OUT_OF_MEMORY;
+    return fails(out_of_memory());
   } catch (const std::exception& error) {
-    return fails({Code::Internal, error.what()});
+    return fails_by(error.what());
   } catch (...) {
-    return fails({Code::Internal, "an exception of unknown type"});
+    return fails_by("an exception of unknown type");
   }
 }
 

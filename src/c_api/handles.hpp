@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "devices/fork_mutex.hpp"
 #include "trireme/result.hpp"
@@ -54,7 +55,10 @@ class Handles {
     std::unique_ptr<T> object;  // freed after the lock
     std::lock_guard lock(all.mutex_);
     object = std::move(cell->object);
-    all.resting_.push_back(cell);
+    try {
+      all.resting_.push_back(cell);
+    } catch (const std::bad_alloc&) {  // then it rests for ever
+    }
     return Done{};
   }
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -55,7 +56,9 @@ class Pool {
     }
     work(0);
     for (int left; (left = unfinished_.load(std::memory_order_acquire)) > 0;) wait_while(unfinished_, left);
+    const std::exception_ptr thrown = thrown_.take();
     busy_.clear(std::memory_order_release);
+    if (thrown) std::rethrow_exception(thrown);
     return true;
   }
 
@@ -76,7 +79,7 @@ class Pool {
     for (int k = 0; k < parts; ++k) {
       int part = (mine + k) % parts;  // `mine` may be beyond them: woken for one job, it finds the next
       if (!claim(part, job)) continue;
-      (*body_)(part);
+      thrown_.guard(*body_, part);
       if (unfinished_.fetch_sub(1) == 1) unfinished_.notify_one();
     }
   }
@@ -102,12 +105,14 @@ class Pool {
           }
         }).detach();
     } catch (const std::system_error&) {
+    } catch (const std::bad_alloc&) {
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   std::atomic_flag busy_;
   const std::function<void(int)>* body_ = nullptr;
+  FirstException thrown_;
   int threads_ = 0;
   std::atomic<std::uint64_t> job_ = 0;
   std::atomic<int> unfinished_ = 0;

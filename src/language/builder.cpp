@@ -4,6 +4,7 @@
 #include "language/diagnostic.hpp"
 #include "language/names.hpp"
 #include "language/print.hpp"
+#include "support/out_of_memory.hpp"
 
 namespace trireme {
 
@@ -73,8 +74,10 @@ Expr ProgramBuilder::largest(std::string_view symbol) const {
 }
 
 Result<std::string> ProgramBuilder::text() const {
-  TRIREME_TRY(program, state_->program());
-  return print(program);
+  return or_out_of_memory([&]() -> Result<std::string> {
+    TRIREME_TRY(program, state_->program());
+    return print(program);
+  });
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include "devices/fork_mutex.hpp"
 #include "layout/flatten.hpp"
 #include "plan/plan_state.hpp"
+#include "support/out_of_memory.hpp"
 
 namespace trireme {
 namespace {
@@ -52,8 +53,10 @@ class PlanCache {
       if (!entry->made && entry->pid != getpid()) entry = std::make_shared<Entry>();
       return entry;
     }
-    entries_.emplace_front(key, std::make_shared<Entry>());
-    by_key_[key] = entries_.begin();
+    Entries made;
+    made.emplace_front(key, std::make_shared<Entry>());
+    by_key_.emplace(key, made.begin());
+    entries_.splice(entries_.begin(), made);  // in both or, where memory runs out, in neither
     if (entries_.size() > max_cached_plans) {
       by_key_.erase(entries_.back().first);
       dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
@@ -123,19 +126,21 @@ Result<PlanOptions> options_of(std::string_view program, const std::map<std::str
 }  // namespace
 
 Status run(std::string_view program, const std::map<std::string, View>& arrays, const RunSettings& settings) {
-  std::optional<Device> device = settings.device;
-  if (!device) {
-    TRIREME_TRY(cpu, Device::cpu());
-    device = cpu;
-  }
-  TRIREME_TRY(plan, cache().find_or_make(key_of(program, arrays, settings, *device), [&]() -> Result<Plan> {
-    TRIREME_TRY(options, options_of(program, arrays, settings));
-    return Plan::create(*device, options);
-  }));
-  Args args = plan.args();
-  for (const auto& [name, view] : arrays) args[name] = view;
-  TRIREME_TRY(workspace, plan.make_workspace());
-  return plan.run(args, settings.stream, workspace.span());  // giving device memory back waits for who uses it
+  return or_out_of_memory([&]() -> Status {
+    std::optional<Device> device = settings.device;
+    if (!device) {
+      TRIREME_TRY(cpu, Device::cpu());
+      device = cpu;
+    }
+    TRIREME_TRY(plan, cache().find_or_make(key_of(program, arrays, settings, *device), [&]() -> Result<Plan> {
+      TRIREME_TRY(options, options_of(program, arrays, settings));
+      return Plan::create(*device, options);
+    }));
+    Args args = plan.args();
+    for (const auto& [name, view] : arrays) args[name] = view;
+    TRIREME_TRY(workspace, plan.make_workspace());
+    return plan.run(args, settings.stream, workspace.span());  // giving device memory back waits for who uses it
+  });
 }
 
 std::size_t cached_plans() { return cache().size(); }

@@ -7,6 +7,7 @@
 #include "ir/contract.hpp"
 #include "layout/flatten.hpp"
 #include "plan/plan_state.hpp"
+#include "support/out_of_memory.hpp"
 
 namespace trireme {
 
@@ -32,16 +33,20 @@ Args::Slot Args::operator[](std::string_view name) {
 }
 
 Result<Args::Slot> Args::slot(std::string_view name) {
-  std::optional<std::size_t> k = state_->plan->find(name);
-  if (!k) return state_->plan->unknown(name);
-  return Slot(*state_, *k);
+  return or_out_of_memory([&]() -> Result<Slot> {
+    std::optional<std::size_t> k = state_->plan->find(name);
+    if (!k) return state_->plan->unknown(name);
+    return Slot(*state_, *k);
+  });
 }
 
 Result<Args::Slot> Args::slot(std::size_t index) {
-  if (index >= state_->views.size())
-    return state_->plan->wrong(Code::InvalidArgument,
-                               fmt::format("the plan has {} arrays, and none at {}", state_->views.size(), index));
-  return Slot(*state_, index);
+  return or_out_of_memory([&]() -> Result<Slot> {
+    if (index >= state_->views.size())
+      return state_->plan->wrong(Code::InvalidArgument,
+                                 fmt::format("the plan has {} arrays, and none at {}", state_->views.size(), index));
+    return Slot(*state_, index);
+  });
 }
 
 Args Plan::args() const {
@@ -59,36 +64,43 @@ Args Plan::args() const {
 // ---- running ----
 
 Status Plan::check(Args& args) const {
-  if (!args.state_) return state_->wrong(Code::InvalidArgument, "the arguments were moved away");
-  if (args.state_->plan != state_) return state_->wrong(Code::InvalidArgument, "the arguments belong to another plan");
-  return check_arguments(*args.state_);
+  return or_out_of_memory([&]() -> Status {
+    if (!args.state_) return state_->wrong(Code::InvalidArgument, "the arguments were moved away");
+    if (args.state_->plan != state_)
+      return state_->wrong(Code::InvalidArgument, "the arguments belong to another plan");
+    return check_arguments(*args.state_);
+  });
 }
 
 Status Plan::run(Args& args, Stream stream, std::span<std::byte> workspace) const {
-  const PlanState& plan = *state_;
-  if (!args.state_ || args.state_->plan != state_ || !args.state_->checked) TRIREME_CHECK(check(args));
-  if (stream.handle && !plan.direct->has_streams())
-    return plan.wrong(Code::InvalidArgument, "the " + plan.device.name() + " device has no streams");
-  if (workspace.size() < workspace_bytes()) {
-    Error error = plan.wrong(Code::BufferTooSmall, fmt::format("a workspace of {} bytes is needed, and {} were given",
-                                                               workspace_bytes(), workspace.size()));
-    error.needed = static_cast<std::int64_t>(workspace_bytes());
-    error.got = static_cast<std::int64_t>(workspace.size());
-    return error;
-  }
-  if (workspace_bytes() && reinterpret_cast<std::uintptr_t>(workspace.data()) % Workspace::alignment != 0)
-    return plan.wrong(Code::InvalidArgument, "a workspace begins at a multiple of 256 bytes");
-  ArgsState& state = *args.state_;
-  Problem2d problem{.rows = plan.rows,
-                    .columns = plan.columns,
-                    .constants = plan.constants,
-                    .operands = state.operands,
-                    .results = state.results};
-  return plan.direct->run_in(problem, plan.options,
-                             {.workspace = workspace.data(), .own = state.own.data(), .stream = stream.handle});
+  return or_out_of_memory([&]() -> Status {
+    const PlanState& plan = *state_;
+    if (!args.state_ || args.state_->plan != state_ || !args.state_->checked) TRIREME_CHECK(check(args));
+    if (stream.handle && !plan.direct->has_streams())
+      return plan.wrong(Code::InvalidArgument, "the " + plan.device.name() + " device has no streams");
+    if (workspace.size() < workspace_bytes()) {
+      Error error = plan.wrong(Code::BufferTooSmall, fmt::format("a workspace of {} bytes is needed, and {} were given",
+                                                                 workspace_bytes(), workspace.size()));
+      error.needed = static_cast<std::int64_t>(workspace_bytes());
+      error.got = static_cast<std::int64_t>(workspace.size());
+      return error;
+    }
+    if (workspace_bytes() && reinterpret_cast<std::uintptr_t>(workspace.data()) % Workspace::alignment != 0)
+      return plan.wrong(Code::InvalidArgument, "a workspace begins at a multiple of 256 bytes");
+    ArgsState& state = *args.state_;
+    Problem2d problem{.rows = plan.rows,
+                      .columns = plan.columns,
+                      .constants = plan.constants,
+                      .operands = state.operands,
+                      .results = state.results};
+    return plan.direct->run_in(problem, plan.options,
+                               {.workspace = workspace.data(), .own = state.own.data(), .stream = stream.handle});
+  });
 }
 
-Status Plan::prepare() const { return state_->direct->prepare(); }
+Status Plan::prepare() const {
+  return or_out_of_memory([&]() -> Status { return state_->direct->prepare(); });
+}
 
 std::size_t Plan::workspace_bytes() const { return static_cast<std::size_t>(state_->memory.workspace); }
 
@@ -98,10 +110,12 @@ Workspace::Workspace(std::size_t bytes)
       bytes_(bytes) {}
 
 Result<Workspace> Plan::make_workspace() const {
-  std::size_t bytes = workspace_bytes();
-  if (bytes == 0) return Workspace(nullptr, 0);
-  TRIREME_TRY(memory, state_->direct->allocate(static_cast<std::int64_t>(bytes)));
-  return Workspace(memory, bytes);
+  return or_out_of_memory([&]() -> Result<Workspace> {
+    std::size_t bytes = workspace_bytes();
+    if (bytes == 0) return Workspace(nullptr, 0);
+    TRIREME_TRY(memory, state_->direct->allocate(static_cast<std::int64_t>(bytes)));
+    return Workspace(memory, bytes);
+  });
 }
 
 // ---- what it says of itself ----

@@ -11,6 +11,7 @@
 #include "plan/threads.hpp"
 #include "plan/tune.hpp"
 #include "support/environment.hpp"
+#include "support/out_of_memory.hpp"
 
 namespace trireme {
 namespace {
@@ -287,9 +288,11 @@ Error PlanState::unknown(std::string_view name) const {
 }
 
 Result<Plan> Plan::create(const Device& device, const PlanOptions& options) {
-  TRIREME_CHECK(environment::check());
-  TRIREME_TRY(state, Creator(device, options).create());
-  return Plan(std::move(state));
+  return or_out_of_memory([&]() -> Result<Plan> {
+    TRIREME_CHECK(environment::check());
+    TRIREME_TRY(state, Creator(device, options).create());
+    return Plan(std::move(state));
+  });
 }
 
 }  // namespace trireme

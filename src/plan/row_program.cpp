@@ -6,21 +6,26 @@
 #include "passes/passes.hpp"
 #include "plan/check.hpp"
 #include "plan/ops.hpp"
+#include "support/out_of_memory.hpp"
 #include "trireme/builder.hpp"
 #include "trireme/program.hpp"
 
 namespace trireme {
 
 Result<RowProgram> RowProgram::parse(std::string_view text) {
-  TRIREME_TRY(program, trireme::parse(text));
-  auto shared = std::make_shared<const Program>(std::move(program));
-  return RowProgram(shared, shared);
+  return or_out_of_memory([&]() -> Result<RowProgram> {
+    TRIREME_TRY(program, trireme::parse(text));
+    auto shared = std::make_shared<const Program>(std::move(program));
+    return RowProgram(shared, shared);
+  });
 }
 
 Result<RowProgram> RowProgram::named(std::string_view name) {
-  TRIREME_TRY(program, find_program(name));
-  auto shared = std::make_shared<const Program>(std::move(program));
-  return RowProgram(shared, shared);
+  return or_out_of_memory([&]() -> Result<RowProgram> {
+    TRIREME_TRY(program, find_program(name));
+    auto shared = std::make_shared<const Program>(std::move(program));
+    return RowProgram(shared, shared);
+  });
 }
 
 std::vector<std::string> RowProgram::names() {
@@ -30,15 +35,19 @@ std::vector<std::string> RowProgram::names() {
 }
 
 Result<RowProgram> RowProgram::differentiate() const {
-  if (!program_) return Error{Code::InvalidArgument, "there is no program to differentiate"};
-  TRIREME_TRY(backward, trireme::differentiate(*program_));
-  return RowProgram(program_, std::make_shared<const Program>(std::move(backward)));
+  return or_out_of_memory([&]() -> Result<RowProgram> {
+    if (!program_) return Error{Code::InvalidArgument, "there is no program to differentiate"};
+    TRIREME_TRY(backward, trireme::differentiate(*program_));
+    return RowProgram(program_, std::make_shared<const Program>(std::move(backward)));
+  });
 }
 
 // What was built goes through its text, so that it is no other program than the language could say.
 Result<RowProgram> ProgramBuilder::build() const {
-  TRIREME_TRY(written, text());
-  return RowProgram::parse(written);
+  return or_out_of_memory([&]() -> Result<RowProgram> {
+    TRIREME_TRY(written, text());
+    return RowProgram::parse(written);
+  });
 }
 
 const std::string& RowProgram::name() const { return program_->name; }

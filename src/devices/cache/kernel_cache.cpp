@@ -11,10 +11,32 @@
 
 namespace trireme {
 
-// What one thread makes and others wait for.
+// What one thread makes and others wait for. Over without a result: its maker got no further, and others may try.
 struct KernelCache::Making {
   std::condition_variable done;
+  bool over = false;
   std::optional<Result<Cached>> result;
+};
+
+// Ends it, however the maker leaves.
+class KernelCache::Maker {
+ public:
+  Maker(KernelCache& cache, const Hash128& hash, std::shared_ptr<Making> making)
+      : cache_(cache), hash_(hash), making_(std::move(making)) {}
+  Maker(const Maker&) = delete;
+  ~Maker() {
+    if (!making_) return;
+    std::lock_guard lock(cache_.mutex_);
+    making_->over = true;
+    making_->done.notify_all();
+    auto at = cache_.under_way_.find(hash_);
+    if (at != cache_.under_way_.end() && at->second == making_) cache_.under_way_.erase(at);
+  }
+
+ private:
+  KernelCache& cache_;
+  const Hash128 hash_;
+  std::shared_ptr<Making> making_;
 };
 
 KernelCache::Options KernelCache::from_environment() {
@@ -67,33 +89,25 @@ Result<Cached> KernelCache::get_or_make(const CacheKey& key, const Make& make) {
       found->second.used = ++uses_;
       return Cached{found->second.bytes, Cached::From::Memory};
     }
-    std::shared_ptr<Making>& making = under_way_[hash];
-    if (std::shared_ptr<Making> other = making) {
-      if (other->done.wait_for(lock, patience_, [&] { return other->result.has_value(); })) {
+    if (auto found = under_way_.find(hash); found != under_way_.end()) {
+      std::shared_ptr<Making> other = found->second;
+      other->done.wait_for(lock, patience_, [&] { return other->over; });
+      if (other->result) {
         Result<Cached> result = *other->result;
         if (result) result->from = Cached::From::Memory;
         return result;
       }
     } else {
-      mine = making = std::make_shared<Making>();
+      mine = std::make_shared<Making>();
+      under_way_.emplace(hash, mine);
     }
   }
-  auto finish = [&](const Result<Cached>& result) {
-    std::lock_guard lock(mutex_);
-    if (result) keep(hash, result->bytes);
-    if (!mine) return;
-    mine->result = result;
-    mine->done.notify_all();
-    if (auto at = under_way_.find(hash); at != under_way_.end() && at->second == mine) under_way_.erase(at);
-  };
-  try {
-    Result<Cached> result = from_disk_or_make(key, make);
-    finish(result);
-    return result;
-  } catch (...) {
-    finish(Error{Code::Internal, "making '" + key.title() + "' threw an exception"});
-    throw;
-  }
+  Maker maker(*this, hash, mine);
+  Result<Cached> result = from_disk_or_make(key, make);
+  std::lock_guard lock(mutex_);
+  if (result) keep(hash, result->bytes);
+  if (mine) mine->result = result;
+  return result;
 }
 
 Result<Cached> KernelCache::from_disk_or_make(const CacheKey& key, const Make& make) {
@@ -123,8 +137,8 @@ Result<Cached> KernelCache::from_disk_or_make(const CacheKey& key, const Make& m
 }
 
 void KernelCache::keep(const Hash128& hash, std::shared_ptr<const std::string> bytes) {
-  memory_bytes_ += static_cast<std::int64_t>(bytes->size());
   InMemory& place = memory_[hash];
+  memory_bytes_ += static_cast<std::int64_t>(bytes->size());
   if (place.bytes) memory_bytes_ -= static_cast<std::int64_t>(place.bytes->size());
   place = {std::move(bytes), ++uses_};
   while (memory_bytes_ > memory_limit_bytes_) {

@@ -56,6 +56,7 @@ class KernelCache {
 
  private:
   struct Making;
+  class Maker;
   struct InMemory {
     std::shared_ptr<const std::string> bytes;
     std::uint64_t used;  // when, as a count of uses

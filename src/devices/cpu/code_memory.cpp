@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "devices/device.hpp"
 #include "support/environment.hpp"
@@ -32,6 +33,8 @@ std::string code_memory_denied() {
   static const std::string reason = [] {
     const std::uint8_t ret = 0xC3;
     Result<CodeMemory> made = CodeMemory::create({{{&ret, 1}, "probe"}});
+    // What the system forbids it forbids for good; want of memory passes, and the next one asks again.
+    if (!made && made.error().code == Code::OutOfMemory) throw std::bad_alloc();
     return made ? std::string() : made.error().message;
   }();
   return reason;

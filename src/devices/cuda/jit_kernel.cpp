@@ -5,6 +5,7 @@
 #include <array>
 
 #include "support/environment.hpp"
+#include "support/out_of_memory.hpp"
 #include "trireme/ptx.hpp"
 
 namespace trireme {
@@ -70,17 +71,20 @@ Result<const cuda::Device*> device_of(const Options& options) {
 }  // namespace
 
 Result<Compiled> compile(std::string_view source, std::string_view name, const Options& options) {
-  TRIREME_CHECK(environment::check());
-  cuda::JitRequest request{std::string(source), std::string(name), options.arch, options};
-  if (request.arch.empty()) {
-    Result<const cuda::Device*> device = device_of(options);
-    if (!device)
-      return Error{device.error().code, device.error().message + "; where an architecture is named, no GPU is needed"};
-    TRIREME_TRY(nvrtc, cuda::Nvrtc::open(options.nvrtc));
-    TRIREME_TRY(arch, cuda::arch_for(*nvrtc, (*device)->facts().capability));
-    request.arch = arch;
-  }
-  return cuda::compile_in(KernelCache::process(), request);
+  return or_out_of_memory([&]() -> Result<Compiled> {
+    TRIREME_CHECK(environment::check());
+    cuda::JitRequest request{std::string(source), std::string(name), options.arch, options};
+    if (request.arch.empty()) {
+      Result<const cuda::Device*> device = device_of(options);
+      if (!device)
+        return Error{device.error().code,
+                     device.error().message + "; where an architecture is named, no GPU is needed"};
+      TRIREME_TRY(nvrtc, cuda::Nvrtc::open(options.nvrtc));
+      TRIREME_TRY(arch, cuda::arch_for(*nvrtc, (*device)->facts().capability));
+      request.arch = arch;
+    }
+    return cuda::compile_in(KernelCache::process(), request);
+  });
 }
 
 std::string describe(const Compiled& compiled) {
@@ -89,25 +93,33 @@ std::string describe(const Compiled& compiled) {
 }
 
 Result<Kernel> compile_cached(std::string_view source, std::string_view name, const Options& options) {
-  TRIREME_TRY(device, device_of(options));
-  return cuda::kernel_from_source(*device, source, name, options);
+  return or_out_of_memory([&]() -> Result<Kernel> {
+    TRIREME_TRY(device, device_of(options));
+    return cuda::kernel_from_source(*device, source, name, options);
+  });
 }
 
 Result<Kernel> from_ptx(const std::string& text, std::string_view name, const Options& options) {
-  TRIREME_TRY(device, device_of(options));
-  return cuda::kernel_from_ptx(*device, text, name);
+  return or_out_of_memory([&]() -> Result<Kernel> {
+    TRIREME_TRY(device, device_of(options));
+    return cuda::kernel_from_ptx(*device, text, name);
+  });
 }
 
 Result<Kernel> from_builder(const ptx::Module& module, std::string_view name, const Options& options) {
-  TRIREME_TRY(text, module.text());
-  return from_ptx(text, name, options);
+  return or_out_of_memory([&]() -> Result<Kernel> {
+    TRIREME_TRY(text, module.text());
+    return from_ptx(text, name, options);
+  });
 }
 
 const std::string& Kernel::name() const { return state_->name; }
 const Facts& Kernel::facts() const { return state_->facts; }
 
 Result<int> Kernel::blocks_per_multiprocessor(std::uint32_t block_threads, std::uint32_t shared_bytes) const {
-  return state_->device->blocks_per_multiprocessor(state_->function, block_threads, shared_bytes);
+  return or_out_of_memory([&]() -> Result<int> {
+    return state_->device->blocks_per_multiprocessor(state_->function, block_threads, shared_bytes);
+  });
 }
 
 std::string Kernel::describe() const {
@@ -123,41 +135,43 @@ std::string Kernel::describe() const {
 
 Status Kernel::launch_packed(Extent grid, Extent block, std::uint32_t shared_bytes, void* stream,
                              std::span<const Argument> arguments) const {
-  auto refuse = [&](const std::string& why) { return Error{Code::InvalidArgument, state_->name + ": " + why}; };
-  const Facts& facts = state_->facts;
-  if (facts.knows_parameters) {
-    if (arguments.size() != facts.parameter_bytes.size())
-      return refuse(fmt::format("{} arguments are given, and it takes {}: {}", arguments.size(),
-                                facts.parameter_bytes.size(), list(facts.parameter_bytes)));
-    for (std::size_t k = 0; k < arguments.size(); ++k)
-      if (arguments[k].bytes != static_cast<std::size_t>(facts.parameter_bytes[k]))
-        return refuse(fmt::format("argument {} is of {} bytes, and its parameter of {}; all of them: {}", k + 1,
-                                  arguments[k].bytes, facts.parameter_bytes[k], list(facts.parameter_bytes)));
-  }
-  auto outside = [](std::int64_t value, std::int64_t most) { return value < 1 || value > most; };
-  if (outside(grid.x, 0x7fffffff) || outside(grid.y, 0xffff) || outside(grid.z, 0xffff))
-    return refuse(fmt::format("a grid of {} blocks; from 1 to 2147483647 x 65535 x 65535 go", spelled(grid)));
-  if (outside(block.x, 1024) || outside(block.y, 1024) || outside(block.z, 64) ||
-      block.x * block.y * block.z > state_->max_threads)
-    return refuse(fmt::format("a block of {} threads; from 1 to {} in all go, and 64 along z", spelled(block),
-                              state_->max_threads));
-  if (shared_bytes > 48 << 10) TRIREME_CHECK(state_->device->allow_shared(state_->function, shared_bytes));
+  return or_out_of_memory([&]() -> Status {
+    auto refuse = [&](const std::string& why) { return Error{Code::InvalidArgument, state_->name + ": " + why}; };
+    const Facts& facts = state_->facts;
+    if (facts.knows_parameters) {
+      if (arguments.size() != facts.parameter_bytes.size())
+        return refuse(fmt::format("{} arguments are given, and it takes {}: {}", arguments.size(),
+                                  facts.parameter_bytes.size(), list(facts.parameter_bytes)));
+      for (std::size_t k = 0; k < arguments.size(); ++k)
+        if (arguments[k].bytes != static_cast<std::size_t>(facts.parameter_bytes[k]))
+          return refuse(fmt::format("argument {} is of {} bytes, and its parameter of {}; all of them: {}", k + 1,
+                                    arguments[k].bytes, facts.parameter_bytes[k], list(facts.parameter_bytes)));
+    }
+    auto outside = [](std::int64_t value, std::int64_t most) { return value < 1 || value > most; };
+    if (outside(grid.x, 0x7fffffff) || outside(grid.y, 0xffff) || outside(grid.z, 0xffff))
+      return refuse(fmt::format("a grid of {} blocks; from 1 to 2147483647 x 65535 x 65535 go", spelled(grid)));
+    if (outside(block.x, 1024) || outside(block.y, 1024) || outside(block.z, 64) ||
+        block.x * block.y * block.z > state_->max_threads)
+      return refuse(fmt::format("a block of {} threads; from 1 to {} in all go, and 64 along z", spelled(block),
+                                state_->max_threads));
+    if (shared_bytes > 48 << 10) TRIREME_CHECK(state_->device->allow_shared(state_->function, shared_bytes));
 
-  // The driver copies the arguments before it returns.
-  std::array<void*, 64> few;
-  std::vector<void*> many(arguments.size() > few.size() ? arguments.size() : 0);
-  void** params = many.empty() ? few.data() : many.data();
-  for (std::size_t k = 0; k < arguments.size(); ++k) params[k] = const_cast<void*>(arguments[k].data);
-  auto narrow = [](const Extent& e) {
-    return std::array{static_cast<std::uint32_t>(e.x), static_cast<std::uint32_t>(e.y),
-                      static_cast<std::uint32_t>(e.z)};
-  };
-  return state_->device->launch(state_->function,
-                                {.grid = narrow(grid),
-                                 .block = narrow(block),
-                                 .shared_bytes = shared_bytes,
-                                 .stream = static_cast<cuda::StreamHandle>(stream)},
-                                params);
+    // The driver copies the arguments before it returns.
+    std::array<void*, 64> few;
+    std::vector<void*> many(arguments.size() > few.size() ? arguments.size() : 0);
+    void** params = many.empty() ? few.data() : many.data();
+    for (std::size_t k = 0; k < arguments.size(); ++k) params[k] = const_cast<void*>(arguments[k].data);
+    auto narrow = [](const Extent& e) {
+      return std::array{static_cast<std::uint32_t>(e.x), static_cast<std::uint32_t>(e.y),
+                        static_cast<std::uint32_t>(e.z)};
+    };
+    return state_->device->launch(state_->function,
+                                  {.grid = narrow(grid),
+                                   .block = narrow(block),
+                                   .shared_bytes = shared_bytes,
+                                   .stream = static_cast<cuda::StreamHandle>(stream)},
+                                  params);
+  });
 }
 
 }  // namespace jit

@@ -10,6 +10,7 @@
 #include "devices/device.hpp"
 #include "devices/wasm/module_counts.hpp"
 #include "devices/wasm/sandbox.hpp"
+#include "support/out_of_memory.hpp"
 
 static_assert(std::endian::native == std::endian::little, "structures are copied as they are");
 
@@ -215,35 +216,43 @@ WasmKernel::WasmKernel(WasmKernel&&) noexcept = default;
 WasmKernel& WasmKernel::operator=(WasmKernel&&) noexcept = default;
 WasmKernel::~WasmKernel() = default;
 const WasmKernel::Info& WasmKernel::info() const { return state_->info; }
-Status WasmKernel::forward(const WasmKernelCall& call) { return state_->run(false, call); }
-Status WasmKernel::backward(const WasmKernelCall& call) { return state_->run(true, call); }
+Status WasmKernel::forward(const WasmKernelCall& call) {
+  return or_out_of_memory([&] { return state_->run(false, call); });
+}
+Status WasmKernel::backward(const WasmKernelCall& call) {
+  return or_out_of_memory([&] { return state_->run(true, call); });
+}
 
 struct WasmHost::State {
   std::shared_ptr<const wasm::Wasmtime> library;
 };
 
 Result<WasmHost> WasmHost::open(const std::string& library) {
-  TRIREME_TRY(opened, wasm::Wasmtime::open(library));
-  return WasmHost(std::make_shared<const State>(State{opened}));
+  return or_out_of_memory([&]() -> Result<WasmHost> {
+    TRIREME_TRY(opened, wasm::Wasmtime::open(library));
+    return WasmHost(std::make_shared<const State>(State{opened}));
+  });
 }
 const std::string& WasmHost::library() const { return state_->library->path; }
 int WasmHost::version() const { return state_->library->version; }
 
 Result<WasmKernel> WasmHost::load(std::span<const std::uint8_t> module, const WasmLimits& limits) const {
-  TRIREME_CHECK(check_limits(limits));
-  if (static_cast<std::int64_t>(module.size()) > limits.module_bytes)
-    return Error{Code::InvalidProgram,
-                 fmt::format("the module has {} bytes; the limit is {} (WasmLimits::module_bytes)", module.size(),
-                             limits.module_bytes)};
-  TRIREME_CHECK(wasm::count_module(module, limits));
-  auto state = std::make_unique<WasmKernel::State>();
-  TRIREME_TRY(sandbox, wasm::Sandbox::compile(state_->library, module, limits));
-  state->sandbox = std::move(sandbox);
-  wasm::Watch watch;
-  TRIREME_CHECK(state->sandbox->start(watch));
-  TRIREME_CHECK(state->start(watch));
-  TRIREME_CHECK(state->read_info(watch));
-  return WasmKernel(std::move(state));
+  return or_out_of_memory([&]() -> Result<WasmKernel> {
+    TRIREME_CHECK(check_limits(limits));
+    if (static_cast<std::int64_t>(module.size()) > limits.module_bytes)
+      return Error{Code::InvalidProgram,
+                   fmt::format("the module has {} bytes; the limit is {} (WasmLimits::module_bytes)", module.size(),
+                               limits.module_bytes)};
+    TRIREME_CHECK(wasm::count_module(module, limits));
+    auto state = std::make_unique<WasmKernel::State>();
+    TRIREME_TRY(sandbox, wasm::Sandbox::compile(state_->library, module, limits));
+    state->sandbox = std::move(sandbox);
+    wasm::Watch watch;
+    TRIREME_CHECK(state->sandbox->start(watch));
+    TRIREME_CHECK(state->start(watch));
+    TRIREME_CHECK(state->read_info(watch));
+    return WasmKernel(std::move(state));
+  });
 }
 
 }  // namespace trireme

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "support/out_of_memory.hpp"
+
 namespace trireme::ptx {
 namespace {
 
@@ -207,34 +209,38 @@ Kernel& Module::kernel(std::string_view name, const KernelOptions& options) {
 }
 
 Result<std::string> Module::text() const {
-  std::optional<Chip> chip = chip_of(arch_);
-  if (!chip) return Error{Code::InvalidArgument, join("'", arch_, "' is no architecture; sm_80 or sm_90a is")};
-  unsigned ptx = chip->ptx;
-  bool dynamic_shared = false;
-  std::vector<std::string_view> names;
-  for (const auto& kernel : kernels_) {
-    const Kernel::State& state = *kernel->state_;
-    auto refused = [&](Code code, std::string_view why) { return Error{code, join("kernel ", state.name, ": ", why)}; };
-    if (std::string flaw = state.flaw(chip->architecture); !flaw.empty()) return refused(Code::InvalidArgument, flaw);
-    if (std::find(names.begin(), names.end(), state.name) != names.end())
-      return refused(Code::InvalidArgument, "another kernel has this name");
-    names.push_back(state.name);
+  return or_out_of_memory([&]() -> Result<std::string> {
+    std::optional<Chip> chip = chip_of(arch_);
+    if (!chip) return Error{Code::InvalidArgument, join("'", arch_, "' is no architecture; sm_80 or sm_90a is")};
+    unsigned ptx = chip->ptx;
+    bool dynamic_shared = false;
+    std::vector<std::string_view> names;
+    for (const auto& kernel : kernels_) {
+      const Kernel::State& state = *kernel->state_;
+      auto refused = [&](Code code, std::string_view why) {
+        return Error{code, join("kernel ", state.name, ": ", why)};
+      };
+      if (std::string flaw = state.flaw(chip->architecture); !flaw.empty()) return refused(Code::InvalidArgument, flaw);
+      if (std::find(names.begin(), names.end(), state.name) != names.end())
+        return refused(Code::InvalidArgument, "another kernel has this name");
+      names.push_back(state.name);
 
-    Needs needs = state.needs;
-    if (state.options.explicitcluster) needs.add(".explicitcluster");
-    if (state.options.reqnctapercluster) needs.add(".reqnctapercluster");
-    if (needs.sm > chip->sm)
-      return refused(Code::Unsupported,
-                     join(needs.reason, " needs sm_", decimal(needs.sm), "; the module is for ", arch_));
-    ptx = std::max(ptx, needs.ptx);
-    dynamic_shared |= state.dynamic_shared.has_value();
-  }
+      Needs needs = state.needs;
+      if (state.options.explicitcluster) needs.add(".explicitcluster");
+      if (state.options.reqnctapercluster) needs.add(".reqnctapercluster");
+      if (needs.sm > chip->sm)
+        return refused(Code::Unsupported,
+                       join(needs.reason, " needs sm_", decimal(needs.sm), "; the module is for ", arch_));
+      ptx = std::max(ptx, needs.ptx);
+      dynamic_shared |= state.dynamic_shared.has_value();
+    }
 
-  std::string text =
-      join(".version ", decimal(ptx / 10), ".", decimal(ptx % 10), "\n.target ", arch_, "\n.address_size 64\n");
-  if (dynamic_shared) text += "\n.extern .shared .align 128 .b8 $dynamic_shared[];\n";
-  for (const auto& kernel : kernels_) text += "\n" + kernel->state_->text();
-  return text;
+    std::string text =
+        join(".version ", decimal(ptx / 10), ".", decimal(ptx % 10), "\n.target ", arch_, "\n.address_size 64\n");
+    if (dynamic_shared) text += "\n.extern .shared .align 128 .b8 $dynamic_shared[];\n";
+    for (const auto& kernel : kernels_) text += "\n" + kernel->state_->text();
+    return text;
+  });
 }
 
 }  // namespace trireme::ptx

@@ -47,6 +47,16 @@ void Compiler::begin(bool avx512) {
   spares_[Mask].clear();
 }
 
+// asmjit makes room for one label too few and then takes it for granted, which ends the process where there is none.
+asmjit::Label Compiler::newLabel() {
+  const std::uint32_t wanted = static_cast<std::uint32_t>(code()->labelCount()) + 1 - _labelNodes.size();
+  if (asmjit::Error error = _labelNodes.willGrow(code()->allocator(), wanted)) {
+    reportError(error);
+    return {};
+  }
+  return Builder::newLabel();
+}
+
 std::uint32_t Compiler::fresh(Group group) {
   virtuals_.push_back({.group = group});
   return asmjit::Operand::kVirtIdMin + static_cast<std::uint32_t>(virtuals_.size()) - 1;
@@ -73,7 +83,7 @@ void Compiler::enter(const Gp (&arguments)[4]) {
 
 void Compiler::leave() { exit_ = cursor(); }
 
-void Compiler::finish() {
+asmjit::Error Compiler::finish() {
   for (BaseNode* node = firstNode(); node; node = node->next()) nodes_.push_back(node);
   measure_lives();
   do give_registers();
@@ -81,7 +91,7 @@ void Compiler::finish() {
   give_places();
   rewrite();
   enclose();
-  finalize();
+  return finalize();
 }
 
 // For each node where a loop begins, its last one: a jump back.

@@ -15,6 +15,8 @@ class Compiler : public asmjit::x86::Builder {
   using Gp = asmjit::x86::Gp;
   using Mem = asmjit::x86::Mem;
 
+  // Where it could not be attached asmjit leaves it believing that it was, and asserts when it is destroyed.
+  void not_attached() { _code = nullptr; }
   // Attached to a holder: a new function, in the memory of the last one.
   void begin(bool avx512);
 
@@ -23,6 +25,7 @@ class Compiler : public asmjit::x86::Builder {
   asmjit::x86::Zmm newZmm() { return asmjit::x86::Zmm(fresh(Group::Vector)); }
   asmjit::x86::KReg newK() { return asmjit::x86::KReg(fresh(Group::Mask)); }
   Gp newInt64() { return asmjit::x86::gpq(fresh(Group::General)); }
+  asmjit::Label newLabel() override;
   Mem newConst(const void* data, std::size_t bytes);
   Mem newStack(std::uint32_t bytes, std::uint32_t alignment);
 
@@ -38,7 +41,7 @@ class Compiler : public asmjit::x86::Builder {
     asides_.push_back({before->next(), cursor()});
   }
   // Gives registers and encodes.
-  void finish();
+  asmjit::Error finish();
 
  private:
   enum Group : std::uint8_t { General, Vector, Mask };

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "support/out_of_memory.hpp"
 #include "targets/x86/listing.hpp"
 #include "targets/x86/walker.hpp"
 
@@ -15,13 +16,19 @@ namespace {
 
 Error internal(std::string what) { return {trireme::Code::Internal, "x86: " + std::move(what)}; }
 
-// Remembers the first complaint; the emitter then goes on into the void.
+// Remembers the first complaint; the emitter then goes on into the void. It is called from inside asmjit, which no
+// exception may pass through, and so allocates nothing.
 class Complaints : public asmjit::ErrorHandler {
  public:
-  void handleError(asmjit::Error, const char* message, asmjit::BaseEmitter*) override {
-    if (!first) first = message;
+  void handleError(asmjit::Error error, const char*, asmjit::BaseEmitter*) override { note(error); }
+  void note(asmjit::Error error) {
+    if (first == asmjit::kErrorOk) first = error;
   }
-  std::optional<std::string> first;
+  trireme::Error error_of(const Kernel& kernel) const {
+    if (first == asmjit::kErrorOutOfMemory) return out_of_memory();
+    return internal(fmt::format("{}: asmjit: {}", kernel.name, asmjit::DebugUtils::errorAsString(first)));
+  }
+  asmjit::Error first = asmjit::kErrorOk;
 };
 
 // What code is made in. The system takes up to 0.2 ms to lend this memory, nearly as long as the rest takes: one is
@@ -48,18 +55,24 @@ Result<Code> emit_at(Workbench& bench, const Kernel& kernel, Isa isa, bool with_
   auto& [holder, compiler] = bench;
   Complaints complaints;
   asmjit::StringLogger logger;
-  holder.init(asmjit::Environment(asmjit::Arch::kX64));
+  complaints.note(holder.init(asmjit::Environment(asmjit::Arch::kX64)));
   holder.setErrorHandler(&complaints);
   if (with_listing) holder.setLogger(&logger);
-  holder.attach(&compiler);
+  if (!complaints.first)
+    if (asmjit::Error error = holder.attach(&compiler)) {
+      compiler.not_attached();
+      complaints.note(error);
+    }
+  if (complaints.first) return complaints.error_of(kernel);
   compiler.begin(is_avx512(isa));
   Walker walker(compiler, kernel, isa, with_listing);
   walker.walk();
+  if (complaints.first) return complaints.error_of(kernel);
   if (std::optional<std::string> fault = walker.fault()) return internal(kernel.name + ": " + *fault);
-  if (!complaints.first) compiler.finish();
-  if (!complaints.first) holder.flatten();
-  if (!complaints.first) holder.resolveUnresolvedLinks();
-  if (complaints.first) return internal(fmt::format("{}: asmjit: {}", kernel.name, *complaints.first));
+  complaints.note(compiler.finish());
+  if (!complaints.first) complaints.note(holder.flatten());
+  if (!complaints.first) complaints.note(holder.resolveUnresolvedLinks());
+  if (complaints.first) return complaints.error_of(kernel);
   if (holder.hasUnresolvedLinks() || holder.hasRelocEntries())
     return internal(kernel.name + ": the code is not position independent");
 
@@ -86,7 +99,8 @@ Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {
 
   std::unique_ptr<Workbench> bench = Workbench::take();
   Result<Code> made = emit_at(*bench, kernel, isa, with_listing);
-  Workbench::give_back(std::move(bench));
+  // After an error asmjit's parts may not fit each other: the next code made there could be wrong.
+  if (made) Workbench::give_back(std::move(bench));
   return made;
 }
 
