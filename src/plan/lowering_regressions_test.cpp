@@ -15,7 +15,7 @@ void expect_same_bits(std::string_view text, const std::string& line) {
   auto prepare = [&] { return prepare_problem(parse_problem(line).value(), text).value(); };
   Prepared wanted = prepare();
   ASSERT_TRUE(run_reference(wanted.program, wanted.view()));
-  for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes"}) {
+  for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes", "cuda"}) {
     const DeviceEntry& device = *find_device(name);
     if (!device.missing().empty()) continue;
     Prepared got = prepare();
@@ -44,6 +44,17 @@ TEST(LoweringRegressions, columns_divided_and_then_wrapped) {
 TEST(LoweringRegressions, columns_wrapped_and_rotated) {
   for (const char* line : {"p 3x64", "p 3x512", "p 2x301 x=bf16", "p 2x1030 x=f64"})
     expect_same_bits("p(x[i,j], w[j % 6]) -> (y[i,j])\n  y = x * rotate(w, 3)\n", line);
+}
+
+// NaN is 0 in integers, from both compute types: PTX's conversion makes the least integer of an f64's.
+TEST(LoweringRegressions, nan_stored_as_an_integer) {
+  for (const char* line :
+       {"p 3x40 x=f32 y=i8 r=i32 s=i32", "p 3x40 x=f64 y=i8 r=i32 s=i32", "p 2x7 x=f64 y=i32 r=i8 s=i8"})
+    expect_same_bits(
+        "p(x[i,j]) -> (y[i,j], r[i], s[j])\n"
+        "  y = select(j < 5, nan, x * 100)\n  r = sum(select(i < 1, nan, 1))\n  s = colsum(cast(y, y) / select(j < 9, "
+        "0, 1) * 0)\n",
+        line);
 }
 
 // 32 lanes of 16 bytes hold two stripes of a one-byte type: copies into the ring overlapped.

@@ -1,6 +1,8 @@
 // Storage types: words of packed elements to registers and back, each rounding once.
 #include <fmt/format.h>
 
+#include <type_traits>
+
 #include "targets/ptx/machine.hpp"
 
 namespace trireme::ptx {
@@ -68,7 +70,9 @@ R Machine<R>::widen_bits(Type type, U32 word, int place, R to) {
 
 template <typename R>
 U32 Machine<R>::to_integer(Type type, R value) {
-  U32 whole = k_.cvt_s<U32>(value, Round::Even);  // saturates; NaN becomes 0
+  U32 whole = k_.cvt_s<U32>(value, Round::Even);  // saturates; an f32's NaN becomes 0, an f64's the least integer
+  if constexpr (std::is_same_v<R, F64>)
+    whole = k_.selp(whole, k_.constant<U32>(0), k_.setp(FloatCompare::Num, value, value));
   if (type == Type::I32) return whole;
   return k_.min_s(k_.max_s(whole, -128), 127);
 }

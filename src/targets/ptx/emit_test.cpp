@@ -41,6 +41,25 @@ bool assembles(const std::string& text, const std::string& arch) {
   return right;
 }
 
+std::size_t times(std::string_view text, std::string_view word) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+// cvt makes 0 of an f32's NaN, but the least integer of an f64's.
+TEST(PtxEmit, f64_nan_becomes_0_in_integers) {
+  for (Type type : {Type::I8, Type::I32}) {
+    Binding binding{.types = {{"x", Type::F64}, {"y", type}}};
+    Program program = prepare(parse("f(x[i,j]) -> (y[i,j])\ny = x * 2\n").value(), binding).value();
+    Facts facts{.rows = 100, .columns = 64, .alignment = 1};
+    Config config = choose_config(program, {.simd = false, .shared_bytes = 166912, .processors = 132}, facts);
+    std::string text = ptx::emit(lower(program, config).value(), "sm_80").value();
+    EXPECT_GT(times(text, "cvt.rni.s32.f64"), 0u);
+    EXPECT_EQ(times(text, "cvt.rni.s32.f64"), times(text, "setp.num.f64"));
+  }
+}
+
 TEST(PtxEmit, PtxasAcceptsEverySchedule) {
   if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "ptxas is not on PATH";
   std::size_t turn = 0;
