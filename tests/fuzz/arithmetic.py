@@ -133,7 +133,8 @@ class Intervals:
 
     def cast(self, kind, a):
         wild = np.isnan(a[0])
-        low, high = (np.where(wild, np.nan, round_to(kind, end)) for end in a)
+        # What was rounded to i32 may not fit an f32, and is rounded once more.
+        low, high = (np.where(wild, np.nan, self.rounded(round_to(kind, end))) for end in a)
         return low, high
 
     def each(self, operation, a):
