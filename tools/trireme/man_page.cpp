@@ -46,13 +46,12 @@ std::string type_of(const Option& option) {
 
 std::string default_of(const Option& option) {
   if (!option.details.show_default) return {};
-  return std::visit(
-      [](const auto& destination) -> std::string {
-        if constexpr (requires { fmt::format("; default {}", *destination); })
-          return fmt::format("; default {}", *destination);
-        else return {};
-      },
-      option.destination);
+  if (auto* const* text = std::get_if<std::string*>(&option.destination)) return "; default " + **text;
+  if (auto* const* number = std::get_if<double*>(&option.destination)) return fmt::format("; default {}", **number);
+  if (auto* const* number = std::get_if<int*>(&option.destination)) return fmt::format("; default {}", **number);
+  if (auto* const* number = std::get_if<std::int64_t*>(&option.destination))
+    return fmt::format("; default {}", **number);
+  return {};
 }
 
 std::string option_of(const Option& option) {
