@@ -1,13 +1,16 @@
 // trireme bench: times problem lines on each device, in turn with copies of the same number of bytes.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <memory>
 #include <span>
 
 #include "bench_report.hpp"
 #include "device_choice.hpp"
 #include "files.hpp"
+#include "machine.hpp"
 #include "measure.hpp"
 #include "output.hpp"
 #include "plan/threads.hpp"
@@ -111,7 +114,9 @@ class Bench {
       Result<double> roof = arithmetic_roof(*device, options_.threads);
       if (roof) roofs[device->name] = *roof;
     }
-    const std::string picture = roofline_svg(measured_, roofs);
+    const std::string date = fmt::format("{:%F}", fmt::gmtime(std::time(nullptr)));
+    const std::string picture =
+        roofline_svg(measured_, roofs, {.processor = processor_name(), .version = TRIREME_VERSION, .date = date});
     TRIREME_CHECK(write_file(options_.svg, {}, std::as_bytes(std::span(picture))));
     if (options_.table()) fmt::print("{}: {} points\n", options_.svg, measured_.size());
     return Done{};

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -16,11 +15,12 @@
 #include "devices/cpu/isa.hpp"
 #include "devices/cuda/nvrtc.hpp"
 #include "ir/contract.hpp"
+#include "machine.hpp"
 #include "output.hpp"
 #include "plan/ops.hpp"
 #include "plan/threads.hpp"
 #include "reports.hpp"
-#include "self_test.hpp"
+#include "self_check.hpp"
 #include "support/environment.hpp"
 #include "trireme/device.hpp"
 #include "verbs.hpp"
@@ -43,13 +43,6 @@ std::string_view advice_for(std::string_view device) {
   for (const Advice& each : advices)
     if (device.starts_with(each.device)) return each.text;
   return {};
-}
-
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
-  return "unknown processor";
 }
 
 std::string platform() {

@@ -12,7 +12,13 @@ namespace trireme::cli {
 // missing have no second roof.
 using ArithmeticRoofs = std::map<std::string, double>;
 
+// What every picture says of itself.
+struct PictureFacts {
+  std::string processor;
+  std::string version, date;
+};
+
 // One panel a device.
-std::string roofline_svg(const std::vector<Measurement>& all, const ArithmeticRoofs& roofs);
+std::string roofline_svg(const std::vector<Measurement>& all, const ArithmeticRoofs& roofs, const PictureFacts& facts);
 
 }  // namespace trireme::cli

@@ -1,4 +1,4 @@
-#include "self_test.hpp"
+#include "self_check.hpp"
 
 #include <fmt/format.h>
 
