@@ -64,10 +64,11 @@ NodeId Program::number(double value) {
 }
 
 NodeId Program::symbol(Op op, std::string_view name, std::span<const NodeId> args) {
-  auto it = std::find(symbols.begin(), symbols.end(), name);
-  std::int64_t index = it - symbols.begin();
-  if (it == symbols.end()) symbols.emplace_back(name);
-  return add(op, args, index);
+  for (std::size_t k = symbol_index_.size(); k < symbols.size(); ++k)
+    symbol_index_.emplace(symbols[k], static_cast<std::int64_t>(k));
+  auto [it, is_new] = symbol_index_.emplace(name, static_cast<std::int64_t>(symbols.size()));
+  if (is_new) symbols.emplace_back(name);
+  return add(op, args, it->second);
 }
 
 void Program::give_name(NodeId id, std::string name) {
@@ -109,6 +110,13 @@ std::vector<bool> reachable(const Program& program) {
     if (reached[id])
       for (NodeId arg : program[id]) reached[arg] = true;
   return reached;
+}
+
+bool has(const Program& program, Op op) {
+  std::vector<bool> wanted = reachable(program);
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (wanted[id] && program[id].op == op) return true;
+  return false;
 }
 
 std::vector<bool> read_operands(const Program& program) {

@@ -91,6 +91,7 @@ class Program {
   std::unordered_multimap<std::size_t, NodeId> by_hash_;
   std::vector<std::pair<NodeId, std::string>> names_;
   std::unordered_map<NodeId, std::size_t> name_index_;  // where in names_
+  std::unordered_map<std::string, std::int64_t> symbol_index_;
 };
 
 // The nodes that a program's signature names: divisors and defaults of its operands, divisors and values of its
@@ -99,6 +100,9 @@ std::vector<NodeId> roots(const Program& program);
 
 // True for the nodes that results (and the defaults and divisors of operands and results) reach.
 std::vector<bool> reachable(const Program& program);
+
+// Is the op among the nodes that are reachable?
+bool has(const Program& program, Op op);
 
 // By operand: does a node that is reachable read it?
 std::vector<bool> read_operands(const Program& program);

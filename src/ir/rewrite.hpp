@@ -9,19 +9,10 @@ namespace trireme {
 // An empty program with the same signature; its divisors, defaults and result values are filled in by the rewriter.
 Program with_signature_of(const Program& program);
 
-// Calls `node_of(out, node, args)` for every node of `order`, arguments (already ids of `out`) first, and returns the
-// program made of the ids it gives back. Names follow their nodes.
-template <typename NodeOf>
-Program rewrite_in_order(const Program& program, const std::vector<NodeId>& order, NodeOf&& node_of) {
-  Program out = with_signature_of(program);
-  std::vector<NodeId> moved(program.size(), no_node);
-  for (NodeId id : order) {
-    const Node& node = program[id];
-    std::array<NodeId, 3> args = node.args;
-    for (int k = 0; k < node.arity; ++k) args[k] = moved[node.args[k]];
-    moved[id] = node_of(out, node, std::span<const NodeId>(args.data(), node.arity));
-  }
-  auto follow = [&](NodeId id) { return id == no_node ? no_node : moved[id]; };
+// Fills them in, and names what has a name: `moved(id)` says which node of `out` stands for one of `program`, if any.
+template <typename Moved>
+void follow_roots(const Program& program, Program& out, Moved&& moved) {
+  auto follow = [&](NodeId id) { return id == no_node ? no_node : moved(id); };
   auto follow_spread = [&](Spread spread) {
     for (Axis* axis : {&spread.row, &spread.column}) {
       axis->divide = follow(axis->divide);
@@ -38,7 +29,22 @@ Program rewrite_in_order(const Program& program, const std::vector<NodeId>& orde
     out.results[k].value = follow(program.results[k].value);
   }
   for (const auto& [id, name] : program.names())
-    if (moved[id] != no_node) out.give_name(moved[id], name);
+    if (NodeId made = moved(id); made != no_node) out.give_name(made, name);
+}
+
+// Calls `node_of(out, node, args)` for every node of `order`, arguments (already ids of `out`) first, and returns the
+// program made of the ids it gives back. Names follow their nodes.
+template <typename NodeOf>
+Program rewrite_in_order(const Program& program, const std::vector<NodeId>& order, NodeOf&& node_of) {
+  Program out = with_signature_of(program);
+  std::vector<NodeId> moved(program.size(), no_node);
+  for (NodeId id : order) {
+    const Node& node = program[id];
+    std::array<NodeId, 3> args = node.args;
+    for (int k = 0; k < node.arity; ++k) args[k] = moved[node.args[k]];
+    moved[id] = node_of(out, node, std::span<const NodeId>(args.data(), node.arity));
+  }
+  follow_roots(program, out, [&](NodeId id) { return moved[id]; });
   return out;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <unordered_set>
 
+#include "ir/index_arithmetic.hpp"
+
 namespace trireme {
 namespace {
 
@@ -126,8 +128,13 @@ class Verifier {
     if (node.op == Op::Div && node.payload && (node.payload != 1 || as_number(program_, node.args[0]) != 1.0))
       return wrong(id, "marks its divisor, and is not a reciprocal");
     if (node.op == Op::Call && node.payload < 0) return wrong(id, "names no function");
-    if (node.op == Op::Rotate && !is_constant_expression(program_, node.args[1]))
-      return wrong(id, "needs a constant expression to rotate by");
+    return node.op == Op::Rotate ? rotation(id, node.args[1]) : Done{};
+  }
+
+  Status rotation(NodeId id, NodeId by) const {
+    if (!is_constant_expression(program_, by)) return wrong(id, "needs short arithmetic of constants, numbers and n");
+    auto value = index_value(program_, by, {}, a_rotation);
+    if (!value) return wrong(value.error().message);
     return Done{};
   }
 
@@ -222,6 +229,7 @@ Status ids_exist(const Program& program) {
 }  // namespace
 
 bool is_constant_expression(const Program& program, NodeId id) {
+  if (program[id].op == Op::Neg) id = program[id].args[0];  // how a backward turns: as short as its forward
   int budget = max_constant_expression_nodes;
   return is_arithmetic_of_constants(program, id, false, budget);
 }

@@ -87,7 +87,7 @@ TEST(Verify, arguments) {
   EXPECT_EQ(value(Op::Cast, 1, 7), "f: node 5 (cast) names no symbol");
   EXPECT_EQ(value(Op::RoundTo, 1), "f: node 5 (round_to) needs a bound program, whose compute type is known");
   EXPECT_EQ(value(Op::BitsAdd, 2), "f: node 5 (bits_add) needs a bound program, whose compute type is known");
-  EXPECT_EQ(value(Op::Rotate, 2), "f: node 5 (rotate) needs a constant expression to rotate by");
+  EXPECT_EQ(value(Op::Rotate, 2), "f: node 5 (rotate) needs short arithmetic of constants, numbers and n");
   EXPECT_EQ(value(Op::Constant, 0, 0), "f: node 5 (constant) mistakes what 'x' is");
   EXPECT_EQ(value(Op::Constant, 0, 9), "f: node 5 (constant) names no operand");
   EXPECT_EQ(value(Op::Number, 0, 0x7FF0000000000001),

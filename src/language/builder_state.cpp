@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "ir/signature_names.hpp"
 #include "ir/verify.hpp"
 #include "language/diagnostic.hpp"
 #include "language/names.hpp"
@@ -189,7 +190,9 @@ namespace {
 class Lowering {
  public:
   Lowering(const BuilderState& state, Program& program)
-      : state_(state), program_(program), made_(state.nodes.size(), no_node) {}
+      : state_(state), program_(program), names_(program), made_(state.nodes.size(), no_node) {}
+
+  const SignatureNames& names() const { return names_; }
 
   Result<NodeId> run(std::uint32_t root) {
     std::vector<std::pair<std::uint32_t, std::size_t>> open = {{root, 0}};  // a node, how many arguments are done
@@ -220,7 +223,7 @@ class Lowering {
       made_[id] = program_.number(std::bit_cast<double>(node.payload));
     } else if (node.symbol.empty()) {
       made_[id] = program_.add(node.op, args, node.payload);
-    } else if (!program_.find_result(node.symbol) && !in_memory(node.symbol)) {
+    } else if (!names_.result(node.symbol) && !in_memory(node.symbol)) {
       return Error{Code::InvalidProgram, state_.name + ": " + std::string(facts(node.op).name) + " names '" +
                                              node.symbol + "', which is neither an operand in memory nor a result" +
                                              state_.suggestion_for(node.symbol)};
@@ -231,12 +234,13 @@ class Lowering {
   }
 
   bool in_memory(std::string_view name) const {
-    auto found = program_.find_operand(name);
+    auto found = names_.operand(name);
     return found && !program_.operands[*found].constant;
   }
 
   const BuilderState& state_;
   Program& program_;
+  SignatureNames names_;
   std::vector<NodeId> made_;
 };
 
@@ -263,8 +267,8 @@ Result<Program> BuilderState::program() const {
   Lowering lowering(*this, program);
   for (const Line& each : lines) {
     TRIREME_TRY(value, lowering.run(each.value));
-    if (auto result = program.find_result(each.name)) program.results[*result].value = value;
-    else if (auto operand = program.find_operand(each.name)) program.operands[*operand].fallback = value;
+    if (auto result = lowering.names().result(each.name)) program.results[*result].value = value;
+    else if (auto operand = lowering.names().operand(each.name)) program.operands[*operand].fallback = value;
     else if (program[value].arity > 0) program.give_name(value, each.name);
   }
   TRIREME_CHECK(verify(program));

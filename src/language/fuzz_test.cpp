@@ -17,7 +17,7 @@ int rounds(int usual) { return std::getenv("LONG") ? 200 * usual : usual; }
 
 RandomProgram options_of(std::uint64_t seed) {
   RandomProgram options{.seed = seed, .size = static_cast<int>(seed % 97)};
-  options.half_columns = seed % 3 == 0;
+  options.columns_multiple = seed % 3 == 0 ? 12 : 1;
   options.bound = seed % 2 == 0;
   options.bits = seed % 4 == 0;
   options.odd_names = seed % 5 < 2;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/index_arithmetic.hpp"
 #include "ir/verify.hpp"
 #include "language/diagnostic.hpp"
 #include "language/parse.hpp"
@@ -181,9 +182,7 @@ NodeId Parser::call(const Token& name, const Callable& callable) {
         if (!condition) value(arg, offset);
         if (condition && !is_condition(program_[arg].op))
           fail(offset, shown + " needs a condition here, such as a < b");
-        if (callable.form == CallForm::WithConstant && found == callable.arity - 1 &&
-            !is_constant_expression(program_, arg))
-          fail(offset, shown + " needs arithmetic of constants, numbers and n here");
+        if (callable.form == CallForm::WithConstant && found == callable.arity - 1) check_rotation(arg, offset);
         args[found] = arg;
       }
     }
@@ -194,6 +193,14 @@ NodeId Parser::call(const Token& name, const Callable& callable) {
                           ", found " + std::to_string(found));
   expect_close(")", opened);
   return add(callable.op, std::span<const NodeId>(args, static_cast<std::size_t>(callable.arity)), payload);
+}
+
+void Parser::check_rotation(NodeId by, std::size_t offset) {
+  if (failed()) return;
+  if (!is_constant_expression(program_, by))
+    return fail(offset, "'rotate' needs short arithmetic of constants, numbers and n here");
+  auto value = index_value(program_, by, {}, a_rotation);
+  if (!value) fail(offset, value.error().message);
 }
 
 std::int64_t Parser::last_argument(const Callable& callable) {

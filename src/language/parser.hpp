@@ -77,6 +77,7 @@ class Parser {
   NodeId primary();
   NodeId name();
   NodeId call(const Token& name, const Callable& callable);
+  void check_rotation(NodeId by, std::size_t offset);
   std::int64_t last_argument(const Callable& callable);
   NodeId value(NodeId id, std::size_t offset);  // id, if it is a value and not a condition
   std::optional<double> number_literal();

@@ -2,35 +2,16 @@
 
 #include <limits>
 
+#include "language/random_indices.hpp"
 #include "math/functions.hpp"
 
 namespace trireme {
 namespace {
 
-// splitmix64: unlike <random>'s distributions, the same on every machine.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t bits() {
-    std::uint64_t z = state_ += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  }
-  std::size_t below(std::size_t count) { return bits() % count; }
-  bool one_in(std::size_t count) { return below(count) == 0; }
-  template <typename List>
-  const auto& one_of(const List& list) {
-    return *(std::begin(list) + below(std::size(list)));
-  }
-
- private:
-  std::uint64_t state_;
-};
-
 class Maker {
  public:
-  explicit Maker(const RandomProgram& options) : want_(options), dice_(options.seed) {}
+  explicit Maker(const RandomProgram& options)
+      : want_(options), dice_(options.seed), indices_(program_, dice_, options.columns_multiple, counts_) {}
 
   Program run() {
     program_.name = "random_" + std::to_string(want_.seed);
@@ -65,8 +46,8 @@ class Maker {
       NodeId fallback = dice_.one_in(4) ? no_node : number();
       made_constants_.push_back({.name = "c" + std::to_string(k), .constant = true, .fallback = fallback});
     }
-    for (std::size_t k = want_.divided ? dice_.below(3) : 0; k > 0; --k) {
-      divisors_.push_back(first++);
+    for (std::size_t k = want_.divided || want_.rotations ? dice_.below(3) : 0; k > 0; --k) {
+      counts_.push_back(first++);
       NodeId fallback = program_.number(static_cast<double>(1 + dice_.below(5)));
       made_constants_.push_back({.name = "count" + std::to_string(k), .constant = true, .fallback = fallback});
     }
@@ -76,25 +57,11 @@ class Maker {
     for (Operand& each : made_constants_) program_.operands.push_back(std::move(each));
   }
 
-  NodeId divisor() {
-    if (want_.half_columns && dice_.one_in(4)) return add(Op::Div, {add(Op::ColumnCount), program_.number(2)});
-    if (!divisors_.empty() && dice_.one_in(2))
-      return add(Op::Constant, {}, static_cast<std::int64_t>(dice_.one_of(divisors_)));
-    return program_.number(static_cast<double>(1 + dice_.below(6)));
-  }
-
-  Axis axis(bool divided) {
-    Axis axis{.present = true};
-    if (divided && dice_.one_in(2)) axis.divide = divisor();
-    if (divided && dice_.one_in(2)) axis.wrap = divisor();
-    return axis;
-  }
-
   Spread spread() {
     Spread spread;
     bool divided = want_.divided && dice_.one_in(3);
-    if (!dice_.one_in(3)) spread.row = axis(divided);
-    if (!dice_.one_in(3)) spread.column = axis(divided);
+    if (!dice_.one_in(3)) spread.row = indices_.axis(divided);
+    if (!dice_.one_in(3)) spread.column = indices_.axis(divided);
     return spread;
   }
 
@@ -109,10 +76,11 @@ class Maker {
       NodeId id = static_cast<NodeId>(program_.operands.size());
       program_.operands.push_back(std::move(operand));
       values_.push_back(add(Op::Operand, {}, id));
+      operands_.push_back(values_.back());
     }
     for (std::size_t index : constants_) values_.push_back(add(Op::Constant, {}, static_cast<std::int64_t>(index)));
     if (want_.indices)
-      for (Op op : {Op::RowIndex, Op::ColumnIndex, Op::ColumnCount}) values_.push_back(add(op));
+      for (Op op : indices) values_.push_back(add(op));
   }
 
   NodeId default_for(const Spread& spread) {
@@ -168,9 +136,23 @@ class Maker {
     return values_[values_.size() - 1 - dice_.below(std::min<std::size_t>(values_.size(), 4))];
   }
 
+  // A side of a comparison that is made in integers: i, j, n, a whole number, or an operand (if its type is i32).
+  NodeId integer_side() {
+    constexpr double whole[] = {0, 1, -1, 2, 5, 100, 16777217};
+    if (want_.indices && dice_.one_in(2)) return add(dice_.one_of(indices));
+    if (dice_.one_in(3)) return program_.number(dice_.one_of(whole));
+    return operands_.empty() ? number() : dice_.one_of(operands_);
+  }
+
+  NodeId comparison() {
+    Op op = dice_.one_of(comparisons);
+    if (dice_.one_in(3)) return add(op, {integer_side(), integer_side()});
+    return add(op, {value(), value()});
+  }
+
   NodeId condition() {
     if (!conditions_.empty() && dice_.one_in(2)) return dice_.one_of(conditions_);
-    NodeId id = add(dice_.one_of(comparisons), {value(), value()});
+    NodeId id = comparison();
     if (!conditions_.empty() && dice_.one_in(3))
       id = add(dice_.one_in(2) ? Op::And : Op::Or, {id, dice_.one_of(conditions_)});
     if (dice_.one_in(4)) id = add(Op::Not, {id});
@@ -197,7 +179,7 @@ class Maker {
         if (want_.functions) return function();
         break;
       case 5:
-        if (want_.rotations) return rotation();
+        if (want_.rotations) return add(Op::Rotate, {value(), indices_.rotation()});
         break;
       case 6:
         if (want_.casts) return cast();
@@ -220,12 +202,6 @@ class Maker {
     for (NodeId& arg : args) arg = value();
     return program_.add(Op::Call, std::span<const NodeId>(args, static_cast<std::size_t>(functions()[index].arity)),
                         static_cast<std::int64_t>(index));
-  }
-
-  NodeId rotation() {
-    NodeId by = program_.number(static_cast<double>(dice_.below(6)));
-    if (want_.half_columns && dice_.one_in(2)) by = add(Op::Div, {add(Op::ColumnCount), program_.number(2)});
-    return add(Op::Rotate, {value(), by});
   }
 
   NodeId cast() {
@@ -255,6 +231,7 @@ class Maker {
                            dice_.one_in(2) ? std::string(dice_.one_of(odd)) : "v" + std::to_string(dice_.below(99)));
   }
 
+  static constexpr Op indices[] = {Op::RowIndex, Op::ColumnIndex, Op::ColumnCount};
   static constexpr Op reductions[] = {Op::Sum, Op::Mean, Op::Amax, Op::Amin};
   static constexpr Op comparisons[] = {Op::Less, Op::LessEqual, Op::Equal};
   static constexpr Op unary[] = {Op::Neg, Op::Abs, Op::Sqrt, Op::Floor, Op::Round};
@@ -263,10 +240,11 @@ class Maker {
   const RandomProgram& want_;
   Dice dice_;
   Program program_;
-  std::vector<std::size_t> constants_, divisors_;  // indices of operands
+  std::vector<std::size_t> constants_, counts_;  // indices of operands; counts are small positive integers
+  RandomIndices indices_;
   std::vector<Operand> made_constants_;
   std::vector<std::string> symbols_;
-  std::vector<NodeId> values_, conditions_;
+  std::vector<NodeId> values_, conditions_, operands_;
 };
 
 }  // namespace

@@ -10,14 +10,14 @@ struct RandomProgram {
   std::uint64_t seed = 0;  // the same seed and options give the same program on every machine
   int size = 40;           // about how many operations
 
-  bool reductions = true;       // sum, mean, amax, amin
-  bool column_sums = true;      // results [j], [] and, with `divided`, divided and wrapped ones
-  bool divided = true;          // w[i % heads, j]; the constants in indices have small positive integers as defaults
-  bool half_columns = false;    // n / 2 in indices and rotations: then n must be even
+  bool reductions = true;   // sum, mean, amax, amin
+  bool column_sums = true;  // results [j], [] and, with `divided`, divided and wrapped ones
+  bool divided = true;  // w[i % heads, j]; the constants in indices have 1 .. 5 as defaults, and may be what divides 60
+  int columns_multiple = 1;     // n is a multiple of it, and divided by its parts in indices and rotations
   bool conditions = true;       // comparisons, and, or, not, select
   bool functions = true;        // those of the table
   bool indices = true;          // i, j, n as numbers
-  bool rotations = true;        //
+  bool rotations = true;        // by any arithmetic of numbers, constants and n
   bool casts = true;            // cast and largest; round_to if bound
   bool defaults = true;         // of operands in memory: numbers, and expressions of the operands before
   bool special_numbers = true;  // inf, nan, -0, subnormals, the largest; else small ones only

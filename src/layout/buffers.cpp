@@ -36,7 +36,8 @@ Result<Dims> strides_of(const Placement& placement, const ArrayAxes& axes) {
   return strides;
 }
 
-Result<Buffer> make_buffer(Type type, const Indexing& indexing, const ArrayAxes& axes, const Placement& placement) {
+Result<Buffer> make_buffer(Type type, const Indexing& indexing, const ArrayAxes& axes, const Placement& placement,
+                           Backing backing) {
   auto product = [](const Dims& dims) {
     std::int64_t entries = 1;
     for (std::int64_t extent : dims) entries *= extent;
@@ -50,13 +51,19 @@ Result<Buffer> make_buffer(Type type, const Indexing& indexing, const ArrayAxes&
   std::optional<ByteRange> range = checked_byte_range({buffer.array, buffer.row_extent, buffer.column_extent});
   if (!range) return Error{Code::InvalidArgument, "the strides " + print_strides(strides) + " reach beyond 2^61 bytes"};
   std::int64_t first = placement.offset * static_cast<std::int64_t>(bytes(type)) - range->low;
-  buffer.memory.resize(static_cast<std::size_t>(first + range->high));
-  buffer.array.data = buffer.memory.data() + first;
+  const auto size = static_cast<std::size_t>(first + range->high);
+  auto* memory =
+      reinterpret_cast<std::byte*>(size > 0 ? static_cast<std::uintptr_t>(CacheLineAllocator<int>::line) : 0);
+  if (backing == Backing::Memory) {
+    buffer.memory.resize(size);
+    memory = buffer.memory.data();
+  }
+  buffer.array.data = memory + first;
   return buffer;
 }
 
 Result<Buffers> make_buffers(const Program& bound, const Dims& shape, int normalised,
-                             const std::map<std::string, Placement>& placements) {
+                             const std::map<std::string, Placement>& placements, Backing backing) {
   Buffers buffers;
   std::int64_t columns = 1;
   for (std::size_t k = shape.size() - static_cast<std::size_t>(normalised); k < shape.size(); ++k) columns *= shape[k];
@@ -65,7 +72,7 @@ Result<Buffers> make_buffers(const Program& bound, const Dims& shape, int normal
     TRIREME_TRY(index, indexing(bound, spread, columns));
     auto placement = placements.find(name);
     Result<Buffer> made = make_buffer(*type, index, axes_of(index, shape, normalised),
-                                      placement == placements.end() ? Placement{} : placement->second);
+                                      placement == placements.end() ? Placement{} : placement->second, backing);
     if (!made) return Error{made.error().code, "'" + name + "': " + made.error().message};
     return made;
   };

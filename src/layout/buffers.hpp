@@ -52,12 +52,18 @@ struct Buffers {
   std::vector<Array> result_arrays() const;
 };
 
+// Or none, where only the layout is asked for: arrays that have entries then lie at an address of a line, which nobody
+// may touch, and the time it takes does not depend on the extents.
+enum class Backing : std::uint8_t { Memory, None };
+
 // The smallest memory that holds the placed array.
-Result<Buffer> make_buffer(Type type, const Indexing& indexing, const ArrayAxes& axes, const Placement& placement);
+Result<Buffer> make_buffer(Type type, const Indexing& indexing, const ArrayAxes& axes, const Placement& placement,
+                           Backing backing = Backing::Memory);
 
 // For problems of this shape, whose last `normalised` axes make a row; `placements` by the names of operands and
 // results.
 Result<Buffers> make_buffers(const Program& bound, const Dims& shape, int normalised = 1,
-                             const std::map<std::string, Placement>& placements = {});
+                             const std::map<std::string, Placement>& placements = {},
+                             Backing backing = Backing::Memory);
 
 }  // namespace trireme

@@ -32,12 +32,7 @@ struct Indexing {
   }
 };
 
-// The value of a constant expression over Number, Constant, ColumnCount, Div and Neg; an error if it is no integer or
-// not exact. `constants` has one value per operand of the program; a bound program needs none.
-Result<std::int64_t> index_constant(const Program& program, NodeId id, std::int64_t columns,
-                                    std::span<const double> constants = {});
-
-// The divisors must be positive.
+// The divisors must be positive. `constants` has one value per operand of the program; a bound program needs none.
 Result<Indexing> indexing(const Program& program, const Spread& spread, std::int64_t columns,
                           std::span<const double> constants = {});
 

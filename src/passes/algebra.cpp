@@ -26,7 +26,7 @@ Term Algebra::term_of(NodeId id) {
   if (id >= terms_.size()) terms_.resize(program_.size()), read_.resize(program_.size());
   if (!read_[id]) {
     Term term = read(id);
-    if (term.factors.size() > most_product_factors) term = one_factor(id);
+    if (term.longer_than(most_product_factors)) term = one_factor(id);
     terms_.resize(program_.size()), read_.resize(program_.size());
     terms_[id] = std::move(term);
     read_[id] = true;

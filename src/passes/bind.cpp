@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <vector>
 
+#include "ir/index_arithmetic.hpp"
+#include "ir/signature_names.hpp"
 #include "language/diagnostic.hpp"
-#include "passes/index_value.hpp"
 #include "passes/passes.hpp"
 
 namespace trireme {
@@ -14,7 +16,7 @@ std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"
 // anywhere in the graph, so nodes are visited depth first instead of in their order.
 class Binder {
  public:
-  Binder(const Program& program, const Binding& binding) : in_(program), binding_(binding) {}
+  Binder(const Program& program, const Binding& binding) : in_(program), binding_(binding), names_(program) {}
 
   Result<Program> run() {
     TRIREME_CHECK(names_are_known());
@@ -24,7 +26,6 @@ class Binder {
     TRIREME_CHECK(find_needed_operands());
     TRIREME_CHECK(make_signature());
     TRIREME_CHECK(build());
-    TRIREME_CHECK(check_divisors(out_));
     return std::move(out_);
   }
 
@@ -48,34 +49,31 @@ class Binder {
   }
 
   Status names_are_known() const {
-    auto check = [&](const std::string& name, const char* what, auto&& candidates) -> Status {
+    using Kinds = std::initializer_list<Kind>;
+    auto check = [&](const std::string& name, const char* what, Kinds kinds) -> Status {
+      if (std::find(kinds.begin(), kinds.end(), kind_of(name)) != kinds.end()) return Done{};
       Suggestion suggestion(name);
-      bool known = false;
-      candidates([&](const std::string& candidate) {
-        known = known || candidate == name;
-        suggestion.consider(candidate);
-      });
-      if (known) return Done{};
+      auto consider = [&](const std::string& candidate) {
+        if (std::find(kinds.begin(), kinds.end(), kind_of(candidate)) != kinds.end()) suggestion.consider(candidate);
+      };
+      for (const Operand& operand : in_.operands) consider(operand.name);
+      for (const Output& result : in_.results) consider(result.name);
       return invalid(in_.name + " has no " + what + " " + quoted(name) + suggestion.text());
     };
-    auto memory = [&](auto&& each) {
-      for (const Operand& operand : in_.operands)
-        if (!operand.constant) each(operand.name);
-    };
-    auto constants = [&](auto&& each) {
-      for (const Operand& operand : in_.operands)
-        if (operand.constant) each(operand.name);
-    };
-    auto results = [&](auto&& each) {
-      for (const Output& result : in_.results) each(result.name);
-    };
-    auto in_memory = [&](auto&& each) { memory(each), results(each); };
+    const Kinds in_memory = {Kind::Operand, Kind::Result};
     for (const auto& [name, type] : binding_.types) TRIREME_CHECK(check(name, "operand or result", in_memory));
-    for (const auto& [name, value] : binding_.constants) TRIREME_CHECK(check(name, "constant", constants));
-    for (const std::string& name : binding_.absent) TRIREME_CHECK(check(name, "operand", memory));
+    for (const auto& [name, value] : binding_.constants) TRIREME_CHECK(check(name, "constant", {Kind::Constant}));
+    for (const std::string& name : binding_.absent) TRIREME_CHECK(check(name, "operand", {Kind::Operand}));
     if (binding_.wanted)
-      for (const std::string& name : *binding_.wanted) TRIREME_CHECK(check(name, "result", results));
+      for (const std::string& name : *binding_.wanted) TRIREME_CHECK(check(name, "result", {Kind::Result}));
     return Done{};
+  }
+
+  enum class Kind : std::uint8_t { None, Constant, Operand, Result };
+  Kind kind_of(std::string_view name) const {
+    if (std::optional<std::size_t> k = names_.operand(name))
+      return in_.operands[*k].constant ? Kind::Constant : Kind::Operand;
+    return names_.result(name) ? Kind::Result : Kind::None;
   }
 
   // ---- the signature ----
@@ -222,7 +220,7 @@ class Binder {
   // A backward that recomputes a saved result rounds it as the forward did: its gradient has the result's type.
   std::optional<Type> cast_type(const std::string& name) const {
     std::optional<Type> type = type_of(name);
-    return type || !in_.find_operand(name) ? type : type_of("d" + name);
+    return type || !names_.operand(name) ? type : type_of("d" + name);
   }
 
   Result<NodeId> rebuild(const Node& node) {
@@ -235,7 +233,11 @@ class Binder {
         return out_.add(Op::Constant, {}, place_[node.payload]);
       case Op::Operand: return out_.add(Op::Operand, {}, place_[node.payload]);
       case Op::StopGradient: return args[0];
-      case Op::Rotate: return out_.add(Op::Rotate, {args[0], folded_index(args[1])});
+      case Op::Rotate: {
+        Result<NodeId> by = rotation(args[1]);
+        if (!by) return invalid(in_.name + ": " + by.error().message);
+        return out_.add(Op::Rotate, {args[0], *by});
+      }
       case Op::Cast: {
         // What is not stored has no storage type to round to.
         std::optional<Type> type = cast_type(in_.symbols[node.payload]);
@@ -259,20 +261,20 @@ class Binder {
       id = moved;
       return Done{};
     };
-    auto follow_spread = [&](Spread& spread) -> Status {
+    auto follow_spread = [&](const std::string& name, Spread& spread) -> Status {
       for (Axis* axis : {&spread.row, &spread.column})
         for (NodeId* divisor : {&axis->divide, &axis->wrap}) {
           TRIREME_CHECK(follow(*divisor));
-          if (*divisor != no_node) *divisor = folded_index(*divisor);
+          TRIREME_CHECK(fold_divisor(name, *divisor));
         }
       return Done{};
     };
     for (Operand& operand : out_.operands) {
-      TRIREME_CHECK(follow_spread(operand.spread));
+      TRIREME_CHECK(follow_spread(operand.name, operand.spread));
       TRIREME_CHECK(follow(operand.fallback));
     }
     for (Output& result : out_.results) {
-      TRIREME_CHECK(follow_spread(result.spread));
+      TRIREME_CHECK(follow_spread(result.name, result.spread));
       TRIREME_CHECK(follow(result.value));
     }
     auto give_name = [&](NodeId id, const std::string& name) {
@@ -287,14 +289,46 @@ class Binder {
     return Done{};
   }
 
-  // Index arithmetic is exact, whatever the compute type: it is done here, as far as n allows.
-  NodeId folded_index(NodeId id) {
-    std::optional<double> value = index_value(out_, id);
-    return value ? out_.number(*value) : id;
+  // ---- index arithmetic, exact whatever the compute type: done here, as far as it is known ----
+
+  Result<NodeId> folded(NodeId id, std::string_view what) {
+    TRIREME_TRY(value, index_value(out_, id, {}, what));
+    if (value) return out_.number(static_cast<double>(*value));
+    Node node = out_[id];
+    for (int k = 0; k < node.arity; ++k) {
+      TRIREME_TRY(arg, folded(node.args[k], what));
+      node.args[k] = arg;
+    }
+    return out_.add(node.op, std::span<const NodeId>(node.args.data(), node.arity), node.payload);
+  }
+
+  // With the plan's columns it is one of 0 .. n-1, and no target has arithmetic to do.
+  Result<NodeId> rotation(NodeId by) {
+    if (!binding_.columns) return folded(by, a_rotation);
+    TRIREME_TRY(value, index_constant(out_, by, {binding_.columns}, a_rotation));
+    return out_.number(static_cast<double>(turned(value, *binding_.columns)));
+  }
+
+  // n, whose value the plan knows, is left.
+  Status fold_divisor(const std::string& name, NodeId& id) {
+    if (id == no_node) return Done{};
+    Result<NodeId> made = folded(id, a_divisor);
+    Status good = made ? numbers_are_positive(*made) : Status(made.error());
+    if (!good) return invalid(in_.name + ": '" + name + "': " + good.error().message);
+    id = *made;
+    return Done{};
+  }
+
+  Status numbers_are_positive(NodeId id) const {
+    for (NodeId arg : out_[id]) TRIREME_CHECK(numbers_are_positive(arg));
+    std::optional<double> value = as_number(out_, id);
+    if (!value || *value > 0) return Done{};
+    return invalid(std::string(a_divisor) + ", not " + std::to_string(static_cast<std::int64_t>(*value)));
   }
 
   const Program& in_;
   const Binding& binding_;
+  const SignatureNames names_;
   Program out_;
   std::vector<bool> index_constant_, needed_;
   std::vector<std::int64_t> place_;  // of each operand in the new signature; -1: gone

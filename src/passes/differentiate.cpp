@@ -18,7 +18,7 @@ constexpr std::size_t most_factors = 16;
 
 bool is_long(const Terms& terms) {
   return terms.size() > most_terms || std::any_of(terms.begin(), terms.end(), [](const Term& term) {
-           return term.factors.size() > most_factors || !(std::fabs(term.coefficient) < 0x1p60);
+           return term.longer_than(most_factors) || !(std::fabs(term.coefficient) < 0x1p60);
          });
 }
 
@@ -33,7 +33,8 @@ class Differentiator {
         algebra_(out_.program),
         value_(forward.size(), no_node),
         adjoint_(forward.size()),
-        reached_(forward.size()) {}
+        reached_(forward.size()),
+        reads_memory_(forward.size()) {}
 
   Result<Program> run() {
     std::vector<std::size_t> seeded = results_with_gradient();
@@ -56,24 +57,15 @@ class Differentiator {
 
   // Gradients arrive for every [i,j] result, and for every other that no result uses.
   std::vector<std::size_t> results_with_gradient() const {
+    std::vector<bool> reached(in_.size()), used(in_.size());  // by results, by other results
+    for (const Output& result : in_.results) reached[result.value] = true;
+    for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;)
+      if (reached[id])
+        for (NodeId arg : in_[id]) reached[arg] = used[arg] = true;
     std::vector<std::size_t> seeded;
-    for (std::size_t k = 0; k < in_.results.size(); ++k) {
-      bool used = false;
-      for (const Output& other : in_.results)
-        used = used || (other.value != in_.results[k].value && uses(other.value, in_.results[k].value));
-      if (is_element(in_.results[k].spread) || !used) seeded.push_back(k);
-    }
+    for (std::size_t k = 0; k < in_.results.size(); ++k)
+      if (is_element(in_.results[k].spread) || !used[in_.results[k].value]) seeded.push_back(k);
     return seeded;
-  }
-
-  bool uses(NodeId user, NodeId wanted) const {
-    if (wanted > user) return false;
-    std::vector<bool> below(user + 1);
-    below[user] = true;
-    for (NodeId id = user + 1; id-- > wanted;)
-      if (below[id])
-        for (NodeId arg : in_[id]) below[arg] = true;
-    return below[wanted];
   }
 
   // Gradients, then the forward's operands, then its results, in case they are saved; what is not used goes at the end.
@@ -96,6 +88,8 @@ class Differentiator {
     Program& out = out_.program;
     for (NodeId id = 0; id < in_.size(); ++id) {
       const Node& node = in_[id];
+      reads_memory_[id] = node.op == Op::Operand;
+      for (NodeId arg : node) reads_memory_[id] = reads_memory_[id] || reads_memory_[arg];
       if (node.op == Op::ColumnSum) continue;
       std::array<NodeId, 3> args = node.args;
       for (int k = 0; k < node.arity; ++k) args[k] = value_[node.args[k]];
@@ -133,6 +127,7 @@ class Differentiator {
 
   // `per_element`: a share for each element of the row, to be summed if the node is one value a row.
   void contribute(NodeId id, const Terms& terms, bool per_element) {
+    if (!reads_memory_[id]) return;  // a number's gradient, say: nobody asks for it
     reached_[id] = true;
     Terms& adjoint = adjoint_[id];
     if (!per_element || in_[id].by_column) add(adjoint, terms);
@@ -242,12 +237,18 @@ class Differentiator {
     if (adjoint.empty() || !in_[arg].by_column) return contribute(arg, adjoint, node.by_column);
     NodeId written = writer_->write(adjoint);
     if (out_.program[written].by_column) {
-      std::optional<double> columns = as_number(out_.program, by);
-      NodeId back = columns ? number(-*columns) : out_.program.add(Op::Neg, {by});
-      written = out_.program.add(Op::Rotate, {written, is_half_of_n(by) ? by : back});
+      written = out_.program.add(Op::Rotate, {written, turned_back(by)});
     }
     algebra_.keep_whole(written);
     contribute(arg, {algebra_.term_of(written)}, true);
+  }
+
+  NodeId turned_back(NodeId by) {
+    const Node& node = out_.program[by];
+    if (is_half_of_n(by)) return by;
+    if (node.op == Op::Neg) return node.args[0];
+    if (std::optional<double> columns = as_number(out_.program, by)) return number(-*columns);
+    return out_.program.add(Op::Neg, {by});
   }
 
   // n / 2 columns on or back are the same place.
@@ -261,11 +262,11 @@ class Differentiator {
 
   Status make_results() {
     Program& out = out_.program;
+    std::vector<NodeId> leaves(in_.operands.size(), no_node);
+    for (NodeId id = 0; id < in_.size(); ++id)
+      if (in_[id].op == Op::Operand && reached_[id]) leaves[in_[id].payload] = id;
     for (std::size_t k = 0; k < in_.operands.size(); ++k) {
-      if (in_.operands[k].constant) continue;
-      NodeId leaf = no_node;
-      for (NodeId id = 0; id < in_.size(); ++id)
-        if (in_[id].op == Op::Operand && in_[id].payload == static_cast<std::int64_t>(k) && reached_[id]) leaf = id;
+      const NodeId leaf = leaves[k];
       if (leaf == no_node) continue;
       const Spread& spread = out.operands[out_.first_operand + k].spread;
       Terms gradient = adjoint_[leaf];
@@ -292,7 +293,7 @@ class Differentiator {
   std::optional<Writer> writer_;
   std::vector<NodeId> value_;  // of each node of the forward, in the backward
   std::vector<Terms> adjoint_;
-  std::vector<bool> reached_;
+  std::vector<bool> reached_, reads_memory_;
 };
 
 }  // namespace

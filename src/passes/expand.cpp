@@ -1,3 +1,5 @@
+#include <cmath>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/rewrite.hpp"
@@ -18,57 +20,90 @@ Program expand_calls(const Program& program) {
   });
 }
 
-bool has(const Program& program, Op op) {
-  std::vector<bool> wanted = reachable(program);
-  for (NodeId id = 0; id < program.size(); ++id)
-    if (wanted[id] && program[id].op == op) return true;
-  return false;
-}
+// Rotations sink to the leaves: a value `shift` columns further on is the same expression over leaves that are read
+// further on. Results are followed down, so that what is rotated twice is made once, for both together.
+class Sinker {
+ public:
+  explicit Sinker(const Program& program)
+      : in_(program), out_(with_signature_of(program)), most_nodes_((std::size_t{1} << 18) + 16 * program.size()) {}
 
-NodeId further(Program& out, NodeId a, NodeId b) {
-  std::optional<double> x = as_number(out, a), y = as_number(out, b);
-  return x && y ? out.number(*x + *y) : out.add(Op::Add, {a, b});
-}
-
-// The value `root` as it stands `shift` columns further on: the same expression over leaves that are read further on.
-// In `out` no Rotate stands above anything but a leaf, so the walk is over the nodes that differ by column.
-NodeId rotated(Program& out, NodeId root, NodeId shift) {
-  if (!out[root].by_column) return root;
-  std::vector<bool> needed(root + 1);
-  needed[root] = true;
-  for (NodeId id = root + 1; id-- > 0;)
-    if (needed[id] && out[id].op != Op::Rotate && !is_row_reduction(out[id].op))
-      for (NodeId arg : out[id])
-        if (out[arg].by_column) needed[arg] = true;
-  std::vector<NodeId> moved(root + 1);
-  for (NodeId id = 0; id <= root; ++id) {
-    moved[id] = id;
-    if (!needed[id]) continue;
-    Node node = out[id];
-    if (node.op == Op::Operand || node.op == Op::ColumnIndex) {
-      moved[id] = out.add(Op::Rotate, {id, shift});
-    } else if (node.op == Op::Rotate) {
-      moved[id] = out.add(Op::Rotate, {node.args[0], further(out, node.args[1], shift)});
-    } else {
-      for (int k = 0; k < node.arity; ++k) node.args[k] = moved[node.args[k]];
-      moved[id] = out.add(node.op, std::span<const NodeId>(node.args.data(), node.arity), node.payload);
-    }
+  Result<Program> run() {
+    for (NodeId root : roots(in_))
+      if (!sink({root, no_node}))
+        return Error{Code::Unsupported, in_.name + ": rotations inside rotations make more than " +
+                                            std::to_string(most_nodes_) + " nodes of " + std::to_string(in_.size())};
+    follow_roots(in_, out_, [&](NodeId id) { return made({id, no_node}); });
+    return std::move(out_);
   }
-  return moved[root];
-}
 
-Program sink_rotations(const Program& program) {
-  return rewrite(program, [](Program& out, const Node& node, std::span<const NodeId> args) {
-    return node.op == Op::Rotate ? rotated(out, args[0], args[1]) : copy_node(out, node, args);
-  });
-}
+ private:
+  // A node of the program, and how far on: a node of the new one, or none.
+  struct Place {
+    NodeId id, shift;
+    std::uint64_t key() const { return std::uint64_t{id} << 32 | shift; }
+  };
+
+  NodeId made(Place place) const {
+    auto it = made_.find(place.key());
+    return it == made_.end() ? no_node : it->second;
+  }
+
+  Place argument(Place place, int k) {
+    const Node& node = in_[place.id];
+    NodeId arg = node.args[k];
+    if (!in_[arg].by_column) return {arg, no_node};
+    return {arg, node.op == Op::Rotate ? further(place.shift, made({node.args[1], no_node})) : place.shift};
+  }
+
+  // Two rotations in one; numbers are those that bind made, of whole columns.
+  NodeId further(NodeId a, NodeId b) {
+    if (a == no_node) return b;
+    std::optional<double> x = as_number(out_, a), y = as_number(out_, b);
+    bool exact = x && y && std::fabs(*x + *y) < 0x1p53;
+    return exact ? out_.number(*x + *y) : out_.add(Op::Add, {b, a});
+  }
+
+  bool sink(Place root) {
+    std::vector<Place> open = {root};
+    while (!open.empty() && out_.size() <= most_nodes_) {
+      const Place place = open.back();
+      const Node& node = in_[place.id];
+      const bool rotates = node.op == Op::Rotate;
+      bool waits = false;
+      auto need = [&](Place other) {
+        if (made(other) == no_node) open.push_back(other), waits = true;
+      };
+      if (rotates) need({node.args[1], no_node});
+      for (int k = rotates ? 1 : node.arity; k-- > 0 && !waits;) need(argument(place, k));
+      if (waits) continue;
+      made_[place.key()] = rotates ? made(argument(place, 0)) : copied(place);
+      open.pop_back();
+    }
+    return open.empty();
+  }
+
+  NodeId copied(Place place) {
+    const Node& node = in_[place.id];
+    std::array<NodeId, 3> args;
+    for (int k = 0; k < node.arity; ++k) args[k] = made(argument(place, k));
+    NodeId id = out_.add(node.op, std::span<const NodeId>(args.data(), node.arity), node.payload);
+    bool leaf = node.op == Op::Operand || node.op == Op::ColumnIndex;
+    return leaf && place.shift != no_node ? out_.add(Op::Rotate, {id, place.shift}) : id;
+  }
+
+  const Program& in_;
+  Program out_;
+  const std::size_t most_nodes_;  // a program of a few lines can ask for more than any memory holds
+  std::unordered_map<std::uint64_t, NodeId> made_;
+};
 
 }  // namespace
 
-Program expand(const Program& program) {
+Result<Program> expand(const Program& program) {
   Program out = expand_calls(program);
   while (has(out, Op::Call)) out = expand_calls(out);
-  return has(out, Op::Rotate) ? sink_rotations(out) : out;
+  if (has(out, Op::Rotate)) return Sinker(out).run();
+  return out;
 }
 
 }  // namespace trireme

@@ -40,17 +40,20 @@ struct Binding {
   std::map<std::string, double> constants;           // those not given take their defaults
   std::set<std::string> absent;                      // operands in memory that are not given: defaults take their place
   std::optional<std::set<std::string>> wanted = {};  // the results that are stored; all if not given
+  std::optional<std::int64_t> columns = {};          // n; what `rotate` turns by is then a number of 0 .. n-1
 };
 
 // Fixes types, constants, absent operands and wanted results. A constant that is 0, 1, -1 or stands in an index folds
-// into the program; every other stays a Constant and travels as a kernel parameter.
+// into the program; every other stays a Constant and travels as a kernel parameter. Kernels are made of programs that
+// were bound with their columns, or do not rotate.
 Result<Program> bind(const Program& program, const Binding& binding);
 
 // Exact rewriting, but for the sign of zero; never reassociates. One rule a line in simplify.cpp.
 Program simplify(const Program& program);
 
-// Replaces every composed node by its fixed sequence of primitives in the compute type.
-Program expand(const Program& program);
+// Replaces every composed node by its fixed sequence of primitives in the compute type; rotations sink to the leaves.
+// Refuses rotations inside rotations that would read too many values.
+Result<Program> expand(const Program& program);
 
 // bind -> simplify -> expand -> simplify -> in_canonical_order, verified in between: what the reference and all targets
 // run.

@@ -20,7 +20,7 @@ Result<Program> prepare(const Program& program, const Binding& binding) {
   TRIREME_CHECK(check_after("bind", bound));
   Program simple = simplify(bound);
   TRIREME_CHECK(check_after("simplify", simple));
-  Program primitives = expand(simple);
+  TRIREME_TRY(primitives, expand(simple));
   TRIREME_CHECK(check_after("expand", primitives));
   Program ready = simplify(primitives);
   TRIREME_CHECK(check_after("simplify", ready));

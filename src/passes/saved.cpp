@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 namespace trireme {
 namespace {
@@ -38,8 +40,6 @@ class Finisher {
     const Spread& spread = forward_.results[k].spread;
     if (takes_column_sum(spread)) return false;
     if (in_[value].by_row != spread.row.present || in_[value].by_column != spread.column.present) return false;
-    for (std::size_t earlier = 0; earlier < k; ++earlier)
-      if (backward_.saved_values[earlier] == value) return false;
     return true;
   }
 
@@ -70,8 +70,9 @@ class Finisher {
 
   void choose() {
     std::vector<std::size_t> possible;
+    std::set<NodeId> values;  // of one that several results have, the first is tried
     for (std::size_t k = 0; k < forward_.results.size() && possible.size() < most_tried; ++k)
-      if (can_be_saved(k)) possible.push_back(k);
+      if (values.insert(backward_.saved_values[k]).second && can_be_saved(k)) possible.push_back(k);
     Cost best = cost_of({});
     for (std::size_t subset = 1; subset < std::size_t{1} << possible.size(); ++subset) {
       std::vector<std::size_t> trial;
@@ -112,16 +113,19 @@ class Finisher {
       each_divisor(in_.operands[k].spread, mark);
       if (!in_.operands[k].constant && in_.operands[k].fallback != no_node) mark_default(in_.operands[k].fallback);
     };
+    // cast and largest need the type of what they name: the operand's own, or that of a result's gradient.
+    std::unordered_multimap<std::string_view, std::size_t> typed;
+    for (std::size_t k = 0; k < backward_.first_saved; ++k)
+      typed.emplace(std::string_view(in_.operands[k].name).substr(k < backward_.first_operand ? 1 : 0), k);
     while (!open.empty()) {
       NodeId id = open.back();
       open.pop_back();
       const Node& node = in_[id];
       for (NodeId arg : node) in_default_[id] ? mark_default(arg) : mark(arg);
       if (node.op == Op::Operand || node.op == Op::Constant) use(static_cast<std::size_t>(node.payload));
-      // cast and largest need the type of what they name: the operand's own, or that of a result's gradient.
-      if (node.op == Op::Cast || node.op == Op::Largest)
-        for (std::size_t k = 0; k < backward_.first_saved; ++k)
-          if (in_.operands[k].name == (k < backward_.first_operand ? "d" : "") + in_.symbols[node.payload]) use(k);
+      if (node.op != Op::Cast && node.op != Op::Largest) continue;
+      auto [first, last] = typed.equal_range(in_.symbols[node.payload]);
+      for (auto it = first; it != last; ++it) use(it->second);
     }
   }
 

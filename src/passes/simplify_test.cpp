@@ -213,13 +213,13 @@ TEST(SimplifyRandom, ValuesStay) {
     for (const Output& result : program.results) binding.types[result.name] = Type::F64;
     Result<Program> bound = bind(program, binding);
     ASSERT_TRUE(bound) << bound.error().message;
-    Program plain = expand(*bound), simple = simplify(expand(simplify(*bound)));
+    Program plain = expand(*bound).value(), simple = simplify(expand(simplify(*bound)).value());
     Values operands;
     std::map<std::string, double> constants;
     for (const Operand& operand : bound->operands) {
       if (operand.constant)
         constants[operand.name] = operand.fallback == no_node ? 2 : *as_number(*bound, operand.fallback);
-      for (std::size_t k = 0; !operand.constant && k < Evaluation(plain, 2, 5).entries(operand.spread); ++k)
+      for (std::size_t k = 0; !operand.constant && k < Evaluation(*bound, 2, 5).entries(operand.spread); ++k)
         operands[operand.name].push_back(std::sin(static_cast<double>(1 + seed + 7 * k)) * 3);
     }
     auto agree = [&](bool one_zero) {

@@ -1,6 +1,7 @@
 #include "passes/terms.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace trireme {
 
@@ -8,6 +9,12 @@ int Term::power_of(NodeId node) const {
   for (const Factor& factor : factors)
     if (factor.node == node) return factor.power;
   return 0;
+}
+
+bool Term::longer_than(std::size_t most_factors) const {
+  std::size_t written = 0;
+  for (const Factor& factor : factors) written += static_cast<std::size_t>(std::abs(factor.power));
+  return factors.size() > most_factors || written > 4 * most_factors;
 }
 
 void Term::multiply(NodeId node, int power) {

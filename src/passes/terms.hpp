@@ -18,6 +18,7 @@ struct Term {
   std::vector<Factor> factors;
 
   int power_of(NodeId node) const;
+  bool longer_than(std::size_t most_factors) const;  // or with powers that take much longer to write
   void multiply(NodeId node, int power = 1);
 };
 

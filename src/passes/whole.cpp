@@ -77,7 +77,10 @@ void Writer::find_wholes(const std::vector<bool>& forward) {
       bool by_column = false;
       for (const Term& part : parts)
         for (const Factor& factor : part.factors) by_column |= program_[factor.node].by_column;
-      if (parts.size() > 1 && by_column == program_[id].by_column) whole_sums_.push_back({id, std::move(parts)});
+      if (parts.size() < 2 || by_column != program_[id].by_column) continue;
+      for (const Term& part : parts)
+        if (part.factors.size() == 1 && part.factors[0].power == 1 && is_call(program_, part.factors[0].node, "log"))
+          whole_sums_[part.factors[0].node].push_back({id, parts});
     }
 }
 
@@ -112,13 +115,12 @@ Term Writer::with_wholes(Term term) const {
 }
 
 // The longest sum of the forward that takes the logarithm in: m + log(s) becomes lse.
-Terms Writer::with_whole_sum(Terms sum, const Term& logarithm) const {
+Terms Writer::with_whole_sum(Terms sum, NodeId logarithm) const {
+  auto it = whole_sums_.find(logarithm);
+  if (it == whole_sums_.end()) return sum;
   const WholeSum* best = nullptr;
-  for (const WholeSum& whole : whole_sums_) {
-    bool has = std::any_of(whole.parts.begin(), whole.parts.end(),
-                           [&](const Term& part) { return same_factors(part, logarithm); });
-    if (has && (!best || whole.parts.size() > best->parts.size()) && common_ratio(sum, whole.parts) != 0) best = &whole;
-  }
+  for (const WholeSum& whole : it->second)
+    if ((!best || whole.parts.size() > best->parts.size()) && common_ratio(sum, whole.parts) != 0) best = &whole;
   if (!best) return sum;
   double ratio = common_ratio(sum, best->parts);
   for (const Term& part : best->parts) add(sum, Term{-ratio, {}} * part);
@@ -139,7 +141,7 @@ Term Writer::with_exponents(Term term) {
       Terms exponent = algebra_.linear_of(program_[power.node].args[0]);
       Term logarithm{static_cast<double>(scale.power), {{it->second, 1}}};
       add(exponent, logarithm);
-      exponent = with_whole_sum(std::move(exponent), logarithm);
+      exponent = with_whole_sum(std::move(exponent), it->second);
       if (exponent.size() > 2) continue;
       Signed inside = sum_of(exponent, false);
       NodeId argument = inside.negative ? program_.add(Op::Neg, {inside.node}) : inside.node;

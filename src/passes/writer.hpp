@@ -40,7 +40,7 @@ class Writer {
   void find_wholes(const std::vector<bool>& forward);
   Term with_wholes(Term term) const;
   Term with_exponents(Term term);
-  Terms with_whole_sum(Terms sum, const Term& logarithm) const;
+  Terms with_whole_sum(Terms sum, NodeId logarithm) const;
   bool scales(NodeId row, NodeId element) const;
   Term with_sums(Term term);
   Term prepared(const Term& term);
@@ -75,10 +75,10 @@ class Writer {
   Program& program_;
   std::vector<bool> forward_;
   std::size_t gradients_;
-  std::vector<bool> reads_gradient_;             // of the nodes looked at so far
-  std::map<NodeId, std::vector<Whole>> wholes_;  // by the last of their parts
-  std::vector<WholeSum> whole_sums_;
-  std::map<NodeId, NodeId> logarithms_;  // of sums and the like: s -> log(s)
+  std::vector<bool> reads_gradient_;                    // of the nodes looked at so far
+  std::map<NodeId, std::vector<Whole>> wholes_;         // by the last of their parts
+  std::map<NodeId, std::vector<WholeSum>> whole_sums_;  // by each logarithm among their parts
+  std::map<NodeId, NodeId> logarithms_;                 // of sums and the like: s -> log(s)
   std::map<NodeId, Reduction> reductions_;
 };
 

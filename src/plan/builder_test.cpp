@@ -185,7 +185,7 @@ TEST(Builder, random_programs) {
   for (int seed = 0; seed < (std::getenv("LONG") ? 20000 : 300); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomProgram options{.seed = static_cast<std::uint64_t>(seed), .size = seed % 61};
-    options.half_columns = seed % 3 == 0;
+    options.columns_multiple = seed % 3 == 0 ? 12 : 1;
     expect_replayed(print(random_program(options)));
     if (HasFailure()) return;
   }

@@ -35,7 +35,8 @@ Result<Program> find_program(std::string_view name, std::string_view file_text) 
 Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_text, Fill fill) {
   TRIREME_TRY(text, find_text(problem.program, file_text));
   TRIREME_TRY(resolved, resolve(problem, text));
-  TRIREME_TRY(buffers, fill == Fill::Samples ? sampled_buffers(resolved) : empty_buffers(resolved));
+  Backing backing = fill == Fill::NoMemory ? Backing::None : Backing::Memory;
+  TRIREME_TRY(buffers, fill == Fill::Samples ? sampled_buffers(resolved) : empty_buffers(resolved, backing));
   Prepared prepared{.problem = problem,
                     .source = std::move(resolved.program),
                     .bound = std::move(resolved.bound),

@@ -30,7 +30,7 @@ struct Prepared {
 Result<Program> find_program(std::string_view name, std::string_view file_text = {});
 
 // `file_text`: the program's text where the problem names a file.
-enum class Fill : std::uint8_t { Samples, Nothing };
+enum class Fill : std::uint8_t { Samples, Nothing, NoMemory };  // the last: arrays' layouts alone
 Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_text = {}, Fill fill = Fill::Samples);
 
 // Spoils the results' memory, so that what a run leaves unwritten is seen.

@@ -15,7 +15,7 @@ void expect_same_bits(std::string_view text, const std::string& line) {
   auto prepare = [&] { return prepare_problem(parse_problem(line).value(), text).value(); };
   Prepared wanted = prepare();
   ASSERT_TRUE(run_reference(wanted.program, wanted.view()));
-  for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes", "cuda"}) {
+  for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes", "wasm", "cuda"}) {
     const DeviceEntry& device = *find_device(name);
     if (!device.missing().empty()) continue;
     Prepared got = prepare();
@@ -52,7 +52,8 @@ TEST(LoweringRegressions, nan_stored_as_an_integer) {
        {"p 3x40 x=f32 y=i8 r=i32 s=i32", "p 3x40 x=f64 y=i8 r=i32 s=i32", "p 2x7 x=f64 y=i32 r=i8 s=i8"})
     expect_same_bits(
         "p(x[i,j]) -> (y[i,j], r[i], s[j])\n"
-        "  y = select(j < 5, nan, x * 100)\n  r = sum(select(i < 1, nan, 1))\n  s = colsum(cast(y, y) / select(j < 9, "
+        "  y = select(j < 5, nan, x * 100)\n  r = sum(select(i < 1, nan, 1))\n  s = colsum(cast(y, y) / select(j < "
+        "9, "
         "0, 1) * 0)\n",
         line);
 }
@@ -66,6 +67,41 @@ TEST(LoweringRegressions, columns_of_one_byte) {
     for (const char* line :
          {"p 5x512 x=i8", "p 3x768 x=f8e4m3", "p 300x1024 x=i8", "p 2x16384 x=f8e5m2", "p 2x256 x=i8"})
       expect_same_bits(text, line);
+}
+
+std::string rotated(const std::string& value) {
+  return "p(x[i,j], w[j], t[i,j], k = 3) -> (y[i,j])\n  y = " + value + "\n";
+}
+
+// The second amount took the place of the first, of which it is a part.
+TEST(LoweringRegressions, fault_33_rotations_by_n_and_by_half_of_it) {
+  for (const char* line : {"p 3x12", "p 2x300", "p 2x1030 x=bf16"})
+    for (const char* both : {"rotate(x, n) + 2 * rotate(x, n / 2)", "rotate(x, n / 2) - rotate(x, n / 2 + n)",
+                             "rotate(x, n) * rotate(w, -n) + rotate(x * w, n - 1) - rotate(j, n / 2 - 1)"})
+      expect_same_bits(rotated(both), line);
+}
+
+TEST(LoweringRegressions, fault_34_rotations_by_arithmetic) {
+  for (const char* line :
+       {"p 3x12", "p 2x300", "p 2x1032 x=f16 w=bf16", "p 1x12 x=f64 k=-7", "p 2x12 k=9007199254740900"})
+    for (const char* by : {"n - 1", "n * 2", "k + n", "n * n", "n - n", "n / n", "k - (n - 5) * 2", "(n + n) / 2 - 1"})
+      expect_same_bits(rotated("rotate(x, " + std::string(by) + ") - rotate(w, 1)"), line);
+}
+
+TEST(LoweringRegressions, fault_52_rotations_back_and_by_quotients) {
+  for (const char* line : {"p 3x12", "p 2x300", "p 2x1032 x=bf16", "p 1x12 x=f64 k=-3"})
+    for (const char* by : {"-n / 2", "3 * n / 4", "n / 4 * 3", "n / -3", "-(n / 3 - 5)", "(2 - n) / 2",
+                           "n / (1 - k) * 4", "-5000000000", "5000000000"})
+      expect_same_bits(rotated("rotate(x, " + std::string(by) + ")"), line);
+}
+
+// Compared as integers before rotations sank to the loads, and as f32 after it.
+TEST(LoweringRegressions, rotated_comparisons_of_integers) {
+  for (const char* line : {"p 3x12 t=i32", "p 2x300 t=i32", "p 2x301 t=i32 x=bf16"})
+    for (const char* value :
+         {"rotate(select(j < 5, x, 0), 2)", "rotate(select(t <= 1, x, w), n - 1)", "rotate(select(t == j, x, w), 3)",
+          "select(rotate(t, 1) < t, x, w)", "rotate(select(and(i < t, not(t == n)), x, w), 5) + rotate(t, 1)"})
+      expect_same_bits(rotated(value), line);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 
 #include "language/print.hpp"
 #include "language/random_program.hpp"
@@ -108,10 +109,12 @@ struct RandomLayouts {
   void random_programs(std::uint64_t count) const {
     for (std::uint64_t seed = 0; seed < count; ++seed) {
       Random random{std::mt19937_64(seed)};
+      const Dims shape = {random.of(outers), random.of(inners), random.of(columns)};
       RandomProgram options{.seed = seed, .size = static_cast<int>(4 + random.below(30))};
+      options.columns_multiple = static_cast<int>(std::gcd(shape[2], 60));
       options.special_numbers = seed % 3 == 0;
       Program program = random_program(options);
-      Binding binding;
+      Binding binding{.columns = shape[2]};
       for (const Operand& operand : program.operands) {
         if (operand.constant && operand.fallback == no_node) binding.constants[operand.name] = 0.75;
         if (!operand.constant) binding.types[operand.name] = random.of(storage_types);
@@ -119,7 +122,6 @@ struct RandomLayouts {
       for (const Output& result : program.results) binding.types[result.name] = random.of(storage_types);
       Program bound = bind(program, binding).value(), expanded = prepare(program, binding).value();
       if (!wanted(expanded)) continue;
-      const Dims shape = {random.of(outers), random.of(inners), random.of(columns)};
       Result<Buffers> buffers = make_buffers(bound, shape, 1, place(bound, shape, random));
       ASSERT_TRUE(buffers) << buffers.error().message;
       for (std::size_t k = 0; k < buffers->operands.size(); ++k) {

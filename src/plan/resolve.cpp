@@ -1,5 +1,6 @@
 #include "plan/resolve.hpp"
 
+#include "ir/signature_names.hpp"
 #include "language/parse.hpp"
 #include "plan/samples.hpp"
 
@@ -17,7 +18,7 @@ std::optional<typename Map::mapped_type> look_up(const Map& map, const std::stri
 // The types that a line gives or leaves to their defaults.
 class Types {
  public:
-  Types(const Problem& problem, const Program& forward) : problem_(problem), forward_(forward) {
+  Types(const Problem& problem, const Program& forward) : problem_(problem), forward_(forward), names_(forward) {
     for (const Operand& operand : forward.operands)
       if (!operand.constant && is_element(operand.spread)) {
         base_ = look_up(problem.types, operand.name).value_or(Type::F32);
@@ -30,9 +31,9 @@ class Types {
 
   Type of_operand(const std::string& name) const {
     if (std::optional<Type> given = look_up(problem_.types, name)) return *given;
-    if (std::optional<std::size_t> result = forward_.find_result(name)) return of_result(forward_.results[*result]);
-    if (forward_.find_operand(name) || !name.starts_with('d')) return base_;
-    std::optional<std::size_t> result = forward_.find_result(std::string_view(name).substr(1));
+    if (std::optional<std::size_t> result = names_.result(name)) return of_result(forward_.results[*result]);
+    if (names_.operand(name) || !name.starts_with('d')) return base_;
+    std::optional<std::size_t> result = names_.result(std::string_view(name).substr(1));
     return result ? of_result(forward_.results[*result]) : base_;
   }
 
@@ -43,6 +44,7 @@ class Types {
  private:
   const Problem& problem_;
   const Program& forward_;
+  SignatureNames names_;
   Type base_ = Type::F32, compute_ = Type::F32;
 };
 
@@ -92,6 +94,7 @@ Result<Binding> binding_of(const Problem& problem, const Program& forward, const
     if (kind == Kind::Operand) binding.absent.insert(name);
   }
   if (wanted.size() < program.results.size()) binding.wanted = wanted;
+  if (problem.columns() > 0) binding.columns = problem.columns();
   for (const Operand& operand : program.operands)
     if (!operand.constant && !binding.absent.contains(operand.name))
       binding.types[operand.name] = types.of_operand(operand.name);
@@ -130,9 +133,9 @@ Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program
   return resolved;
 }
 
-Result<Buffers> empty_buffers(const ResolvedProblem& resolved) {
+Result<Buffers> empty_buffers(const ResolvedProblem& resolved, Backing backing) {
   const Problem& problem = resolved.problem;
-  return make_buffers(resolved.bound, Dims(problem.shape), problem.axes, problem.placements);
+  return make_buffers(resolved.bound, Dims(problem.shape), problem.axes, problem.placements, backing);
 }
 
 Result<Buffers> sampled_buffers(const ResolvedProblem& resolved) {

@@ -34,7 +34,7 @@ struct ResolvedProblem {
 Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program_text);
 
 // Memory placed as the line says; operands filled with its samples.
-Result<Buffers> empty_buffers(const ResolvedProblem& resolved);
+Result<Buffers> empty_buffers(const ResolvedProblem& resolved, Backing backing = Backing::Memory);
 Result<Buffers> sampled_buffers(const ResolvedProblem& resolved);
 
 }  // namespace trireme

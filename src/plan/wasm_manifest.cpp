@@ -58,7 +58,7 @@ std::string list(const Range& range, Print&& print) {
 
 Result<std::string> wasm_manifest(const Program& program, const Kernels& kernels, const Config& config,
                                   const ManifestOptions& options) {
-  bool fixed = config.columns != 0;
+  bool fixed = config.columns != 0 || has(program, Op::Rotate);  // which bind has made a number of columns
   std::vector<std::string> operands, results;
   for (std::size_t k = 0; k < program.operands.size(); ++k) {
     const Operand& operand = program.operands[k];

@@ -232,6 +232,37 @@ TEST(Oracle, programs_on_bits_are_unsupported) {
   EXPECT_NE(oracle.error().message.find("bits_shift_left"), std::string::npos) << oracle.error().message;
 }
 
+// A rotation sinks to the loads; the comparison it was around stays one of integers, where f32 would round.
+TEST(Oracle, rotated_comparisons_of_integers) {
+  constexpr std::string_view text =
+      "op(x[i,j], t[i,j]) -> (y[i,j], z[i,j])\n"
+      "y = rotate(select(t == 16777217, x, -x), 2)\n"
+      "z = rotate(select(t < 16777217, x, -x), n - 1)\n";
+  Binding binding = types_of({"x", "y", "z"}, Type::F32);
+  binding.types["t"] = Type::I32;
+  for (bool bound : {false, true}) {
+    if (bound) binding.columns = 5;
+    Checked checked(text, binding, 3, 5, [](std::string_view name, std::int64_t r, std::int64_t c) {
+      return name == "t" ? 16777215.0 + static_cast<double>((r + c) % 4) : 1 + static_cast<double>(c);
+    });
+    checked.expect_fine();
+    EXPECT_EQ(checked.error("y").unknown + checked.error("z").unknown, 0);
+  }
+}
+
+// The reference and the oracle take any arithmetic, whether bind knew the columns or not.
+TEST(Oracle, fault_34_rotations_by_arithmetic) {
+  for (const char* by : {"n - 1", "n * 2", "k + n", "-n / 2", "3 * n / 4", "n * n - k", "n / n"})
+    for (bool bound : {false, true}) {
+      Binding binding = types_of({"x", "y"}, Type::F32);
+      if (bound) binding.columns = 12;
+      Checked checked("op(x[i,j], k = 5) -> (y[i,j])\ny = rotate(x * 2, " + std::string(by) + ")\n", binding, 2, 12,
+                      plain);
+      checked.expect_fine();
+      EXPECT_EQ(checked.error("y").error, 0) << by;
+    }
+}
+
 constexpr std::string_view softmax =
     "softmax(x[i,j]) -> (y[i,j], lse[i])\n"
     "top = amax(x)\n"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/index_arithmetic.hpp"
 #include "ir/integers.hpp"
 #include "ir/primitives.hpp"
 #include "reference/column_sum.hpp"
@@ -64,7 +65,7 @@ class RowWalk {
   using Value = typename Arithmetic::Value;
   using Values = std::vector<Value>;
 
-  // Sorts the nodes that results need by how often they are evaluated, and turns divisors into integers.
+  // Sorts the nodes that results need by how often they are evaluated, and turns divisors and rotations into integers.
   Status prepare() {
     std::vector<bool> wanted(program_.size());
     values_.resize(program_.size());
@@ -87,11 +88,16 @@ class RowWalk {
           if (last_use_[arg] == no_node && program_[arg].by_row && !kept[arg]) last_use_[arg] = id;
         }
     operand_indexing_.resize(program_.operands.size());
+    rotations_.resize(program_.size());
     for (NodeId id = 0; id < program_.size(); ++id) {
       if (!wanted[id]) continue;
       (program_[id].by_row ? per_row_ : once_).push_back(id);
       if (!arithmetic_.takes(program_[id].op))
         return wrong(Code::Internal, "'" + std::string(facts(program_[id].op).name) + "' has no place here");
+      if (program_[id].op == Op::Rotate) {
+        TRIREME_TRY(by, index_constant(program_, program_[id].args[1], {n_}, a_rotation));
+        rotations_[id] = by;
+      }
       if (program_[id].op != Op::Operand) continue;
       const Operand& operand = program_.operands[program_[id].payload];
       if (!operand.type) return wrong(Code::Internal, "operand '" + operand.name + "' is read but not bound");
@@ -153,9 +159,8 @@ class RowWalk {
         return Done{};
       }
       case Op::Rotate: {
-        TRIREME_TRY(by, index_constant(program_, node.args[1], n_));
         Values& out = make(id, count);
-        for (std::int64_t j = 0; j < count; ++j) out[j] = at(node.args[0], ((j + by) % n_ + n_) % n_);
+        for (std::int64_t j = 0; j < count; ++j) out[j] = at(node.args[0], turned(j + rotations_[id], n_));
         return Done{};
       }
       default: break;  // an op of single numbers
@@ -180,6 +185,7 @@ class RowWalk {
     if (node.op == Op::RowIndex) return i;
     if (node.op == Op::ColumnIndex) return j;
     if (node.op == Op::ColumnCount) return n_;
+    if (node.op == Op::Rotate) return integer(node.args[0], i, turned(j + rotations_[id], n_));
     if (node.op == Op::Number) return static_cast<std::int64_t>(node.number());
     const Indexing& index = operand_indexing_[node.payload];
     const Array& array = problem_.operands[node.payload];
@@ -216,6 +222,7 @@ class RowWalk {
   Arithmetic& arithmetic_;
   std::int64_t n_;
   std::vector<Indexing> operand_indexing_, result_indexing_;
+  std::vector<std::int64_t> rotations_;  // by node: columns further on
   std::vector<NodeId> once_, per_row_, last_use_;
   std::vector<Values> values_, free_;  // free_: buffers of values that nothing reads any more
   std::vector<std::optional<ColumnSum<Value>>> column_sums_;

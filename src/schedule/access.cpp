@@ -1,40 +1,34 @@
 // Accesses that are not plain: divided, wrapped and rotated indices, columns that do not lie side by side, and
 // comparisons that are made in integers. Thread machines compute each element's place; simd machines go lane by lane
 // through a vector of scratch, unless the whole vector lies together.
+#include "ir/index_arithmetic.hpp"
 #include "ir/integers.hpp"
-#include "layout/indexing.hpp"
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
 
-// Divisors and rotations are constant expressions: numbers, or something of n.
-std::optional<std::int64_t> RowLowering::fixed_amount(NodeId id) const {
-  if (!config_.columns && program_[id].op != Op::Number) return std::nullopt;
-  Result<std::int64_t> value = index_constant(program_, id, config_.columns);
-  if (!value) return std::nullopt;
-  return *value;
+// Divisors are quotients: of numbers, or of n.
+std::optional<std::int64_t> RowLowering::fixed_divisor(NodeId id) const {
+  std::optional<std::int64_t> columns;
+  if (config_.columns) columns = config_.columns;
+  auto value = index_value(program_, id, {columns}, a_divisor);
+  return value ? *value : std::nullopt;
 }
 
-void RowLowering::evaluate_amounts() {
+void RowLowering::evaluate_divisors() {
   auto evaluate = [&](auto&& self, NodeId id) -> Reg {
-    if (auto it = amounts_.find(id); it != amounts_.end()) return it->second;
+    if (auto it = divisors_.find(id); it != divisors_.end()) return it->second;
     const Node& node = program_[id];
     Reg value;
-    if (std::optional<std::int64_t> fixed = fixed_amount(id)) {
+    if (std::optional<std::int64_t> fixed = fixed_divisor(id)) {
       value = b_.index(*fixed);
     } else if (node.op == Op::ColumnCount) {
       value = columns_;
-    } else if (node.op == Op::Neg) {
-      value = b_.index(Do::IndexSub, zero_, self(self, node.args[0]));
     } else {
       Reg a = self(self, node.args[0]), b = self(self, node.args[1]);
-      value = b_.index(node.op == Op::Div   ? Do::IndexDivide
-                       : node.op == Op::Mul ? Do::IndexMul
-                       : node.op == Op::Add ? Do::IndexAdd
-                                            : Do::IndexSub,
-                       a, b);
+      value = b_.index(Do::IndexDivide, a, b);
     }
-    return amounts_[id] = value;
+    return divisors_[id] = value;
   };
   auto evaluate_axis = [&](const Axis& axis) {
     for (NodeId id : {axis.divide, axis.wrap})
@@ -42,14 +36,6 @@ void RowLowering::evaluate_amounts() {
   };
   for (const Operand& operand : program_.operands)
     evaluate_axis(operand.spread.row), evaluate_axis(operand.spread.column);
-  for (NodeId id = 0; id < program_.size(); ++id) {
-    if (!used_[id] || program_[id].op != Op::Rotate || amounts_.contains(program_[id].args[1])) continue;
-    // Any number of columns on, forwards or back, is one of 0 .. n-1.
-    Reg on = evaluate(evaluate, program_[id].args[1]);
-    Reg turns = b_.add(b_.index(Do::IndexDivide, b_.index(Do::IndexMul, on, on), columns_), 1);  // enough of them
-    amounts_[program_[id].args[1]] =
-        b_.index(Do::IndexRemainder, b_.add(on, b_.index(Do::IndexMul, turns, columns_)), columns_);
-  }
   for (std::size_t k : used_operands())
     if (layout_.operand(k).strided) operand_columns_[k] = column_steps(b_, layout_.operand(k), k, false);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
@@ -80,26 +66,26 @@ Reg RowLowering::mapped_row(const Axis& axis) {
   auto [it, is_new] = mapped_rows_.try_emplace({axis.divide, axis.wrap});
   if (!is_new) return it->second;
   Reg row = row_;
-  if (axis.divide != no_node) row = b_.index(Do::IndexDivide, row, amount(axis.divide));
-  if (axis.wrap != no_node) row = b_.index(Do::IndexRemainder, row, amount(axis.wrap));
+  if (axis.divide != no_node) row = b_.index(Do::IndexDivide, row, divisor(axis.divide));
+  if (axis.wrap != no_node) row = b_.index(Do::IndexRemainder, row, divisor(axis.wrap));
   return it->second = row;
 }
 
-RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, NodeId rotate) {
+RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, std::int64_t rotate) {
   ColumnMap map{.axis = program_.operands[operand].spread.column, .rotate = rotate};
   if (auto it = operand_columns_.find(operand); it != operand_columns_.end()) map.steps = &it->second;
   return map;
 }
 
 Reg RowLowering::rotated_column(const ColumnMap& map, Reg column) {
-  if (map.rotate == no_node) return column;
-  return b_.index(Do::IndexRemainder, b_.add(column, amount(map.rotate)), columns_);
+  if (!map.rotate) return column;
+  return b_.index(Do::IndexRemainder, b_.add(column, map.rotate), columns_);
 }
 
 Reg RowLowering::mapped_column(const ColumnMap& map, Reg column) {
   column = rotated_column(map, column);
-  if (map.axis.divide != no_node) column = b_.index(Do::IndexDivide, column, amount(map.axis.divide));
-  if (map.axis.wrap != no_node) column = b_.index(Do::IndexRemainder, column, amount(map.axis.wrap));
+  if (map.axis.divide != no_node) column = b_.index(Do::IndexDivide, column, divisor(map.axis.divide));
+  if (map.axis.wrap != no_node) column = b_.index(Do::IndexRemainder, column, divisor(map.axis.wrap));
   return map.steps ? stepped(b_, *map.steps, column) : column;
 }
 
@@ -143,10 +129,11 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
     // Known at compile time: do the elements of a thread stay together?
     auto divides = [&](NodeId id) {
       if (id == no_node) return true;
-      std::optional<std::int64_t> fixed = fixed_amount(id);
+      std::optional<std::int64_t> fixed = fixed_divisor(id);
       return fixed && *fixed % config_.vector == 0;
     };
-    bool together = !map.steps && map.axis.divide == no_node && divides(map.axis.wrap) && divides(map.rotate);
+    bool together =
+        !map.steps && map.axis.divide == no_node && divides(map.axis.wrap) && map.rotate % config_.vector == 0;
     if (together) {
       Values values = fresh_values();
       b_.emit({.code = Do::Load,
@@ -157,7 +144,7 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
                .values = values});
       return values;
     }
-    if (map.rotate == no_node && map.axis.divide != no_node && divides(map.axis.divide)) {
+    if (!map.rotate && map.axis.divide != no_node && divides(map.axis.divide)) {
       Reg value = b_.fresh(Bank::Lane);
       load_one(mapped_column(map, first), value, leaf.mask);
       return Values(config_.vector, value);
@@ -183,14 +170,14 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
     Reg last = b_.index(Do::IndexMin, last_lane, b_.index(Do::IndexSub, columns_, one_index_));
     // One entry for all lanes: no turn of the rotation between the first and the last, and the same quotient.
     Reg from = rotated_column(map, first), to = rotated_column(map, last);
-    auto quotient = [&](Reg column) { return b_.index(Do::IndexDivide, column, amount(map.axis.divide)); };
+    auto quotient = [&](Reg column) { return b_.index(Do::IndexDivide, column, divisor(map.axis.divide)); };
     auto squared_difference = [&](Reg a, Reg b) {
       Reg difference = b_.index(Do::IndexSub, a, b);
       return b_.index(Do::IndexMul, difference, difference);
     };
     const Reg last_entry = quotient(to);
     Reg apart = squared_difference(last_entry, quotient(from));
-    if (map.rotate != no_node) {
+    if (map.rotate) {
       const Reg rotated_by = b_.index(Do::IndexSub, to, from);
       apart = b_.add(apart, squared_difference(rotated_by, b_.index(Do::IndexSub, last, first)));
     }
@@ -198,8 +185,8 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
         apart, one_index_, [&] { load_one(mapped_column(map, first), value, {}); }, gather);
   } else {
     Reg from = mapped_column(map, first);
-    Reg end = map.axis.wrap != no_node ? amount(map.axis.wrap) : columns_;
-    if (map.axis.wrap != no_node && map.rotate != no_node)  // the row may end sooner
+    Reg end = map.axis.wrap != no_node ? divisor(map.axis.wrap) : columns_;
+    if (map.axis.wrap != no_node && map.rotate)  // the row may end sooner
       end = b_.index(Do::IndexMin, end, b_.add(from, b_.index(Do::IndexSub, columns_, rotated_column(map, first))));
     b_.when_less(
         b_.add(from, config_.lanes - 1), end,
@@ -209,7 +196,7 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
   return {value};
 }
 
-Values RowLowering::rotated_index(NodeId rotate, const Leaf& leaf) {
+Values RowLowering::rotated_index(std::int64_t rotate, const Leaf& leaf) {
   ColumnMap map{.axis = {.present = true}, .rotate = rotate};
   if (!config_.simd) {
     Values values;
@@ -259,6 +246,7 @@ Reg RowLowering::integer_of_row(NodeId id) {
     case Op::RowIndex: return row_;
     case Op::ColumnCount: return columns_;
     case Op::Number: return b_.index(static_cast<std::int64_t>(node.number()));
+    case Op::Rotate: return integer_of_row(node.args[0]);
     default: {
       const Operand& operand = program_.operands[node.payload];
       bool by_row = operand.spread.row.present;
@@ -294,13 +282,15 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
   if (varies(node.args[0]) || varies(node.args[1]) || (a_column && b_column)) {
     // Elements of memory: each by itself.
     auto side = [&](NodeId id, Reg column, Reg mask) -> Reg {
-      const Node& leaf_node = program_[id];
-      if (leaf_node.op == Op::ColumnIndex) return column;
+      bool is_rotated = program_[id].op == Op::Rotate;
+      const Node& leaf_node = program_[is_rotated ? program_[id].args[0] : id];
       if (!leaf_node.by_column) return integer_of_row(id);
+      if (is_rotated) column = rotated_column({.axis = {.present = true}, .rotate = rotation(id)}, column);
+      if (leaf_node.op == Op::ColumnIndex) return column;
       const Operand& operand = program_.operands[leaf_node.payload];
       Reg pointer =
           operand.spread.row.present ? row_pointer(leaf_node.payload, false) : column_pointers_.at(leaf_node.payload);
-      Reg at = mapped_column(map_of_operand(leaf_node.payload, no_node), column);
+      Reg at = mapped_column(map_of_operand(leaf_node.payload, 0), column);
       return b_.into(Bank::Index, {.code = Do::IndexLoad, .type = Type::I32, .a = pointer, .b = at, .c = mask});
     };
     // `a < b`, `a <= b` as `a < b + 1`, `a == b` as both.

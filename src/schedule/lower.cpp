@@ -162,7 +162,7 @@ void RowLowering::run() {
     if (!operand.constant && !operand.spread.row.present && operand.spread.column.present)
       column_pointers_[k] = b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(k)});
   }
-  evaluate_amounts();
+  evaluate_divisors();
   b_.note("values of the whole kernel");
   evaluate_whole();
   if (config_.stripes) {
@@ -189,9 +189,13 @@ Status lowerable(const Program& program, const Config& config, const Stages& sta
       return refuse("results spread like " + result.name + " are not lowered yet");
   }
   std::vector<bool> used = reachable(program);
-  for (NodeId id = 0; id < program.size(); ++id)
-    if (used[id] && program[id].op >= Op::Mean && program[id].op != Op::Rotate)
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (!used[id]) continue;
+    if (program[id].op >= Op::Mean && program[id].op != Op::Rotate)
       return refuse(fmt::format("{} is not lowered yet", facts(program[id].op).name));
+    if (program[id].op == Op::Rotate && as_number(program, program[id].args[1]).value_or(-1) < 0)
+      return refuse("what rotates is bound with its number of columns, and this is not");
+  }
   if (!config.simd && !config.columns) return refuse("thread machines fix the number of columns");
   if (config.cluster > 1 && (!config.stripes || !std::has_single_bit(static_cast<unsigned>(config.groups))))
     return refuse("a cluster's blocks take whole subtrees: unrolled stripes, and a power of two of groups");

@@ -75,19 +75,21 @@ class RowLowering {
   // access.cpp: divided, wrapped, rotated and strided indices, and comparisons of integers
   struct ColumnMap {
     Axis axis;
-    NodeId rotate = no_node;             // columns further on
+    std::int64_t rotate = 0;             // columns further on
     const ColumnSteps* steps = nullptr;  // none: columns side by side
-    bool plain() const { return axis.plain() && rotate == no_node && !steps; }
+    bool plain() const { return axis.plain() && !rotate && !steps; }
   };
-  void evaluate_amounts();
-  std::optional<std::int64_t> fixed_amount(NodeId id) const;
-  Reg amount(NodeId id) const { return amounts_.at(id); }
+  void evaluate_divisors();
+  std::optional<std::int64_t> fixed_divisor(NodeId id) const;
+  Reg divisor(NodeId id) const { return divisors_.at(id); }
+  // Columns that a Rotate turns by; lower() has seen that it is a number.
+  std::int64_t rotation(NodeId id) const { return static_cast<std::int64_t>(program_[program_[id].args[1]].number()); }
   Reg mapped_row(const Axis& axis);
   Reg rotated_column(const ColumnMap& map, Reg column);
   Reg mapped_column(const ColumnMap& map, Reg column);
-  ColumnMap map_of_operand(std::size_t operand, NodeId rotate);
+  ColumnMap map_of_operand(std::size_t operand, std::int64_t rotate);
   Values load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf);
-  Values rotated_index(NodeId rotate, const Leaf& leaf);
+  Values rotated_index(std::int64_t rotate, const Leaf& leaf);
   void store_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf, const Values& values);
   void put_lane(Reg value, Reg place);
   void take_lanes(Reg value, Reg mask);
@@ -245,9 +247,9 @@ class RowLowering {
   bool overlap_ = false, trailing_ = false;  // rows overlap; there is a trail
   bool seldom_ = false;                      // the code at hand runs once for many rows: short is better than fast
   std::unordered_map<std::size_t, ColumnSteps> operand_columns_, result_columns_;  // of strided arrays
-  std::unordered_map<NodeId, Reg> amounts_;               // divisors and rotations, Index registers
-  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;  // of this row, by divisor and wrap
-  std::int64_t lanes_at_ = 0;                             // scratch: one vector, filled or read lane by lane
+  std::unordered_map<NodeId, Reg> divisors_;                                       // Index registers
+  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;                           // of this row, by divisor and wrap
+  std::int64_t lanes_at_ = 0;  // scratch: one vector, filled or read lane by lane
 
   // Column sums: registers per unrolled leaf, or pointers to the block's partial row
   std::vector<Reg> partial_rows_;

@@ -44,8 +44,17 @@ Instr RowLowering::kept_access(Do code, NodeId id, const Leaf& leaf) {
 void RowLowering::plan_work() {
   used_ = reachable(program_);
   varies_by_row_ = varying_by_row(program_);
+  // What a rotation turns by stands in its accesses; it is a value only where others compute with it.
+  std::vector<bool> computed(program_.size());
+  for (const Output& result : program_.results) computed[result.value] = true;
   for (NodeId id = 0; id < program_.size(); ++id)
-    looks_elsewhere_ |= used_[id] && (program_[id].op == Op::Rotate || compares_integers(program_, program_[id]));
+    for (int k = 0; used_[id] && k < program_[id].arity - (program_[id].op == Op::Rotate); ++k)
+      computed[program_[id].args[k]] = true;
+  for (NodeId id = 0; id < program_.size(); ++id) {
+    if (!used_[id]) continue;
+    if (program_[id].op == Op::Rotate) used_[program_[id].args[1]] = computed[program_[id].args[1]];
+    looks_elsewhere_ |= program_[id].op == Op::Rotate || compares_integers(program_, program_[id]);
+  }
   for (std::size_t k = 0; k <= stages_.sweeps.size(); ++k) {
     std::vector<NodeId> open;
     if (k < stages_.sweeps.size()) {
@@ -164,7 +173,7 @@ Reg RowLowering::back_from(Reg column) { return layout_.backwards() ? b_.index(D
 
 Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
   const Operand& operand = program_.operands[index];
-  ColumnMap map = map_of_operand(index, no_node);
+  ColumnMap map = map_of_operand(index, 0);
   if (!map.plain())
     return load_mapped(*operand.type,
                        operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index), map, leaf);
@@ -208,9 +217,9 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
         const Operand& operand = program_.operands[inner.payload];
         Reg pointer =
             operand.spread.row.present ? row_pointer(inner.payload, false) : column_pointers_.at(inner.payload);
-        values = load_mapped(*operand.type, pointer, map_of_operand(inner.payload, node.args[1]), leaf);
+        values = load_mapped(*operand.type, pointer, map_of_operand(inner.payload, rotation(id)), leaf);
       } else {
-        values = rotated_index(node.args[1], leaf);
+        values = rotated_index(rotation(id), leaf);
       }
     } else if (compares_integers(program_, node)) {
       values = integer_condition(node, leaf);

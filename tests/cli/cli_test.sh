@@ -48,6 +48,11 @@ check 0 '^    +vmulps ymm' show rms_norm --target x86 --arch avx2
 check 0 '^    +vmulps zmm' show rms_norm --target x86 --arch avx512
 check 2 "^trireme: no architecture 'sm_70'; ptx: sm_80" show rms_norm --target ptx --arch sm_70
 
+# Fault 46: no memory is taken for arrays that nobody reads, and no time. Rows of 2^40 columns would say so.
+for target in x86 wasm; do
+  check 0 '^wide: [0-9]+ bytes$' emit rms_norm --backward --target $target --cols 1099511627776 -o wide
+done
+
 # Every device that is here gives the reference's bits; which ones are here differs from machine to machine.
 for line in "rms_norm 3x257" "rms_norm 5x4097 x=bf16 gamma=none" "rms_norm 7x300 x=f16 backward"; do
   check 0 '^  lanes .* same bits$' verify "$line" --chunk 2

@@ -4,6 +4,7 @@ A value is an array of (rows or 1) x (columns or 1): what does not differ along 
 """
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
@@ -20,31 +21,35 @@ def number_of(text):
 
 
 def scalar(expr, constants, columns, lines=None):
-    """Arithmetic of numbers, constants and n, exact: an index's divisor, a rotation's amount, which lines may name."""
+    """Whole-number arithmetic: an index's divisor, a rotation's amount, which lines may name. Every step is whole."""
     if expr.op == "number":
-        return number_of(expr.leaf)
-    if expr.op == "name":
+        value = number_of(expr.leaf)
+    elif expr.op == "name":
         if lines and expr.leaf in lines:
             return scalar(lines[expr.leaf], constants, columns, lines)
-        return float(columns) if expr.leaf == "n" else constants[expr.leaf]
-    args = [scalar(arg, constants, columns, lines) for arg in expr.args]
-    try:
-        return {
-            "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
-            "neg": lambda a: -a,
-        }[expr.op](*args)  # fmt: skip
-    except (KeyError, ZeroDivisionError) as error:
-        raise Invalid(f"{expr.op} in an index or a rotation: {error}") from None
+        value = float(columns) if expr.leaf == "n" else constants[expr.leaf]
+    else:
+        args = [Fraction(scalar(arg, constants, columns, lines)) for arg in expr.args]
+        try:
+            value = {
+                "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
+                "neg": lambda a: -a,
+            }[expr.op](*args)  # fmt: skip
+        except (KeyError, ZeroDivisionError) as error:
+            raise Invalid(f"{expr.op} in an index or a rotation: {error}") from None
+    if not (abs(value) <= 2**53 and value == math.floor(value)):
+        raise Invalid(f"{value} in an index or a rotation")
+    return int(value)
 
 
 def divisor(expr, constants, columns):
     value = scalar(expr, constants, columns)
-    if expr.op == "/":  # each quotient of a quotient is whole, too
+    if expr.op == "/":  # what a quotient is made of is positive, too
         divisor(expr.args[0], constants, columns)
         divisor(expr.args[1], constants, columns)
-    if not (value >= 1 and value == math.floor(value) and value < 2**53):
+    if value < 1:
         raise Invalid(f"divided or wrapped by {value}")
-    return int(value)
+    return value
 
 
 def axis_index(axis, extent, constants, columns):
@@ -148,6 +153,9 @@ class Evaluation:
         if expr.op == "number":
             value = number_of(expr.leaf)
             return np.full((1, 1), value) if math.isfinite(value) and value == math.floor(value) else None
+        if expr.op == "rotate":
+            inner = self._exact(expr.args[0])
+            return None if inner is None else self._rotated(inner, expr)
         if expr.op != "name":
             return None
         if expr.leaf in VALUES_OF_INTEGERS:
@@ -157,6 +165,10 @@ class Evaluation:
         if there and self.inputs.types.get(expr.leaf) == "i32":
             return self._spread(operand, self.inputs.operands[expr.leaf])
         return None
+
+    def _rotated(self, value, expr):
+        by = scalar(expr.args[1], self.inputs.constants, self.inputs.columns, self.lines)
+        return value if value.shape[1] == 1 else np.roll(value, -(by % self.inputs.columns), axis=1)
 
     def _index(self, letter):
         if letter == "i":
@@ -182,11 +194,7 @@ class Evaluation:
                 return arithmetic.compare(op, *((each, each) for each in exact))
             return arithmetic.compare(op, self.run(expr.args[0]), self.run(expr.args[1]))
         if op == "rotate":
-            by = scalar(expr.args[1], self.inputs.constants, self.inputs.columns, self.lines)
-            if by != math.floor(by) or not math.isfinite(by):
-                raise Invalid(f"rotated by {by}")
-            by = int(by) % self.inputs.columns
-            return arithmetic.each(lambda v: v if v.shape[1] == 1 else np.roll(v, -by, axis=1), self.run(expr.args[0]))
+            return arithmetic.each(lambda v: self._rotated(v, expr), self.run(expr.args[0]))
         if op == "cast":
             return arithmetic.cast(self.inputs.types[expr.args[1].leaf], self.run(expr.args[0]))
         if op == "largest":

@@ -21,7 +21,9 @@ SlotText describe_slot(const Slot& slot, const Program& program) {
   const auto operand = [&] { return program.operands[slot.index].name; };
   const auto result = [&] { return program.results[slot.index].name; };
   switch (slot.kind) {
-    case Slot::Kind::Columns: return {"n", "the number of columns"};
+    case Slot::Kind::Columns:
+      return {"n", has(program, Op::Rotate) ? "the number of columns; rotations are made for the one above"
+                                            : "the number of columns"};
     case Slot::Kind::OperandPointer: return {operand(), fmt::format("address of {}", operand())};
     case Slot::Kind::OperandStride:
       return {operand() + "_stride", fmt::format("elements from row to row of {}", operand())};

@@ -33,14 +33,14 @@ void add_program_options(Command& verb, ProgramOptions& options) {
 }
 
 Result<BoundProgram> bind_program(const ProgramOptions& options) {
-  // A problem line without rows: nothing but the columns' operands takes memory.
+  // A problem line without rows, and without memory for what columns there are.
   std::string line = fmt::format("{} 0x{}", options.program, options.columns);
   for (const std::string& each : options.types) line += " " + each;
   for (const std::string& each : options.constants) line += " " + each;
   for (const std::string& each : options.absent) line += " " + each + "=none";
   if (options.backward) line += " backward";
   TRIREME_TRY(problem, parse_problem(line));
-  TRIREME_TRY(prepared, load_problem(problem));
+  TRIREME_TRY(prepared, load_layout(problem));
   Facts facts = facts_of(prepared.program, prepared.view());
   facts.rows = options.rows;
   if (!options.config.empty()) {

@@ -51,6 +51,11 @@ Result<Prepared> load_empty_problem(const Problem& problem) {
   return naming_the_file(problem.program, prepare_problem(problem, text, Fill::Nothing));
 }
 
+Result<Prepared> load_layout(const Problem& problem) {
+  TRIREME_TRY(text, read_text(problem.program));
+  return naming_the_file(problem.program, prepare_problem(problem, text, Fill::NoMemory));
+}
+
 std::string signature_of(const Program& program) {
   std::string text = print(program);
   // The body's lines are set in by four, those of a long signature by more.

@@ -14,6 +14,7 @@ bool is_file(std::string_view program);  // it has a '/' or ends in .row
 Result<Program> load_program(const std::string& program, bool backward);
 Result<Prepared> load_problem(const Problem& problem);        // with samples
 Result<Prepared> load_empty_problem(const Problem& problem);  // operands are zeros
+Result<Prepared> load_layout(const Problem& problem);         // without memory, whatever the shape
 
 // The head of its text: rms_norm(x[i,j], ...) -> (y[i,j], rstd[i])
 std::string signature_of(const Program& program);
