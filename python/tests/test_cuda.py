@@ -76,6 +76,38 @@ def test_gradients_have_the_cpus_bits():
             assert all(torch.equal(a, b.cpu()) for a, b in zip(host, device))
 
 
+def test_second_derivatives_have_the_cpus_bits():
+    torch.manual_seed(2)
+    x, w, dy, ddx = torch.randn(5, 1000), torch.randn(1000), torch.randn(5, 1000), torch.randn(5, 1000)
+    found = []
+    for device in ("cpu", "cuda"):
+        leaf, weight = (each.to(device).requires_grad_() for each in (x, w))
+        (dx,) = torch.autograd.grad(tt.rms_norm(leaf, (1000,), weight, 1e-6), leaf, dy.to(device), create_graph=True)
+        held = weight.detach()
+        tangent = torch.func.jvp(lambda x: tt.rms_norm(x, (1000,), held, 1e-6), (leaf.detach(),), (ddx.to(device),))[1]
+        found.append((*torch.autograd.grad(dx, (leaf, weight), ddx.to(device)), tangent))
+    assert all(torch.equal(a, b.cpu()) for a, b in zip(*found))
+
+
+def test_fault_58_targets():
+    x, target = torch.randn(6, 33, device="cuda"), torch.tensor([0, 32, 5, -100, 7, 1], device="cuda")
+    torch.testing.assert_close(tt.cross_entropy(x, target), torch.nn.functional.cross_entropy(x, target))
+
+
+def test_fault_53_patched_under_autocast():
+    for norm in (torch.nn.LayerNorm(64), torch.nn.RMSNorm(64, eps=1e-6)):
+        norm = norm.cuda()
+        x = torch.randn(5, 64, device="cuda")
+        for given in (x, x.bfloat16()):
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                wanted = norm(given)
+                tt.patch(holder := torch.nn.ModuleList([norm]))
+                made = norm(given)
+            tt.unpatch(holder)
+            assert made.dtype == wanted.dtype
+            torch.testing.assert_close(made, wanted, rtol=2e-2, atol=2e-2)
+
+
 def test_fault_01_zero_rows():
     w = torch.ones(33, device="cuda", requires_grad=True)
     x = torch.empty(0, 33, device="cuda", requires_grad=True)

@@ -77,6 +77,14 @@ def test_fault_57_z_loss():
     torch.testing.assert_close(*(torch.autograd.grad(each, x)[0] for each in (mine, theirs)))
 
 
+@pytest.mark.parametrize("name", trireme.operators())
+def test_gradients_of_statistics_keep_no_memory(name):
+    """What is saved for the backward is what the backward of the usual gradients reads."""
+    operator = tt.named(name)
+    saved = {(operator.operand_keys + operator.result_keys)[k] for k in operator.saved}
+    assert saved == {key for key in operator.backward.keys_read() if "__d" not in key}
+
+
 def per_row(x, w):
     return tt.rms_norm(x, (7,), w, 1e-5).square().sum()
 

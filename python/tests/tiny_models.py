@@ -16,29 +16,33 @@ import torch
 # What stands for a size, wherever a configuration has it. Sub-configurations are shrunk alike.
 SMALL = {
     **dict.fromkeys(["hidden_size", "d_model", "n_embd", "dim", "embed_dim", "embedding_size", "d_embed", "hidden_dim",
-                     "text_embed_dim", "vision_hidden_size", "emb_dim", "width", "encoder_hidden_size", "cross_attention_hidden_size",
-                     "projection_dim", "output_hidden_size", "out_hidden_size", "decoder_hidden_size", "lm_hidden_size",
-                     "encoder_hidden_dim", "block_dim", "lru_width", "text_hidden_size"], 32),
-    **dict.fromkeys(["intermediate_size", "d_ff", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim", "n_inner", "ffn_hidden_size",
-                     "shared_expert_intermediate_size", "intermediate_dim", "mlp_dim", "dense_intermediate_size",
-                     "encoder_intermediate_size", "shared_intermediate_size", "intermediate_size_mlp", "expert_dim"], 48),
+                     "text_embed_dim", "vision_hidden_size", "emb_dim", "width", "encoder_hidden_size",
+                     "cross_attention_hidden_size", "projection_dim", "output_hidden_size", "out_hidden_size",
+                     "decoder_hidden_size", "lm_hidden_size", "encoder_hidden_dim", "block_dim", "lru_width",
+                     "text_hidden_size"], 32),
+    **dict.fromkeys(["intermediate_size", "d_ff", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim", "n_inner",
+                     "ffn_hidden_size", "shared_expert_intermediate_size", "intermediate_dim", "mlp_dim",
+                     "dense_intermediate_size", "encoder_intermediate_size", "shared_intermediate_size",
+                     "intermediate_size_mlp", "expert_dim"], 48),
     **dict.fromkeys(["moe_intermediate_size", "expert_ffn_hidden_size", "moe_shared_expert_intermediate_size"], 16),
-    **dict.fromkeys(["num_hidden_layers", "num_layers", "n_layer", "encoder_layers", "decoder_layers", "num_decoder_layers",
-                     "num_encoder_layers", "depth", "n_layers", "num_blocks", "num_hidden_blocks", "encoder_num_layers"], 2),
+    **dict.fromkeys(["num_hidden_layers", "num_layers", "n_layer", "encoder_layers", "decoder_layers",
+                     "num_decoder_layers", "num_encoder_layers", "depth", "n_layers", "num_blocks", "num_hidden_blocks",
+                     "encoder_num_layers"], 2),
     **dict.fromkeys(["num_attention_heads", "num_heads", "n_head", "encoder_attention_heads", "decoder_attention_heads",
                      "n_heads", "attention_heads", "encoder_num_attention_heads", "decoder_num_attention_heads",
                      "num_attention_groups"], 4),
     **dict.fromkeys(["num_key_value_heads", "num_kv_heads", "n_kv_heads", "encoder_num_key_value_heads",
                      "decoder_num_key_value_heads", "num_global_key_value_heads", "swa_num_key_value_heads"], 2),
-    **dict.fromkeys(["head_dim", "d_kv", "attention_head_dim", "kv_channels", "global_head_dim", "swa_head_dim", "index_head_dim",
-                     "attention_head_size", "v_head_dim", "qk_nope_head_dim", "qk_rope_head_dim"], 8),
+    **dict.fromkeys(["head_dim", "d_kv", "attention_head_dim", "kv_channels", "global_head_dim", "swa_head_dim",
+                     "index_head_dim", "attention_head_size", "v_head_dim", "qk_nope_head_dim", "qk_rope_head_dim"], 8),
     **dict.fromkeys(["q_lora_rank", "kv_lora_rank", "o_lora_rank", "index_topk"], 16),
     **dict.fromkeys(["num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts", "num_routed_experts"], 4),
     **dict.fromkeys(["num_experts_per_tok", "moe_topk", "moe_k", "num_selected_experts", "top_k_experts"], 2),
     **dict.fromkeys(["n_group", "topk_group", "n_shared_experts", "first_k_dense_replace", "moe_num_shared_experts"], 1),
-    **dict.fromkeys(["vocab_size", "vocab_size_per_layer_input", "text_vocab_size", "decoder_vocab_size", "input_vocab_size"], 96),
-    **dict.fromkeys(["max_position_embeddings", "n_positions", "max_source_positions", "max_target_positions", "max_seq_len",
-                     "sliding_window", "n_ctx", "max_sequence_length", "attention_window_size"], 64),
+    **dict.fromkeys(["vocab_size", "vocab_size_per_layer_input", "text_vocab_size", "decoder_vocab_size",
+                     "input_vocab_size"], 96),
+    **dict.fromkeys(["max_position_embeddings", "n_positions", "max_source_positions", "max_target_positions",
+                     "max_seq_len", "sliding_window", "n_ctx", "max_sequence_length", "attention_window_size"], 64),
     "hidden_size_per_layer_input": 8, "laurel_rank": 8, "num_kv_shared_layers": 0, "mamba_n_heads": 8, "mamba_d_head": 8,
     "mamba_d_state": 8, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_n_groups": 1, "mamba_chunk_size": 8, "state_size": 8,
     "n_mamba_heads": 8, "mamba_headdim": 8, "mamba_ngroups": 1, "chunk_size": 8, "time_step_rank": 4, "adapter_rank": 4,
@@ -46,7 +50,8 @@ SMALL = {
     "eos_token_id": 2, "decoder_start_token_id": 1, "image_token_id": 90, "video_token_id": 91, "audio_token_id": 92,
     "rotary_dim": 8, "rotary_ndims": 8, "mamba_num_heads": 8, "mamba_head_dim": 8, "n_groups": 1, "ssm_state_size": 8,
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8,
-    "linear_num_heads": 4, "linear_head_dim": 8, "index_n_heads": 2, "num_mel_bins": 16, "type_vocab_size": 2, "window_size": 4, "num_nextn_predict_layers": 0,
+    "linear_num_heads": 4, "linear_head_dim": 8, "index_n_heads": 2, "num_mel_bins": 16, "type_vocab_size": 2,
+    "window_size": 4, "num_nextn_predict_layers": 0,
 }
 LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "depth")
 # What the rules above cannot know.
@@ -109,12 +114,11 @@ def tiny(name):
         config = type(defaults)(**shrunk(defaults.to_dict(), name))
     except Exception as error:
         raise NotMade(f"configuration: {type(error).__name__}: {str(error)[:150]}") from error
-    mapping = next((each for each in (modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
-                                      modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, modeling_auto.MODEL_MAPPING)
-                    if type(config) in each), None)
-    if mapping is None:
+    mappings = (modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+                modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, modeling_auto.MODEL_MAPPING)
+    kind = next((each[type(config)] for each in mappings if type(config) in each), None)
+    if kind is None:
         raise NotMade("no model")
-    kind = mapping[type(config)]
     kind = kind[0] if isinstance(kind, (list, tuple)) else kind
     torch.manual_seed(5)
     try:

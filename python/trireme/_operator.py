@@ -11,7 +11,8 @@ OPTIONS = {
     "results": (None, "which results to give: a name, several, or 'all'"),
     "types": (None, "storage types by name, as {'y': 'bf16'}; also what uint16 and uint8 arrays stand for"),
     "axes": (1, "the last so many axes make a row"),
-    "threads": (None, "on a CPU; TRIREME_THREADS or one per core unless said, one where the arrays are small"),
+    "threads": (None, "on a CPU; torch.get_num_threads() for torch's tensors, TRIREME_THREADS or one per core for others unless "
+                       "said, one where the arrays are small"),
     "stream": (None, "CUDA stream: a number, or an object of torch's or CuPy's; the current one unless said"),
     "workspace": (None, "memory on the GPU that the call may use, where neither torch nor CuPy makes it"),
     "device": (None, "where CPU arrays are computed: 'cpu' unless said, 'reference', 'cpu:avx2', ..."),

@@ -3,9 +3,10 @@
 Two ways lead to the same kernels. Calls on plain tensors go straight to `trireme._core`, under one autograd.Function where
 derivatives are wanted; all others (compiled, traced, transformed, on subclasses) go through `torch.ops.trireme`.
 """
-import functools
+import contextlib
 import hashlib
 import re
+import threading
 
 import torch
 from torch import _C
@@ -19,6 +20,23 @@ from ._register import DTYPES, NAMES, fill, register, types_dict, types_text
 if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
     raise ImportError(f"trireme.torch needs torch 2.11 or newer, and this is {torch.__version__}; trireme itself takes its "
                       "tensors by __dlpack__")
+
+
+_lock = threading.RLock()  # an operator is registered once, whichever of autograd's threads derives it first
+
+
+def once(function):
+    """A property that is computed once, by one thread."""
+    name = "_" + function.__name__
+
+    def get(self):
+        if name not in self.__dict__:
+            with _lock:
+                if name not in self.__dict__:
+                    self.__dict__[name] = function(self)
+        return self.__dict__[name]
+
+    return property(get, doc=function.__doc__)
 
 
 class TorchOperator:
@@ -122,13 +140,13 @@ class TorchOperator:
         statistics the one that computes them."""
         return self if not self.parent or self is self.parent.full_backward else self.parent.full_backward
 
-    @functools.cached_property
+    @once
     def backward(self):
         """Takes gradients of the results that are no statistics, and reads as little as it can."""
         program = self.operator if not self.level else trireme.op(_programs.require_saved(self.operator))
         return TorchOperator(program.gradient(), f"{self.name}_backward", self, has_keys=False)
 
-    @functools.cached_property
+    @once
     def full_backward(self):
         """Takes gradients of all results, and computes what statistics it needs."""
         text = _programs.require_saved(self.operator)
@@ -137,13 +155,13 @@ class TorchOperator:
         names = {each[0]: self.backward._key(each[0]) for each in program.operands + program.results}
         return TorchOperator(trireme.op(_programs.rename(program.text, names)), f"{self.name}_backward_of_all", self)
 
-    @functools.cached_property
+    @once
     def statistics(self):
         """Places of the results whose gradients `backward` does not take."""
         taken = self.root.backward.operand_keys
         return [k for k, key in enumerate(self.result_keys) if gradient_key(key, self.level + 1) not in taken]
 
-    @functools.cached_property
+    @once
     def saved(self):
         """What backwards read, as places among operands and results."""
         keys = self.operand_keys + self.result_keys
@@ -155,7 +173,7 @@ class TorchOperator:
             return list(range(len(keys)))
         return [k for k, key in enumerate(keys) if key in read]
 
-    @functools.cached_property
+    @once
     def saved_results(self):
         return sum(1 << k - len(self.operands) for k in self.saved if k >= len(self.operands))
 
@@ -163,19 +181,19 @@ class TorchOperator:
         read = _programs.read_by(self.operator)
         return {key for name, key in zip(self.operands, self.operand_keys) if name in read}
 
-    @functools.cached_property
+    @once
     def links(self):
         """To the backward, and to the one of all results."""
         return _Link(self, lambda: self.root.backward), _Link(self, lambda: self.root.full_backward)
 
-    @functools.cached_property
+    @once
     def held(self):
         """Operands that have no gradient, nor has any derivative by them: those of conditions and of stop_gradient."""
         if self.parent:
             return self.parent.held
         return {name for name in self.operands if gradient_key(name, 1) not in self.full_backward.result_keys}
 
-    @functools.cached_property
+    @once
     def is_stopped(self):
         return self.parent.is_stopped if self.parent else _programs.is_stopped(self.operator.text)
 
@@ -187,11 +205,11 @@ class _Link:
         self.of, self.find = of, find
         self._wanted = {}
 
-    @functools.cached_property
+    @once
     def by(self):
         return self.find()
 
-    @functools.cached_property
+    @once
     def sources(self):
         """Of each operand: (True, which result's gradient), or (False, place in what was saved, -1 if it was not)."""
         keys = self.of.operand_keys + self.of.result_keys
@@ -199,13 +217,13 @@ class _Link:
         saved = {keys[place]: (False, k) for k, place in enumerate(self.of.saved)}
         return [grads.get(key) or saved.get(key, (False, -1)) for key in self.by.operand_keys]
 
-    @functools.cached_property
+    @once
     def targets(self):
         """Of each result: the operand whose gradient it is, -1 if there is none."""
         places = {gradient_key(key, self.by.level): k for k, key in enumerate(self.of.operand_keys)}
         return [places.get(key, -1) for key in self.by.result_keys]
 
-    @functools.cached_property
+    @once
     def constants(self):
         return [list(self.of.constants).index(name) for name in self.by.constants]
 
@@ -246,7 +264,8 @@ def _make(operator, name):
     if re.search(r"__d\d", operator.text):
         raise trireme.InvalidProgram(f"{operator.name}: names with __d and a digit are those of gradients")
     made = TorchOperator(operator, name)
-    made.backward  # at once, so that torch.ops.trireme has it and compiled code finds it made
+    with contextlib.suppress(trireme.TriremeError):  # of an operator without derivatives: said when one is asked for
+        made.backward  # at once, so that torch.ops.trireme has it and compiled code finds it made
     return made
 
 
@@ -274,8 +293,9 @@ def _made(program):
     if operator.name in trireme.operators() and operator.text == trireme.operator(operator.name).text:
         return operator.name
     name = f"{operator.name}_{hashlib.sha256(operator.text.encode()).hexdigest()[:12]}"
-    if not hasattr(_Made, name):
-        setattr(_Made, name, _make(operator, name))
+    with _lock:
+        if not hasattr(_Made, name):
+            setattr(_Made, name, _make(operator, name))
     return name
 
 

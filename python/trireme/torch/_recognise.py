@@ -6,65 +6,29 @@ clamp, dropout, sparsity or branch on values can hide between the samples. Then 
 small, large and negative values, in every storage type, in training and in evaluation, with weights, biases and eps changed.
 """
 import contextlib
-import dataclasses
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import functional
-from ._operator import named, op
+from ._kernels import GATED, NORMS
 
 EPS_NAMES = ("variance_epsilon", "eps", "epsilon", "norm_eps")
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 SHAPES_ONLY = {"view", "_unsafe_view", "reshape", "expand", "unsqueeze", "squeeze", "alias", "clone", "contiguous", "split",
-               "split_with_sizes", "chunk", "slice", "select", "narrow", "unbind", "t", "transpose", "permute", "as_strided", "detach"}
-NORM_OPERATIONS = SHAPES_ONLY | {"_to_copy", "pow", "square", "mul", "mean", "sum", "add", "sub", "rsub", "div", "rsqrt", "sqrt",
-                                 "reciprocal", "var", "var_mean", "native_layer_norm", "_fused_rms_norm", "rms_norm",
-                                 "neg", "ones_like", "ones", "full"}
+               "split_with_sizes", "chunk", "slice", "select", "narrow", "unbind", "t", "transpose", "permute",
+               "as_strided", "detach"}
+NORM_OPERATIONS = SHAPES_ONLY | {
+    "_to_copy", "pow", "square", "mul", "mean", "sum", "add", "sub", "rsub", "div", "rsqrt", "sqrt", "reciprocal", "var",
+    "var_mean", "native_layer_norm", "_fused_rms_norm", "rms_norm", "neg", "ones_like", "ones", "full"}
+GATED_OPERATIONS = SHAPES_ONLY | {"_to_copy", "mul", "silu", "gelu", "relu", "sigmoid", "tanh", "erf"}
 # Those that autocast on a GPU computes in f32, whatever comes.
 WIDENED = {"pow", "rsqrt", "reciprocal", "sum", "native_layer_norm", "rms_norm", "_fused_rms_norm"}
-GATED_OPERATIONS = SHAPES_ONLY | {"_to_copy", "mul", "silu", "gelu", "relu", "sigmoid", "tanh", "erf"}
 
 
 class Unknown(Exception):
     """Why a module is left alone."""
-
-
-# ---- kernels ----
-
-@dataclasses.dataclass(frozen=True)
-class Norm:
-    """A norm that there is a kernel for."""
-    name: str
-    operator: str
-    parameters: tuple[str, ...]
-    offset: float = 0.0
-    promotes: bool = False  # the result has the wider type of input and weight, else the input's
-
-    def run(self, module, x, eps):
-        given = [getattr(module, name, None) for name in ("weight", "bias") if self.operator == "layer_norm" or name == "weight"]
-        types = None
-        if self.promotes and given[0].dtype != x.dtype:
-            types = {"y": torch.promote_types(given[0].dtype, x.dtype)}
-        constants = {"offset": self.offset} if self.offset else {}
-        return named(self.operator)(x, *given, eps=eps, types=types, **constants)
-
-
-NORMS = {each.name: each for each in [
-    Norm("rms_norm_llama", "rms_norm_llama", ("weight",), promotes=True), Norm("rms_norm", "rms_norm", ("weight",)),
-    Norm("rms_norm, offset 1", "rms_norm", ("weight",), offset=1.0), Norm("rms_norm, promoted", "rms_norm", ("weight",),
-                                                                          promotes=True),
-    Norm("rms_norm, no weight", "rms_norm", ()), Norm("layer_norm", "layer_norm", ("weight", "bias")),
-    Norm("layer_norm, no bias", "layer_norm", ("weight",)), Norm("layer_norm, no weight", "layer_norm", ()),
-]}
-
-# The activation rounded to storage before the product, as modules that call one after the other do.
-_GATED = "{}(x[i,j], gate[i,j]) -> (y[i,j])\n    y = cast({}(gate), gate) * x\n"
-GATED = {each.__name__: each for each in [
-    named("swiglu_llama"), op(_GATED.format("geglu_rounded", "gelu_tanh")), op(_GATED.format("geglu_erf_rounded", "gelu")),
-    op(_GATED.format("reglu_rounded", "relu")), op(_GATED.format("sigmoid_gate_rounded", "sigmoid"))]}
 
 
 # ---- shadows ----
@@ -147,7 +111,8 @@ def _run(shadow, allowed, x):
 def _quietly():
     """A module that raises is left alone, and nobody's random numbers, default types or devices matter."""
     try:
-        with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.autocast("cpu", enabled=False), torch.enable_grad():
+        with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.autocast("cpu", enabled=False), \
+                torch.enable_grad():
             yield
     except Unknown:
         raise
@@ -234,7 +199,8 @@ def _is_norm(module, norm, eps_name, columns, kind, weight_kind, widened):
     values = {name: torch.randn(columns, generator=generator).mul_(2).to(weight_kind).requires_grad_(kind == torch.float32)
               for name in norm.parameters}
     is_wide = kind == weight_kind == torch.float32
-    for shape, training, eps in [((16, columns), False, None), ((2, 8, columns), True, 0.37), ((2, 3, 4, columns), False, 1e-12)]:
+    for shape, training, eps in [((16, columns), False, None), ((2, 8, columns), True, 0.37),
+                                 ((2, 3, 4, columns), False, 1e-12)]:
         shadow = _shadow(module, training, values)
         if eps is not None:
             setattr(shadow, eps_name, eps)
@@ -300,8 +266,8 @@ def _order_if_gated(module, kernel, names, kind, training):
 # ---- one answer for modules that cannot differ ----
 
 def fingerprint(module):
-    """Equal for modules whose forwards cannot differ in kind: of one class, with equal or the very same attributes. Values of
-    parameters do not count, nor do projections: neither is used when a module is tried."""
+    """Equal for modules whose forwards cannot differ in kind: of one class, with equal or the very same attributes. Values
+    of parameters do not count, nor do projections: neither is used when a module is tried."""
     state = tuple((name, _token(value)) for name, value in sorted(module.__dict__.items())
                   if name not in ("training", "_parameters", "_buffers", "_modules"))
     names = projections(module) or ()

@@ -9,7 +9,8 @@ import functools
 import torch
 
 from . import functional
-from ._recognise import GATED, NORMS, Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
+from ._kernels import GATED, NORMS
+from ._recognise import Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
 
 _SETTINGS = ("_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_unit", "_trireme_order")
 

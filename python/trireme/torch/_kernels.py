@@ -1,0 +1,42 @@
+"""The norms and gated units of others' models that there are kernels for."""
+import dataclasses
+
+import torch
+
+from ._operator import named, op
+
+
+@dataclasses.dataclass(frozen=True)
+class Norm:
+    name: str
+    operator: str
+    parameters: tuple[str, ...]
+    offset: float = 0.0
+    promotes: bool = False  # the result has the wider type of input and weight, else the input's
+
+    def run(self, module, x, eps):
+        names = ("weight", "bias") if self.operator == "layer_norm" else ("weight",)
+        given = [getattr(module, name, None) for name in names]
+        types = None
+        if self.promotes and given[0].dtype != x.dtype:
+            types = {"y": torch.promote_types(given[0].dtype, x.dtype)}
+        constants = {"offset": self.offset} if self.offset else {}
+        return named(self.operator)(x, *given, eps=eps, types=types, **constants)
+
+
+NORMS = {each.name: each for each in [
+    Norm("rms_norm_llama", "rms_norm_llama", ("weight",), promotes=True),
+    Norm("rms_norm", "rms_norm", ("weight",)),
+    Norm("rms_norm, offset 1", "rms_norm", ("weight",), offset=1.0),
+    Norm("rms_norm, promoted", "rms_norm", ("weight",), promotes=True),
+    Norm("rms_norm, no weight", "rms_norm", ()),
+    Norm("layer_norm", "layer_norm", ("weight", "bias")),
+    Norm("layer_norm, no bias", "layer_norm", ("weight",)),
+    Norm("layer_norm, no weight", "layer_norm", ()),
+]}
+
+# The activation rounded to storage before the product, as modules that call one after the other do.
+_GATED = "{}(x[i,j], gate[i,j]) -> (y[i,j])\n    y = cast({}(gate), gate) * x\n"
+GATED = {each.__name__: each for each in [
+    named("swiglu_llama"), op(_GATED.format("geglu_rounded", "gelu_tanh")), op(_GATED.format("geglu_erf_rounded", "gelu")),
+    op(_GATED.format("reglu_rounded", "relu")), op(_GATED.format("sigmoid_gate_rounded", "sigmoid"))]}
