@@ -149,7 +149,7 @@ class TorchOperator:
     @once
     def full_backward(self):
         """Takes gradients of all results, and computes what statistics it needs."""
-        text = _programs.require_saved(self.operator)
+        text = _programs.require_saved(self.operator) if self.level else self.operator.text
         statistics = [self.results[k] for k in self.statistics]
         program = trireme.op(_programs.give_all_gradients(text, statistics)).gradient()
         names = {each[0]: self.backward._key(each[0]) for each in program.operands + program.results}
