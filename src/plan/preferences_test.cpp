@@ -51,7 +51,9 @@ TEST(Preferences, fault_27_OlderProcessorsAreServed) {
     EXPECT_NE(device.name(), "cpu:avx512");
     EXPECT_TRUE(has(device.why(), "cpu:avx512: TRIREME_HIDE takes away AVX-512")) << device.why();
     for (const Device::Listed& each : Device::list())
-      if (each.name == "cpu:avx512") EXPECT_EQ(each.missing, "TRIREME_HIDE takes away AVX-512");
+      if (each.name == "cpu:avx512") {
+        EXPECT_EQ(each.missing, "TRIREME_HIDE takes away AVX-512");
+      }
   }
   {
     Environment hidden("TRIREME_HIDE", "avx1024");

@@ -163,9 +163,17 @@ Status WasmKernel::State::run(bool backward, const WasmKernelCall& call) {
   wasm::Watch watch;
   TRIREME_CHECK(sandbox->start(watch));
   if (!running) TRIREME_CHECK(start(watch));
+  // After a trap, or where memory ran out on our side, nobody knows what the module's data are worth, and it starts
+  // afresh. A refusal leaves it as it was.
+  struct Afresh {
+    State& state;
+    bool needed = true;
+    ~Afresh() {
+      if (needed) state.running.reset();
+    }
+  } afresh{*this};
   Status status = run_running(backward, call, watch);
-  // After a trap nobody knows what the module's data are worth. A refusal leaves it as it was.
-  if (!status && status.error().code == Code::InvalidProgram) running.reset();
+  afresh.needed = !status && status.error().code == Code::InvalidProgram;
   return status;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -46,6 +47,7 @@ class Watchdog {
       std::thread([this] { watch(); }).detach();
       has_thread_ = true;
     } catch (const std::system_error&) {
+    } catch (const std::bad_alloc&) {
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return has_thread_;
