@@ -60,7 +60,7 @@ struct Bomb {
   }
 };
 
-constexpr std::uint8_t get = 0x20, set = 0x21, loop = 0x03, block = 0x02, end = 0x0b, i32_const = 0x41, none = 0x40;
+constexpr std::uint8_t get = 0x20, set = 0x21, loop = 0x03, end = 0x0b, i32_const = 0x41, none = 0x40;
 
 BombBytes local(std::uint8_t code, std::size_t index) { return join({{code}, leb(index)}); }
 // Every local becomes another one: all of them are carried round every loop about it.
