@@ -99,10 +99,11 @@ typedef struct trireme_args trireme_args;
 #define TRIREME_UNKNOWN_BYTES UINT64_MAX
 
 /* Strides count elements. rank 0 with null shape: the shape that the plan expects; null strides: contiguous. `bytes` is
- * the memory there is from `data` on, or TRIREME_UNKNOWN_BYTES. */
+ * the memory there is from `data` on, or TRIREME_UNKNOWN_BYTES. An operand is only read; a result is written, so that
+ * its memory must be writable. */
 typedef struct trireme_view {
   size_t struct_size;
-  void* data;
+  const void* data;
   int32_t type; /* trireme_type */
   int32_t rank;
   const int64_t* shape;

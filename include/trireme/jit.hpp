@@ -76,6 +76,9 @@ struct Argument {
 
 class TRIREME_API Kernel {
  public:
+  Kernel(const Kernel&) = default;  // copies share everything; a move is a copy, so that no kernel is ever empty
+  Kernel& operator=(const Kernel&) = default;
+
   // Puts the kernel on the stream (null: the default one; a cudaStream_t or CUstream) and does not wait. Arguments are
   // taken by value, and must have their parameters' number and sizes: a pointer is 8 bytes, an int 4.
   template <typename... Arguments>

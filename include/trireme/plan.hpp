@@ -88,8 +88,8 @@ class TRIREME_API Args {
 
    private:
     friend class Args;
-    Slot(ArgsState& args, std::size_t index) : args_(&args), index_(index) {}
-    ArgsState* args_;
+    Slot(ArgsState* args, std::size_t index) : args_(args), index_(index) {}
+    ArgsState* args_;  // null: of arguments that were moved away
     std::size_t index_;
   };
 
@@ -131,6 +131,9 @@ class TRIREME_API Plan {
  public:
   static Result<Plan> create(const Device& device, const PlanOptions& options);
 
+  Plan(const Plan&) = default;  // copies share everything; a move is a copy, so that no plan is ever empty
+  Plan& operator=(const Plan&) = default;
+
   Args args() const;
 
   // What run() would refuse.
@@ -157,7 +160,7 @@ class TRIREME_API Plan {
     bool needed = true;  // false: nothing reads it, and it may be left out
   };
   std::size_t array_count() const;
-  Array array(std::size_t index) const;  // as names()
+  Array array(std::size_t index) const;  // as names(); a nameless one beyond their number
   const std::string& line() const;       // the problem line
 
  private:

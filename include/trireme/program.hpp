@@ -25,7 +25,9 @@ class TRIREME_API RowProgram {
     std::optional<double> fallback = {};  // the default, where it is a number
   };
 
-  RowProgram() = default;  // none: a plan refuses it
+  RowProgram() = default;                   // none: it has no name and no parameters, and a plan refuses it
+  RowProgram(const RowProgram&) = default;  // a move is a copy, too
+  RowProgram& operator=(const RowProgram&) = default;
   static Result<RowProgram> parse(std::string_view text);
   static Result<RowProgram> named(std::string_view name);  // an operator that comes with Trireme
   static std::vector<std::string> names();                 // of those
@@ -37,13 +39,12 @@ class TRIREME_API RowProgram {
   std::string print() const;
   std::vector<Parameter> signature() const;  // operands and constants, then results
 
-  const Program& graph() const { return *program_; }
-  const Program& forward() const { return *forward_; }  // itself unless made by differentiate()
+  const Program& graph() const;
+  const Program& forward() const;  // itself unless made by differentiate()
   bool is_backward() const { return forward_ != program_; }
 
  private:
-  RowProgram(std::shared_ptr<const Program> forward, std::shared_ptr<const Program> program)
-      : forward_(std::move(forward)), program_(std::move(program)) {}
+  RowProgram(std::shared_ptr<const Program> forward, std::shared_ptr<const Program> program);
   std::shared_ptr<const Program> forward_, program_;
 };
 

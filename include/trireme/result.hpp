@@ -1,14 +1,12 @@
 // Result<T>: a value or an Error. The names are std::expected's.
 #pragma once
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
-#if defined(__cpp_exceptions)
-#include <stdexcept>
-#endif
+
+#include "trireme/export.hpp"
 
 namespace trireme {
 
@@ -35,14 +33,8 @@ struct Error {
   std::int64_t needed = 0, got = 0;  // bytes, of BufferTooSmall
 };
 
-[[noreturn]] inline void fail(const Error& error) {
-#if defined(__cpp_exceptions)
-  throw std::runtime_error(std::string(name(error.code)) + ": " + error.message);
-#else
-  (void)error;
-  std::abort();
-#endif
-}
+// Throws std::runtime_error. A program compiled without exceptions, which cannot catch it, ends with its message.
+[[noreturn]] TRIREME_API void fail(const Error& error);
 
 template <typename T>
 class [[nodiscard]] Result {

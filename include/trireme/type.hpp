@@ -28,7 +28,13 @@ inline constexpr std::array<TypeFacts, 8> type_facts = {{
     {Type::I32, "i32", 4, 2147483647},
 }};
 
-constexpr const TypeFacts& facts(Type type) { return type_facts[static_cast<std::size_t>(type)]; }
+// An integer cast to Type may be none of them; it is refused wherever a type is given.
+constexpr bool exists(Type type) { return static_cast<std::size_t>(type) < type_facts.size(); }
+inline constexpr TypeFacts no_type = {Type::F32, "no type", 1, 0};
+
+constexpr const TypeFacts& facts(Type type) {
+  return exists(type) ? type_facts[static_cast<std::size_t>(type)] : no_type;
+}
 constexpr std::string_view name(Type type) { return facts(type).name; }
 constexpr std::size_t bytes(Type type) { return facts(type).bytes; }
 constexpr bool is_integer(Type type) { return type == Type::I8 || type == Type::I32; }

@@ -42,11 +42,28 @@ class Dims {
 
 inline constexpr std::size_t unknown_bytes = std::numeric_limits<std::size_t>::max();
 
+// Where an array's data begin. Made from a pointer to const, it serves operands only.
+class Address {
+ public:
+  constexpr Address(std::nullptr_t = nullptr) {}
+  constexpr Address(void* data) : data_(data) {}
+  constexpr Address(const void* data) : data_(const_cast<void*>(data)), is_const_(true) {}
+
+  constexpr explicit operator bool() const { return data_ != nullptr; }
+  constexpr bool is_const() const { return is_const_; }
+  constexpr const void* get() const { return data_; }
+  constexpr void* writable() const { return data_; }  // for those who have looked at is_const()
+
+ private:
+  void* data_ = nullptr;
+  bool is_const_ = false;
+};
+
 // An array that somebody else owns. Strides count elements, 0 repeats, negative walks backwards; without strides the
 // array is contiguous and row-major, without a shape it has the shape that the plan expects. `data` is the element at
 // index 0 of all axes; `bytes` is how much memory there is from it on, where that is known.
 struct View {
-  void* data = nullptr;
+  Address data = {};
   Type type = Type::F32;
   Dims shape = {};
   Dims strides = {};

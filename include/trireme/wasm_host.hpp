@@ -54,8 +54,8 @@ class TRIREME_API WasmKernel {
  public:
   struct Info {
     std::string name;
-    std::array<int, 3> version;
-    bool supports_backward;
+    std::array<int, 3> version = {};
+    bool supports_backward = false;
   };
   WasmKernel(WasmKernel&&) noexcept;
   WasmKernel& operator=(WasmKernel&&) noexcept;
@@ -73,6 +73,7 @@ class TRIREME_API WasmKernel {
   friend class WasmHost;
   struct State;
   explicit WasmKernel(std::unique_ptr<State> state);
+  Status run(bool backward, const WasmKernelCall& call);
   std::unique_ptr<State> state_;
 };
 
@@ -82,6 +83,9 @@ class TRIREME_API WasmHost {
   // Empty: TRIREME_WASMTIME, else the wheel `wasmtime` of the active or the system's python, else libwasmtime.so.
   // NoDevice: there is none. Unsupported: it is none of the versions 25 to 59.
   static Result<WasmHost> open(const std::string& library = {});
+
+  WasmHost(const WasmHost&) = default;  // a move is a copy, so that no host is ever empty
+  WasmHost& operator=(const WasmHost&) = default;
   const std::string& library() const;
   int version() const;
 

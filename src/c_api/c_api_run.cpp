@@ -7,7 +7,7 @@ namespace {
 Result<View> view_of(const trireme_view* from) {
   TRIREME_TRY(raw, versioned(from, "view", sizeof(trireme_view)));
   TRIREME_TRY(type, type_of(raw.type));
-  View view{.data = raw.data, .type = type};
+  View view{.data = const_cast<void*>(raw.data), .type = type};  // C has one view for operands and results
   TRIREME_TRY(shape, dims_of(raw.shape, raw.rank, "shape"));
   view.shape = shape;
   if (raw.strides) view.strides = dims_of(raw.strides, raw.rank, "strides").value();

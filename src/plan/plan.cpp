@@ -13,13 +13,17 @@ namespace trireme {
 
 // ---- arguments ----
 
+namespace {
+Error moved_away() { return {Code::InvalidArgument, "the arguments were moved away"}; }
+}  // namespace
+
 Args::Args(std::unique_ptr<ArgsState> state) : state_(std::move(state)) {}
 Args::Args(Args&&) noexcept = default;
 Args& Args::operator=(Args&&) noexcept = default;
 Args::~Args() = default;
 
 Args::Slot& Args::Slot::operator=(const View& view) {
-  if (index_ < args_->views.size()) {
+  if (args_ && index_ < args_->views.size()) {
     args_->views[index_] = view;
     args_->checked = false;
   }
@@ -27,25 +31,28 @@ Args::Slot& Args::Slot::operator=(const View& view) {
 }
 
 Args::Slot Args::operator[](std::string_view name) {
+  if (!state_) return Slot(nullptr, PlanArray::none);
   std::optional<std::size_t> k = state_->plan->find(name);
   if (!k) state_->unknown = name, state_->checked = false;
-  return Slot(*state_, k.value_or(PlanArray::none));
+  return Slot(state_.get(), k.value_or(PlanArray::none));
 }
 
 Result<Args::Slot> Args::slot(std::string_view name) {
   return or_out_of_memory([&]() -> Result<Slot> {
+    if (!state_) return moved_away();
     std::optional<std::size_t> k = state_->plan->find(name);
     if (!k) return state_->plan->unknown(name);
-    return Slot(*state_, *k);
+    return Slot(state_.get(), *k);
   });
 }
 
 Result<Args::Slot> Args::slot(std::size_t index) {
   return or_out_of_memory([&]() -> Result<Slot> {
+    if (!state_) return moved_away();
     if (index >= state_->views.size())
       return state_->plan->wrong(Code::InvalidArgument,
                                  fmt::format("the plan has {} arrays, and none at {}", state_->views.size(), index));
-    return Slot(*state_, index);
+    return Slot(state_.get(), index);
   });
 }
 
@@ -65,7 +72,7 @@ Args Plan::args() const {
 
 Status Plan::check(Args& args) const {
   return or_out_of_memory([&]() -> Status {
-    if (!args.state_) return state_->wrong(Code::InvalidArgument, "the arguments were moved away");
+    if (!args.state_) return state_->wrong(Code::InvalidArgument, moved_away().message);
     if (args.state_->plan != state_)
       return state_->wrong(Code::InvalidArgument, "the arguments belong to another plan");
     return check_arguments(*args.state_);
@@ -88,6 +95,7 @@ Status Plan::run(Args& args, Stream stream, std::span<std::byte> workspace) cons
     if (workspace_bytes() && reinterpret_cast<std::uintptr_t>(workspace.data()) % Workspace::alignment != 0)
       return plan.wrong(Code::InvalidArgument, "a workspace begins at a multiple of 256 bytes");
     ArgsState& state = *args.state_;
+    if (workspace_bytes() && workspace.data() != state.workspace) TRIREME_CHECK(check_workspace(state, workspace));
     Problem2d problem{.rows = plan.rows,
                       .columns = plan.columns,
                       .constants = plan.constants,
@@ -137,7 +145,8 @@ Guarantee Plan::guarantee() const {
 std::size_t Plan::array_count() const { return state_->arrays.size(); }
 
 Plan::Array Plan::array(std::size_t index) const {
-  const PlanArray& array = state_->arrays.at(index);
+  if (index >= state_->arrays.size()) return {};
+  const PlanArray& array = state_->arrays[index];
   return {array.name, array.result, array.type, array.shape(), array.needed};
 }
 

@@ -45,7 +45,7 @@ std::string with_ones(const PlanState& plan, const PlanArray& array) {
 
 Status check_view(const PlanState& plan, const PlanArray& array, const View& view, Extent& extent) {
   auto wrong = [&](Code code, const std::string& what) { return plan.wrong(code, array.name + ": " + what); };
-  extent = {.array = {.data = view.data, .type = array.type}, .rows = array.rows, .columns = array.columns};
+  extent = {.array = {.data = view.data.writable(), .type = array.type}, .rows = array.rows, .columns = array.columns};
   bool empty = array.rows == 0 || array.columns == 0;
   if (!view.data && !array.needed) {
     extent.rows = 0;
@@ -57,10 +57,12 @@ Status check_view(const PlanState& plan, const PlanArray& array, const View& vie
                  array.result
                      ? "a null pointer for a result that the plan stores; list the results to store in .results"
                      : "a null pointer for an operand; one that has a default may be listed in .absent");
+  if (array.result && view.data.is_const())
+    return wrong(Code::InvalidArgument, "the view is of const data, and a result is written");
   if (view.type != array.type && !(empty && !view.data))
     return wrong(Code::InvalidArgument, "the view is " + std::string(name(view.type)) + ", the plan was made for " +
                                             std::string(name(array.type)));
-  if (reinterpret_cast<std::uintptr_t>(view.data) % bytes(array.type) != 0)
+  if (reinterpret_cast<std::uintptr_t>(view.data.get()) % bytes(array.type) != 0)
     return wrong(Code::InvalidArgument,
                  "the address is no multiple of the " + std::to_string(bytes(array.type)) + " bytes of an element");
   Result<Array> flat = flattened(plan, array, view);
@@ -139,23 +141,41 @@ Result<Array> flattened(const PlanState& plan, const PlanArray& array, const Vie
   std::size_t inner = shape.size() - *outer;
   ArrayAxes axes{Dims(part(shape, 0, *outer)), Dims(part(shape, *outer, inner))};
   Array flat = placed(array.type, array.indexing, axes, strides);
-  flat.data = view.data;
+  flat.data = view.data.writable();
   return flat;
 }
 
 Status check_arguments(ArgsState& args) {
   const PlanState& plan = *args.plan;
   args.checked = false;
+  args.workspace = nullptr;
   if (!args.unknown.empty()) return plan.unknown(args.unknown);
   for (std::size_t k = 0; k < plan.arrays.size(); ++k) {
     TRIREME_CHECK(check_view(plan, plan.arrays[k], args.views[k], args.extents[k]));
     (plan.arrays[k].result ? args.results : args.operands)[plan.arrays[k].index] = args.extents[k].array;
-    TRIREME_CHECK(check_memory(plan, plan.arrays[k], args.views[k].data, args.known[k]));
+    TRIREME_CHECK(check_memory(plan, plan.arrays[k], args.views[k].data.get(), args.known[k]));
   }
   for (std::size_t k = 0; k < plan.arrays.size(); ++k)
     for (std::size_t other = 0; plan.arrays[k].result && other < plan.arrays.size(); ++other)
       if (!plan.arrays[other].result || other > k) TRIREME_CHECK(check_overlap(plan, args.extents, k, other));
   args.checked = true;
+  return Done{};
+}
+
+// By the bytes between an array's first and last: what lies in the gaps of strided arrays is refused, too.
+Status check_workspace(ArgsState& args, std::span<std::byte> workspace) {
+  const PlanState& plan = *args.plan;
+  const auto begin = reinterpret_cast<std::uintptr_t>(workspace.data());
+  const std::uintptr_t end = begin + static_cast<std::uintptr_t>(plan.memory.workspace);
+  for (std::size_t k = 0; k < plan.arrays.size(); ++k) {
+    const ByteRange range = byte_range(args.extents[k]);
+    const auto data = reinterpret_cast<std::uintptr_t>(args.extents[k].array.data);
+    if (range.low == range.high || data + static_cast<std::uintptr_t>(range.high) <= begin ||
+        data + static_cast<std::uintptr_t>(range.low) >= end)
+      continue;
+    return plan.wrong(Code::InvalidArgument, "the workspace and " + plan.arrays[k].name + " share memory");
+  }
+  args.workspace = workspace.data();
   return Done{};
 }
 

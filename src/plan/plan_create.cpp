@@ -202,6 +202,9 @@ class Creator {
         return plan_.wrong(Code::InvalidArgument, name + ": the strides " + print_strides(strides) +
                                                       " are not those of the shape " + print(view.shape));
       TRIREME_TRY(flat, flattened(plan_, array, view));
+      if (!checked_byte_range({flat, array.rows, array.columns}))
+        return plan_.wrong(Code::InvalidArgument,
+                           name + ": the strides " + print_strides(strides) + " reach beyond 2^61 bytes");
       array.strides = strides;
       array.layout = layout_of(flat, array.columns);
     }

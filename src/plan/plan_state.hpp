@@ -64,10 +64,12 @@ struct ArgsState {
   std::vector<Extent> extents;
   std::vector<Array> operands, results;
   std::vector<std::byte, CacheLineAllocator<std::byte>> own;
+  const std::byte* workspace = nullptr;  // that was last found to lie on none of the arrays
 };
 
 // Turns views into arrays, or says what is wrong with them. Allocates nothing unless something is.
 Status check_arguments(ArgsState& args);
+Status check_workspace(ArgsState& args, std::span<std::byte> workspace);  // it lies on none of the arrays
 
 // A view as rows and columns, whether or not it was compiled for. Shapes with ones for the missing axes are taken too.
 Result<Array> flattened(const PlanState& plan, const PlanArray& array, const View& view);

@@ -81,7 +81,10 @@ Result<Binding> binding_of(const Problem& problem, const Program& forward, const
     if (!is_constant && constant) return wrong("'" + name + "' is in memory, and takes a type or none");
     return here;
   };
-  for (const auto& [name, type] : problem.types) TRIREME_CHECK(known(name, false));
+  for (const auto& [name, type] : problem.types) {
+    TRIREME_CHECK(known(name, false));
+    if (!exists(type)) return wrong("'" + name + "': " + std::to_string(static_cast<int>(type)) + " is no type");
+  }
   for (const auto& [name, value] : problem.constants) {
     TRIREME_TRY(kind, known(name, true));
     if (kind == Kind::Constant) binding.constants[name] = value;

@@ -50,20 +50,30 @@ Result<RowProgram> ProgramBuilder::build() const {
   });
 }
 
-const std::string& RowProgram::name() const { return program_->name; }
-std::string RowProgram::print() const { return trireme::print(*program_); }
+namespace {
+const Program none;  // what a RowProgram that was never made shows
+}
+
+RowProgram::RowProgram(std::shared_ptr<const Program> forward, std::shared_ptr<const Program> program)
+    : forward_(std::move(forward)), program_(std::move(program)) {}
+
+const Program& RowProgram::graph() const { return program_ ? *program_ : none; }
+const Program& RowProgram::forward() const { return forward_ ? *forward_ : none; }
+const std::string& RowProgram::name() const { return graph().name; }
+std::string RowProgram::print() const { return program_ ? trireme::print(*program_) : ""; }
 
 std::vector<RowProgram::Parameter> RowProgram::signature() const {
   std::vector<Parameter> parameters;
-  for (const Operand& each : program_->operands) {
+  const Program& program = graph();
+  for (const Operand& each : program.operands) {
     Parameter parameter{each.name, each.constant ? Kind::Constant : Kind::Operand,
-                        each.constant ? "" : spread_text(*program_, each.spread), each.fallback != no_node};
-    if (parameter.optional && (*program_)[each.fallback].op == Op::Number)
-      parameter.fallback = std::bit_cast<double>((*program_)[each.fallback].payload);
+                        each.constant ? "" : spread_text(program, each.spread), each.fallback != no_node};
+    if (parameter.optional && program[each.fallback].op == Op::Number)
+      parameter.fallback = std::bit_cast<double>(program[each.fallback].payload);
     parameters.push_back(std::move(parameter));
   }
-  for (const Output& each : program_->results)
-    parameters.push_back({each.name, Kind::Result, spread_text(*program_, each.spread)});
+  for (const Output& each : program.results)
+    parameters.push_back({each.name, Kind::Result, spread_text(program, each.spread)});
   return parameters;
 }
 

@@ -52,6 +52,11 @@ for language in cpp c; do
       exit 1
     fi
     expect_right "$folder/$language/from_$language"
+    [[ $language == c ]] && continue
+    if said=$("$folder/cpp/from_cpp" fail 2>&1) || [[ $said != *InvalidProgram* ]]; then
+      echo "FAIL: without exceptions, an error that nobody looked at said '$said'"
+      exit 1
+    fi
   done
 done
 

@@ -223,13 +223,18 @@ WasmKernel::WasmKernel(std::unique_ptr<State> state) : state_(std::move(state)) 
 WasmKernel::WasmKernel(WasmKernel&&) noexcept = default;
 WasmKernel& WasmKernel::operator=(WasmKernel&&) noexcept = default;
 WasmKernel::~WasmKernel() = default;
-const WasmKernel::Info& WasmKernel::info() const { return state_->info; }
-Status WasmKernel::forward(const WasmKernelCall& call) {
-  return or_out_of_memory([&] { return state_->run(false, call); });
+const WasmKernel::Info& WasmKernel::info() const {
+  static const Info none{};
+  return state_ ? state_->info : none;
 }
-Status WasmKernel::backward(const WasmKernelCall& call) {
-  return or_out_of_memory([&] { return state_->run(true, call); });
+Status WasmKernel::run(bool backward, const WasmKernelCall& call) {
+  return or_out_of_memory([&]() -> Status {
+    if (!state_) return Error{Code::InvalidArgument, "the kernel was moved away"};
+    return state_->run(backward, call);
+  });
 }
+Status WasmKernel::forward(const WasmKernelCall& call) { return run(false, call); }
+Status WasmKernel::backward(const WasmKernelCall& call) { return run(true, call); }
 
 struct WasmHost::State {
   std::shared_ptr<const wasm::Wasmtime> library;

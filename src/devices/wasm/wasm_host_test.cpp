@@ -41,6 +41,14 @@ TEST(WasmHost, fault_01_EmptyArrays) {
   EXPECT_EQ(said(kernel.backward({})), "ok");
 }
 
+TEST(WasmHost, fault_45_AKernelThatWasMovedAway) {
+  TRIREME_SKIP_WITHOUT_WASMTIME();
+  WasmKernel kernel = host()->load(module_of()).value(), moved = std::move(kernel);
+  EXPECT_EQ(kernel.info().name, "");  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(said(kernel.forward({})), "InvalidArgument: the kernel was moved away");
+  EXPECT_EQ(said(moved.backward({})), "ok");
+}
+
 // A module that does not say where its data end keeps its whole first memory to itself.
 TEST(WasmHost, ArraysLieBehindTheModulesData) {
   TRIREME_SKIP_WITHOUT_WASMTIME();
