@@ -19,11 +19,13 @@ part() {
   fi
 }
 
-# build PRESET TARGET...
+# build PRESET TARGET...: prints what the compiler says only if it fails.
 build() {
   local preset=$1
+  local log=build/$preset/build.log
   shift
-  { [[ -f build/$preset/build.ninja ]] || cmake --preset "$preset" >/dev/null; } && ninja -C "build/$preset" "$@" | tail -n 1
+  mkdir -p "build/$preset"
+  { cmake --preset "$preset" && ninja -C "build/$preset" "$@"; } >"$log" 2>&1 || { tail -n 60 "$log"; return 1; }
 }
 
 # run PRESET FILTER PROGRAM...: prints a program's output only if it fails.

@@ -30,6 +30,7 @@ class Maker {
   }
 
  private:
+  // Braces: arguments are made from left to right, whatever the compiler; an operation is drawn in a statement before.
   NodeId add(Op op, std::initializer_list<NodeId> args = {}, std::int64_t payload = 0) {
     return program_.add(op, args, payload);
   }
@@ -105,7 +106,8 @@ class Maker {
   NodeId narrowed(NodeId id, const Spread& spread) {
     if (program_[id].by_column && !(spread.column.present && spread.column.plain())) {
       if (!want_.reductions) return number();
-      id = add(dice_.one_of(reductions), {id});
+      const Op op = dice_.one_of(reductions);
+      id = add(op, {id});
     }
     if (program_[id].by_row && !(spread.row.present && spread.row.plain())) return number();
     return id;
@@ -153,8 +155,10 @@ class Maker {
   NodeId condition() {
     if (!conditions_.empty() && dice_.one_in(2)) return dice_.one_of(conditions_);
     NodeId id = comparison();
-    if (!conditions_.empty() && dice_.one_in(3))
-      id = add(dice_.one_in(2) ? Op::And : Op::Or, {id, dice_.one_of(conditions_)});
+    if (!conditions_.empty() && dice_.one_in(3)) {
+      const Op op = dice_.one_in(2) ? Op::And : Op::Or;
+      id = add(op, {id, dice_.one_of(conditions_)});
+    }
     if (dice_.one_in(4)) id = add(Op::Not, {id});
     conditions_.push_back(id);
     return id;
@@ -166,9 +170,10 @@ class Maker {
 
   // One of the wanted kinds; plain arithmetic where a kind is not wanted.
   NodeId operation() {
+    const Op reduction = dice_.one_of(reductions), one = dice_.one_of(unary), two = dice_.one_of(binary);
     switch (dice_.below(16)) {
       case 0:
-        if (want_.reductions) return add(dice_.one_of(reductions), {value()});
+        if (want_.reductions) return add(reduction, {value()});
         break;
       case 1:
       case 2:
@@ -190,10 +195,10 @@ class Maker {
       case 8: return add(Op::Fma, {value(), value(), value()});
       case 9: return add(Op::StopGradient, {value()});
       case 10:
-      case 11: return add(dice_.one_of(unary), {value()});
+      case 11: return add(one, {value()});
       default: break;
     }
-    return add(dice_.one_of(binary), {value(), value()});
+    return add(two, {value(), value()});
   }
 
   NodeId function() {
