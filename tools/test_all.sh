@@ -46,10 +46,11 @@ by_clang() {
 }
 under_asan() {
   build asan test_language test_passes test_layout test_devices test_c_api test_plan || return
-  run asan '-*Exhaustive*' test_language test_passes test_layout test_devices test_c_api &&
+  run asan '-*Exhaustive*:*take_seconds*' test_language test_passes test_layout test_devices test_c_api &&
     run asan 'Plan*:Conformance*:CpuFaults*:Preferences*:Builder*' test_plan
 }
 under_tsan() {
+  export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp"
   build tsan test_devices test_plan || return
   run tsan 'Parallel*:KernelCache*:WasmHost*' test_devices && run tsan 'Plan.*:PlanCache*:CpuFaults*' test_plan
 }
