@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: test_all.sh
+# Usage: test_all.sh [clang|asan|tsan|models ...]
 # What `make test-all` adds to `make test`: clang's build, file by file, whose kernels must be g++'s to the byte; tests of
 # memory and threads under sanitizers; every model that transformers can build; a longer run of the Python fuzzer.
 set -uo pipefail
@@ -59,8 +59,14 @@ every_model() {
     .venv/bin/python -m pytest -q python/tests/test_torch_models.py
 }
 
-part "clang's build and kernels" by_clang
-part "address and undefined-behaviour sanitizers" under_asan
-part "thread sanitizer" under_tsan
-part "every model" every_model
+[[ $# -gt 0 ]] || set -- clang asan tsan models
+for name in "$@"; do
+  case $name in
+    clang) part "clang's build and kernels" by_clang ;;
+    asan) part "address and undefined-behaviour sanitizers" under_asan ;;
+    tsan) part "thread sanitizer" under_tsan ;;
+    models) part "every model" every_model ;;
+    *) echo "test-all: there is no part '$name'"; failed=1 ;;
+  esac
+done
 exit $failed
