@@ -68,20 +68,19 @@ std::string pins_of(const OperatorText& op) {
     for (Type type : {Type::F32, Type::BF16, Type::F16})
       for (std::int64_t width : widths) {
         Problem problem = parse_problem(fmt::format("{} {}", op.name, line)).value();
-        problem.shape = {0, width}, problem.axes = 1, problem.backward = backward;
+        problem.shape = {16384, width}, problem.axes = 1, problem.backward = backward;
         for (const Operand& operand : forward.operands)
           if (operand.spread.row.present && operand.spread.column.present) {
             problem.types[operand.name] = type;
             break;
           }
         const std::string head = fmt::format("{} {:4} {:6} ", backward ? "bwd" : "fwd", name(type), width);
-        Result<Prepared> prepared = prepare_problem(problem, {}, Fill::Nothing);
+        Result<Prepared> prepared = prepare_problem(problem, {}, Fill::NoMemory);
         if (!prepared) {
           text += head + "refused: " + prepared.error().message + "\n";
           continue;
         }
-        Facts facts = facts_of(prepared->program, prepared->view());
-        facts.rows = 16384;
+        const Facts facts = facts_of(prepared->program, prepared->view());
         for (const PinnedMachine& each : pinned_machines)
           text += fmt::format("{} {:7} {}\n", head, each.arch, pin(prepared->program, facts, each));
       }

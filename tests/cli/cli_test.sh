@@ -258,4 +258,8 @@ elif ! grep -q 'pip install nvidia-cuda-nvrtc' <<<"$output"; then
   fail "jit: $output"
 fi
 
+# Kernels that are written out load vectors, as those of plans do.
+check 0 'ld\.global\.v[24]' emit rms_norm --target ptx --type x=bf16 -o -
+check 0 '^// arrays begin at multiples of 16 bytes' emit rms_norm --target ptx --type x=bf16 -o -
+
 exit $failed

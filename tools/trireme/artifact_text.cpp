@@ -62,6 +62,7 @@ std::string describe(const Emitted& emitted) {
   text += fmt::format("{} columns, contract version {}, {}: {}\n", options.columns, contract::version, lowered.arch,
                       print(lowered.config));
   text += lowered.target.entries(lowered.kernels, artifact);
+  if (lowered.config.vector > 1) text += "arrays begin at multiples of 16 bytes, and so do their rows\n";
   for (std::size_t k = 0; k < kernels.rows.slots.size(); ++k)
     text += fmt::format("args[{}]: {}\n", k, describe_slot(kernels.rows.slots[k], program).words);
   if (std::int64_t scratch = scratch_bytes(kernels, options.columns))

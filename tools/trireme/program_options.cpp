@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "devices/arguments.hpp"
 #include "sources.hpp"
 #include "trireme/program.hpp"
@@ -33,8 +35,8 @@ void add_program_options(Command& verb, ProgramOptions& options) {
 }
 
 Result<BoundProgram> bind_program(const ProgramOptions& options) {
-  // A problem line without rows, and without memory for what columns there are.
-  std::string line = fmt::format("{} 0x{}", options.program, options.columns);
+  // Without rows there would be no strides between them, and nothing to be said of where they begin.
+  std::string line = fmt::format("{} {}x{}", options.program, std::max<std::int64_t>(options.rows, 1), options.columns);
   for (const std::string& each : options.types) line += " " + each;
   for (const std::string& each : options.constants) line += " " + each;
   for (const std::string& each : options.absent) line += " " + each + "=none";
@@ -42,7 +44,6 @@ Result<BoundProgram> bind_program(const ProgramOptions& options) {
   TRIREME_TRY(problem, parse_problem(line));
   TRIREME_TRY(prepared, load_layout(problem));
   Facts facts = facts_of(prepared.program, prepared.view());
-  facts.rows = options.rows;
   if (!options.config.empty()) {
     TRIREME_TRY(config, parse_config(options.config));
     facts.config = config;
