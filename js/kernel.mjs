@@ -3,7 +3,7 @@
 import {
   array_class, array_of, bytes_of, check_names, copy_in, copy_out, is_per_element, is_per_row, overlap, placed, sized,
 } from "./arrays.mjs";
-import { row_block } from "./contract.mjs";
+import { sums_of } from "./contract.mjs";
 
 const page = 65536, line = 64, stripe = 256;
 // Rows go through memory in chunks that caches hold: what is copied in is there when the kernel reads it, and what it
@@ -14,15 +14,14 @@ const above = (bytes, unit) => Math.ceil(bytes / unit) * unit;
 // Gives every array of `operands` and `results` (undefined: a constant) its address: slots, scratch, workspace and whole
 // arrays first; then, of the others, `step` rows at a time: as many as fit, near a chunk's bytes, or all of them.
 const lay_out = (manifest, { operands, results, rows, columns }, { limit, all_rows }) => {
-  const { scratch, columnSums, compute, slots, program } = manifest;
+  const { scratch, compute, slots, program } = manifest;
   const places = [...operands, ...results].filter(Boolean), chunked = places.filter((place) => place.chunked);
-  const block = columnSums ? row_block(rows, columns) : 1, blocks = Math.ceil(rows / block);
-  const partial_stride = above(columns, 64);
+  const sums = sums_of(manifest.sums, rows, columns), block = sums.between;
   let end = line;
   const take = (bytes) => { const at = end; end = above(at + bytes, line); return at; };
   const slots_at = take(8 * slots.length);
   const scratch_at = take(scratch.bytes + scratch.bytesPerStripe * Math.ceil(columns / stripe));
-  const partials_at = take(columnSums * blocks * partial_stride * bytes_of(compute));
+  const partials_at = take(sums.values * bytes_of(compute));
   for (const place of places) if (!place.chunked) place.at = take(place.height * place.row_bytes);
   const row_bytes = chunked.reduce((sum, place) => sum + place.row_bytes, 0);
   const least = all_rows ? rows : Math.min(block, rows), needed = end + line * chunked.length + least * row_bytes;
@@ -34,7 +33,7 @@ const lay_out = (manifest, { operands, results, rows, columns }, { limit, all_ro
   const step = Math.max(all_rows ? rows : Math.min(rows, near), 1);
   for (const place of chunked) place.at = take(step * place.row_bytes);
   return {
-    manifest, operands, results, rows, columns, block, blocks, partial_stride, slots_at, scratch_at, partials_at, step, end,
+    manifest, operands, results, rows, columns, sums, slots_at, scratch_at, partials_at, step, end,
   };
 };
 
@@ -42,7 +41,8 @@ const fill_slots = (view, laid, constants, first) => {
   const { manifest, operands, results, slots_at } = laid;
   // Kernels count rows from the first of all; addresses wrap at 2^32 as theirs do.
   const address = (place) => place.at - (place.chunked ? first * place.row_bytes : 0);
-  manifest.slots.forEach(([kind, index], k) => {
+  const { cut } = laid.sums;
+  manifest.slots.forEach(([kind, index, number], k) => {
     const at = slots_at + 8 * k;
     let value = 0;
     switch (kind) {
@@ -53,10 +53,11 @@ const fill_slots = (view, laid, constants, first) => {
       case "resultStride": value = results[index].stride; break;
       case "operandColumnStride":
       case "resultColumnStride": value = 1; break;
-      case "rowBlock": value = laid.block; break;
-      case "blocks": value = laid.blocks; break;
-      case "partials": value = laid.partials_at; break;
-      case "partialStride": value = laid.partial_stride; break;
+      case "rowBlock": value = cut[index]?.numbers.row_block ?? 1; break;
+      case "blocks": value = cut[index]?.numbers.blocks ?? laid.rows; break;
+      case "partials": value = laid.partials_at + cut[index].at * bytes_of(manifest.compute); break;
+      case "partialStride": value = cut[index].stride; break;
+      case "sum": value = cut[index].numbers[number]; break;
       case "scratch": value = laid.scratch_at; break;
       case "constant": {
         const { name, constant } = manifest.operands[index], number = constants[name] ?? Number(constant);
@@ -206,7 +207,7 @@ export class Kernel {
   }
 
   #execute(laid, constants) {
-    const { operands, results, rows, columns, slots_at, step } = laid, exports = this.#exports;
+    const { operands, results, rows, slots_at, step } = laid, exports = this.#exports;
     grow(exports.memory, laid.end, this.manifest.program);
     const memory = new Uint8Array(exports.memory.buffer), view = new DataView(exports.memory.buffer);
     const inputs = operands.filter(Boolean);
@@ -220,7 +221,7 @@ export class Kernel {
     }
     if (exports.columns) {
       fill_slots(view, laid, constants, 0);
-      exports.columns(slots_at, 0n, BigInt(columns));
+      exports.columns(slots_at, 0n, BigInt(laid.sums.entries));
     }
     for (const place of results) if (!place.chunked) copy_out(memory, place, 0, place.height);
   }
@@ -243,7 +244,7 @@ class PreparedCall {
     this.#columns = columns;
     this.#slots_at = laid.slots_at;
     this.#row_count = BigInt(laid.rows);
-    this.#column_count = BigInt(laid.columns);
+    this.#column_count = BigInt(laid.sums.entries);
     // The memory is this call's own and never grows again: views of it stay.
     const view = ({ type, at, width, height }) => new (array_class(type))(memory.buffer, at, width * height);
     const views = (places) =>

@@ -107,7 +107,7 @@ const parsed = (name, { manifest: text, exports }) => {
   } catch (cause) {
     throw new TypeError(`${name}: the module is damaged: its section 'trireme' is no JSON`, { cause });
   }
-  if (manifest?.format !== 1) throw wrong(`manifest format ${manifest?.format}; this loader knows 1`);
+  if (manifest?.format !== 2) throw wrong(`manifest format ${manifest?.format}; this loader knows 2`);
   return manifest;
 };
 

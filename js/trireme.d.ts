@@ -24,7 +24,7 @@ export interface ArraySpec {
 }
 /** Content of the module's custom section "trireme". */
 export interface Manifest {
-  format: 1;
+  format: 2;
   contract: number;
   program: string;
   compute: "f32" | "f64";
@@ -34,9 +34,9 @@ export interface Manifest {
   columns: number;
   operands: (ArraySpec | { name: string; constant: number | string })[];
   results: ArraySpec[];
-  slots: [kind: string, index: number][];
+  slots: [kind: string, index: number, number?: string][];
   scratch: { bytes: number; bytesPerStripe: number };
-  columnSums: number;
+  sums: { row: Axis; column: Axis; results: number }[];
 }
 
 /**

@@ -60,12 +60,12 @@ test("fault 65: what is no module of ours is called what it is", async () => {
   for (const arch of ["simd128", "relaxed"])
     await refused(emit("swiglu", "--abi", "kernel", "--arch", arch), /this is a module of the kernel ABI.*emit it without --abi/);
   await refused(new WebAssembly.Module(emit("swiglu", "--abi", "kernel")), /this is a module of the kernel ABI/);
-  const damaged = Buffer.from(bytes), at = damaged.indexOf('{"format":1');
+  const damaged = Buffer.from(bytes), at = damaged.indexOf('{"format":2');
   damaged.write("[", at);
   await refused(damaged, /the module is damaged: its section 'trireme' is no JSON/);
   const newer = Buffer.from(bytes);
-  newer.write('{"format":2', at);
-  await refused(newer, /manifest format 2; this loader knows 1/);
+  newer.write('{"format":3', at);
+  await refused(newer, /manifest format 3; this loader knows 2/);
 });
 
 test("fault 65: misspelt names are errors", async () => {

@@ -1,5 +1,8 @@
 // The loader: bits against the reference for every storage type, in chunks, of rows that lie apart.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { digest, load, loadOperator, probe, samples, xxh3_128 } from "../trireme.mjs";
@@ -47,6 +50,8 @@ const cases = [
   ["softmax 7x541", ["--backward"], "backward"],
   ["rms_norm_quant 5x257", types("q=i8"), "q=i8"],
   ["rms_norm_heads 12x128", ["--set", "heads=4"], "heads=4"],
+  ["rms_norm_heads 3001x128", ["--set", "heads=4", "--backward"], "heads=4 backward"],
+  ["modulated_layer_norm 200x65", ["--set", "tokens=77", "--backward"], "tokens=77 backward"],
   ["group_norm 8x245", ["--set", "groups=4", "--set", "pixels=49"], "groups=4 pixels=49"],
   ["rms_norm 1x1", [], ""],
   ["rms_norm 0x7", [], ""],
@@ -79,6 +84,19 @@ test("forward, then backward with what it saved; results into given arrays, agai
   for (const rows of [1, 40, 3]) {
     const part = op.forward({ x: x.subarray(0, rows * columns), gamma }, { columns });
     assert.deepEqual(part.y, y.subarray(0, rows * columns));
+  }
+});
+
+test("fault 47: sums over everything, beside sums over columns and over rows that share an entry", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "trireme-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "p.row");
+  writeFileSync(file, "p(x[i,j]) -> (s[], y[i,j], c[j], h[i % 3, j], r[i / 7])\n y = x * 2\n s = colsum(x * x)\n c = colsum(x)\n" +
+    " h = colsum(y)\n r = colsum(x)\n");
+  const [wanted] = reference_digests([`${file} 700x33`]);
+  for (const memoryLimit of [undefined, 6 * 65536]) {
+    const kernel = await load(emit(file, "--cols", "33"), { memoryLimit });
+    assert.equal(digest_of(kernel, kernel.run({ x: samples("x", "f32", 700 * 33) }, { columns: 33 })), wanted, memoryLimit);
   }
 });
 

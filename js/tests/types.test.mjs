@@ -13,7 +13,7 @@ import { emit, installed, with_installed_package } from "./tool.mjs";
 const program = `
 import { digest, load, loadOperator, probe, samples, type Kernel, type Signatures } from "trireme";
 import * as modules from "trireme/modules/rms_norm.mjs";
-import * as forward_only from "trireme/modules/dynamic_tanh.mjs";
+import * as dynamic_tanh from "trireme/modules/dynamic_tanh.mjs";
 
 const x = new Float32Array(12), gamma = new Float32Array(4);
 const needs = (array: Float32Array) => array.length;
@@ -63,8 +63,7 @@ rms_norm.forward.prepare({ rows: 1 });
 call.operands.x = x;
 // @ts-expect-error: constants are no arrays
 call.operands.eps;
-// @ts-expect-error: it has no backward
-(await loadOperator("dynamic_tanh")).backward;
+needs((await loadOperator("dynamic_tanh")).backward({ dy: x, x, alpha: x, gamma }, { rows: 3 }).dalpha);
 // @ts-expect-error: not by its name
 await load("rms_norm.wasm");
 // @ts-expect-error: nor by a promise of that
@@ -87,9 +86,7 @@ declare const compiled: {};  // a WebAssembly.Module is declared so
 await load(compiled);
 const both = await loadOperator({ forward: new Uint8Array(8), backward: Promise.resolve(new Uint8Array(8)) });
 both.backward({ x }, { rows: 1 });
-needs((await loadOperator<Signatures["dynamic_tanh"]>(forward_only)).forward({ x, alpha: x, gamma, beta: gamma }, { rows: 3 }).y);
-// @ts-expect-error: there is none
-forward_only.backward;
+needs((await loadOperator<Signatures["dynamic_tanh"]>(dynamic_tanh)).forward({ x, alpha: x, gamma, beta: gamma }, { rows: 3 }).y);
 // @ts-expect-error: it was not given
 (await loadOperator({ forward: new Uint8Array(8) })).backward;
 // @ts-expect-error: a misspelt direction

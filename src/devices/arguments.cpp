@@ -3,32 +3,134 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 
 #include "ir/contract.hpp"
 #include "support/mxcsr.hpp"
 
 namespace trireme {
 
-Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns) {
-  bool sums = !kernels.column_results.empty();
-  return cut_rows(kernels, rows, columns, sums ? contract::row_block(rows, columns) : kernels.rows.launch.rows);
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t whole(std::int64_t values) { return ceil_div(values, 64) * 64; }  // lines of a partial row
+
+// The least multiple of both, or `most` where that is less.
+std::int64_t multiple(std::int64_t a, std::int64_t b, std::int64_t most) {
+  std::int64_t both = 0;
+  return __builtin_mul_overflow(a / std::gcd(a, b), b, &both) ? most : std::min(both, most);
 }
 
-Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t row_block) {
-  Blocks blocks;
-  bool sums = !kernels.column_results.empty();
-  blocks.row_block = row_block;
-  blocks.count = (rows + blocks.row_block - 1) / blocks.row_block;
-  if (!sums) return blocks;
-  blocks.partial_stride = (columns + 63) / 64 * 64;
-  blocks.workspace_bytes = static_cast<std::int64_t>(kernels.column_results.size()) * blocks.count *
-                           blocks.partial_stride * static_cast<std::int64_t>(bytes(kernels.rows.compute));
+// Simd machines walk rows as they lie: rows from which on every entry begins a new block are multiples of this.
+std::int64_t rows_between_cuts(const SumClass& sums, const SumBlocks& cut, std::int64_t rows) {
+  const AxisIndexing& row = sums.where.row;
+  const std::int64_t block = cut.row_block[0], most = std::max<std::int64_t>(rows, 1);
+  if (!row.present) return std::min(block, most);
+  if (row.wrap) {
+    std::int64_t rounds = 1;  // of all entries
+    for (int kind = 0; kind < 3; ++kind)
+      if (cut.blocks[kind])
+        rounds = multiple(rounds, cut.row_block[kind] / std::gcd(cut.row_block[kind], row.divide), most);
+    std::int64_t all = 0;
+    if (__builtin_mul_overflow(row.divide * rounds, row.wrap, &all)) return most;
+    return std::min(all, most);
+  }
+  if (cut.entries <= 1) return std::min(cut.row_block[cut.rows.kind(0)], most);
+  const bool last_fits = !cut.blocks[1] || block % cut.row_block[1] == 0 || cut.blocks[1] == 1;
+  return row.divide % block == 0 && last_fits ? block : row.divide;
+}
+
+std::int64_t workspace_before(const Kernels& kernels, std::size_t sums, std::int64_t rows, std::int64_t columns) {
+  std::int64_t values = 0;
+  for (std::size_t c = 0; c < sums; ++c) values += sum_blocks(kernels.sums[c], rows, columns).values;
+  return values * static_cast<std::int64_t>(bytes(kernels.rows.compute));
+}
+
+}  // namespace
+
+SumBlocks sum_blocks(const SumClass& sums, std::int64_t rows, std::int64_t columns) {
+  SumBlocks cut;
+  const auto results = static_cast<std::int64_t>(sums.results.size());
+  if (sums.over_everything()) {
+    cut.stride = whole(rows);
+    cut.values = results * cut.stride;
+    return cut;
+  }
+  cut.rows = shares_of(sums.where.row, rows);
+  cut.entries = sums.where.row.extent(rows);
+  cut.wide = sums.where.column.extent(columns);
+  if (!sums.where.row.present) cut.rows.boundary = 1, cut.rows.counts[0] = rows;  // also where there are none
+  const bool some[] = {cut.rows.boundary > 0, cut.rows.boundary < cut.entries, cut.rows.boundary + 1 < cut.entries};
+  for (std::size_t kind = 0; kind < 3; ++kind) {
+    cut.row_block[kind] = contract::row_block(cut.rows.counts[kind], cut.entries * cut.wide);
+    cut.blocks[kind] = some[kind] ? ceil_div(cut.rows.counts[kind], cut.row_block[kind]) : 0;
+    cut.most = std::max(cut.most, cut.blocks[kind]);
+  }
+  cut.stride = whole(cut.wide);
+  cut.values = results * cut.entries * cut.most * cut.stride;
+  return cut;
+}
+
+std::int64_t SumBlocks::number(SumNumber which, std::int64_t all_rows) const {
+  switch (which) {
+    case SumNumber::RowBlock: return row_block[0];
+    case SumNumber::RowBlock1: return row_block[1];
+    case SumNumber::RowBlock2: return row_block[2];
+    case SumNumber::Blocks: return blocks[0];
+    case SumNumber::Blocks1: return blocks[1];
+    case SumNumber::Blocks2: return blocks[2];
+    case SumNumber::LargestBlock: return largest();
+    case SumNumber::MostBlocks: return std::max<std::int64_t>(most, 1);
+    case SumNumber::AllBlocks: return entries * most;
+    case SumNumber::Entries: return entries;
+    case SumNumber::Boundary: return rows.boundary;
+    case SumNumber::Rows: return all_rows;
+  }
+  return 0;
+}
+
+Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns) {
+  return cut_rows(kernels, kernels.rows, rows, columns);
+}
+
+Blocks cut_rows(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std::int64_t columns) {
+  Blocks blocks{.units = rows, .row_block = kernel.launch.rows};
+  blocks.workspace_bytes = workspace_before(kernels, kernels.sums.size(), rows, columns);
+  if (kernel.simd) {
+    std::int64_t between = 0;
+    for (const SumClass& each : kernels.sums)
+      if (each.by_blocks()) {
+        const std::int64_t own = rows_between_cuts(each, sum_blocks(each, rows, columns), rows);
+        between = between ? multiple(between, own, std::max<std::int64_t>(rows, 1)) : own;
+      }
+    if (between) blocks.row_block = between;
+  } else if (kernel.launch.sums >= 0) {
+    const SumClass& sums = kernels.sums[kernel.launch.sums];
+    const SumBlocks cut = sum_blocks(sums, rows, columns);
+    blocks.row_block = sums.where.row.present ? 1 : cut.row_block[0];
+    if (sums.where.row.present) blocks.units = cut.entries * cut.most;
+  }
+  blocks.count = ceil_div(blocks.units, blocks.row_block);
   return blocks;
 }
 
-std::int64_t rows_of_a_call(const Blocks& blocks, std::int64_t rows, std::int64_t wanted) {
-  if (wanted <= 0) return std::max<std::int64_t>(rows, 1);
-  return (wanted + blocks.row_block - 1) / blocks.row_block * blocks.row_block;
+std::int64_t entries_of(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std::int64_t columns) {
+  std::int64_t count = 0;
+  for (std::size_t c = 0; c < kernels.sums.size(); ++c) {
+    if (!kernel.simd && static_cast<int>(c) != kernel.launch.sums) continue;
+    const SumClass& sums = kernels.sums[c];
+    const SumBlocks cut = sum_blocks(sums, rows, columns);
+    const std::int64_t covered = kernel.launch.columns_covered;
+    const bool filled = !kernel.simd && sums.where.row.present;
+    if (sums.over_everything()) count += static_cast<std::int64_t>(sums.results.size());
+    else count += cut.entries * (filled ? ceil_div(cut.wide, covered) * covered : cut.wide);
+  }
+  return count;
+}
+
+std::int64_t rows_of_a_call(const Blocks& blocks, std::int64_t wanted) {
+  if (wanted <= 0) return std::max<std::int64_t>(blocks.units, 1);
+  return ceil_div(wanted, blocks.row_block) * blocks.row_block;
 }
 
 std::vector<std::uint64_t> fill_slots(const Kernels& kernels, const Program& program, const Problem2d& problem,
@@ -55,6 +157,8 @@ void fill_slots(const Kernels& kernels, const Program& program, const Problem2d&
     return *program.compute == Type::F32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
                                          : std::bit_cast<std::uint64_t>(value);
   };
+  const bool has_blocks = !kernels.sums.empty() && kernels.sums[0].by_blocks();
+  auto sums = [&](const Slot& slot) { return sum_blocks(kernels.sums[slot.index], problem.rows, problem.columns); };
   auto value_of = [&](const Slot& slot) -> std::uint64_t {
     switch (slot.kind) {
       case Slot::Kind::Columns: return integer(problem.columns);
@@ -69,10 +173,12 @@ void fill_slots(const Kernels& kernels, const Program& program, const Problem2d&
       case Slot::Kind::ResultStride: return integer(problem.results[slot.index].row_stride);
       case Slot::Kind::ResultColumnStride: return integer(problem.results[slot.index].column_stride);
       case Slot::Kind::Constant: return constant(problem.constants[slot.index]);
-      case Slot::Kind::RowBlock: return integer(blocks.row_block);
-      case Slot::Kind::Blocks: return integer(blocks.count);
-      case Slot::Kind::Partials: return memory.partials;
-      case Slot::Kind::PartialStride: return integer(blocks.partial_stride);
+      case Slot::Kind::RowBlock: return integer(has_blocks ? sums(slot).row_block[0] : blocks.row_block);
+      case Slot::Kind::Blocks: return integer(has_blocks ? sums(slot).blocks[0] : blocks.count);
+      case Slot::Kind::Partials:
+        return memory.partials + integer(workspace_before(kernels, slot.index, problem.rows, problem.columns));
+      case Slot::Kind::PartialStride: return integer(sums(slot).stride);
+      case Slot::Kind::SumNumber: return integer(sums(slot).number(static_cast<SumNumber>(slot.jump), problem.rows));
       case Slot::Kind::Scratch: return memory.scratch;
       case Slot::Kind::Number: return 0;  // of kernels that are filled by others
     }

@@ -1,5 +1,7 @@
 // Fills the slots of a kernel's `args`, and cuts its rows into blocks: shared by all devices.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -8,18 +10,35 @@
 
 namespace trireme {
 
-// How the rows of a problem are cut, and the workspace that asks for.
+// How a class of column sums is cut, by the contract's rule 5, and what its partial sums take.
+struct SumBlocks {
+  Shares rows;
+  std::int64_t entries = 1, wide = 1;                       // rows of entries, entries of a row
+  std::array<std::int64_t, 3> row_block = {}, blocks = {};  // by kind of entry; 0 blocks where there are none
+  std::int64_t most = 0;                                    // blocks of an entry
+  std::int64_t stride = 0;                                  // values from one partial row to the next
+  std::int64_t values = 0;                                  // of the workspace
+
+  std::int64_t largest() const { return std::max({row_block[0], row_block[1], row_block[2]}); }
+  std::int64_t number(SumNumber which, std::int64_t rows) const;
+};
+SumBlocks sum_blocks(const SumClass& sums, std::int64_t rows, std::int64_t columns);
+
+// How a kernel's rows are cut, and the workspace that all kernels ask for.
 struct Blocks {
-  std::int64_t row_block = 1;  // the contract's, where there are column sums
+  std::int64_t units = 0;      // what the kernel's first and last count: rows, or blocks of entries' own rows
+  std::int64_t row_block = 1;  // calls begin at multiples of it
   std::int64_t count = 0;
-  std::int64_t partial_stride = 0;  // values from one partial row to the next
   std::int64_t workspace_bytes = 0;
 };
-Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns);
-Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t row_block);
+Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns);  // of kernels.rows
+Blocks cut_rows(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std::int64_t columns);
 
-// Rows first .. last of one call of `rows`: whole row blocks, at most `wanted` rows where that is not 0.
-std::int64_t rows_of_a_call(const Blocks& blocks, std::int64_t rows, std::int64_t wanted);
+// Entries that a kernel of kernels.columns counts.
+std::int64_t entries_of(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std::int64_t columns);
+
+// Units first .. last of one call: whole row blocks, at most `wanted` rows where that is not 0.
+std::int64_t rows_of_a_call(const Blocks& blocks, std::int64_t wanted);
 
 struct Memory {
   std::uint64_t partials = 0;  // address of the workspace

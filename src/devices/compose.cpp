@@ -12,7 +12,7 @@ namespace {
 
 bool kernels_sum(const Program& program, const Output& result) {
   if (program[result.value].op != Op::ColumnSum) return true;
-  return result.spread.plain() && result.spread.column.present && !result.spread.row.present;
+  return result.spread.column.plain();
 }
 
 // What the kernels of without_sums() leave, and then the sums.

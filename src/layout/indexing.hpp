@@ -1,6 +1,7 @@
 // Spreads with their divisors as integers: which entry of an operand or result the element (i, j) stands on, and how
 // many entries there are.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -23,13 +24,27 @@ struct AxisIndexing {
     if (!present) return 1;
     return wrap == 0 ? (count + divide - 1) / divide : wrap;
   }
+  friend bool operator==(const AxisIndexing&, const AxisIndexing&) = default;
 };
+
+// Which indices 0 .. count-1 of an axis share an entry: the k-th one is (k / run) * period + entry * run + k % run.
+struct Shares {
+  std::int64_t run = 1, period = 1;
+  std::int64_t boundary = 0;  // entries before it have counts[0] indices, itself [1], those after it [2]
+  std::array<std::int64_t, 3> counts = {};
+
+  int kind(std::int64_t entry) const { return entry < boundary ? 0 : entry == boundary ? 1 : 2; }
+  std::int64_t count(std::int64_t entry) const { return counts[kind(entry)]; }
+  std::int64_t index(std::int64_t entry, std::int64_t k) const { return k / run * period + entry * run + k % run; }
+};
+Shares shares_of(const AxisIndexing& axis, std::int64_t count);
 
 struct Indexing {
   AxisIndexing row, column;
   std::int64_t entries(std::int64_t rows, std::int64_t columns) const {
     return row.extent(rows) * column.extent(columns);
   }
+  friend bool operator==(const Indexing&, const Indexing&) = default;
 };
 
 // The divisors must be positive. `constants` has one value per operand of the program; a bound program needs none.

@@ -167,6 +167,7 @@ class ModuleWriter {
         case Slot::Kind::ResultEvery:
         case Slot::Kind::ResultJump:
         case Slot::Kind::Number:
+        case Slot::Kind::SumNumber:
         case Slot::Kind::Constant: f.i64_const(0); break;  // arrays are plain, and the programs have no constants
       }
       f.memory("i64.store", {.offset = static_cast<std::uint32_t>(8 * k)});

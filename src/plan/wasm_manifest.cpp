@@ -29,6 +29,7 @@ const char* kind_name(Slot::Kind kind) {
     case Slot::Kind::Blocks: return "blocks";
     case Slot::Kind::Partials: return "partials";
     case Slot::Kind::PartialStride: return "partialStride";
+    case Slot::Kind::SumNumber: return "sum";
     case Slot::Kind::Scratch: return "scratch";
     case Slot::Kind::Number: return "number";
   }
@@ -84,13 +85,20 @@ Result<std::string> wasm_manifest(const Program& program, const Kernels& kernels
   }
   const auto same = [](const std::string& text) { return text; };
   return fmt::format(
-      R"({{"format":1,"contract":{},"program":"{}","compute":"{}","relaxed":{},"columns":{},"operands":{},"results":{},)"
-      R"("slots":{},"scratch":{{"bytes":{},"bytesPerStripe":{}}},"columnSums":{}}})",
+      R"({{"format":2,"contract":{},"program":"{}","compute":"{}","relaxed":{},"columns":{},"operands":{},"results":{},)"
+      R"("slots":{},"scratch":{{"bytes":{},"bytesPerStripe":{}}},"sums":{}}})",
       contract::version, program.name, name(*program.compute), options.relaxed, fixed ? options.columns : 0,
       list(operands, same), list(results, same),
       list(kernels.rows.slots,
-           [](const Slot& slot) { return fmt::format(R"(["{}",{}])", kind_name(slot.kind), slot.index); }),
-      scratch, per_stripe, kernels.column_results.size());
+           [](const Slot& slot) {
+             if (slot.kind != Slot::Kind::SumNumber)
+               return fmt::format(R"(["{}",{}])", kind_name(slot.kind), slot.index);
+             return fmt::format(R"(["{}",{},"{}"])", kind_name(slot.kind), slot.index, sum_number_names[slot.jump]);
+           }),
+      scratch, per_stripe, list(kernels.sums, [](const SumClass& sums) {
+        return fmt::format(R"({{"row":{},"column":{},"results":{}}})", axis(sums.where.row), axis(sums.where.column),
+                           sums.results.size());
+      }));
 }
 
 }  // namespace trireme

@@ -39,8 +39,7 @@ void RowLowering::evaluate_divisors() {
   for (std::size_t k : used_operands())
     if (layout_.operand(k).strided) operand_columns_[k] = column_steps(b_, layout_.operand(k), k, false);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
-    if (layout_.result(r).strided && program_.results[r].spread.row.present)
-      result_columns_[r] = column_steps(b_, layout_.result(r), r, true);
+    if (layout_.result(r).strided && writes(r)) result_columns_[r] = column_steps(b_, layout_.result(r), r, true);
 }
 
 ColumnSteps column_steps(KernelBuilder& b, const ArrayLayout& layout, std::size_t index, bool result) {
@@ -61,8 +60,14 @@ Reg stepped(KernelBuilder& b, const ColumnSteps& steps, Reg column) {
   return place;
 }
 
+bool RowLowering::axis_is(const Axis& axis, const AxisIndexing& row) const {
+  auto value = [&](NodeId id, std::int64_t none) { return id == no_node ? none : fixed_divisor(id).value_or(-1); };
+  return value(axis.divide, 1) == row.divide && value(axis.wrap, 0) == row.wrap;
+}
+
 Reg RowLowering::mapped_row(const Axis& axis) {
   if (axis.plain()) return row_;
+  if (entry_ && axis_is(axis, sums_[0].what->where.row)) return entry_;
   auto [it, is_new] = mapped_rows_.try_emplace({axis.divide, axis.wrap});
   if (!is_new) return it->second;
   Reg row = row_;

@@ -1,9 +1,11 @@
 #include "schedule/candidates.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "ir/contract.hpp"
 #include "schedule/shape.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 namespace {
@@ -131,7 +133,9 @@ class Threads {
 
 }  // namespace
 
-std::vector<Config> candidate_configs(const Program& program, const Machine& machine, const Facts& facts) {
+std::vector<Config> candidate_configs(const Program& given, const Machine& machine, const Facts& facts) {
+  std::optional<Program> made;
+  const Program& program = with_row_sums(given, made);
   Config chosen = choose_config(program, machine, facts);
   std::vector<Config> configs =
       chosen.simd ? for_simd(chosen) : Threads(chosen, machine, facts, shape_of(program, facts.layout)).all();

@@ -5,6 +5,7 @@
 #include "schedule/across.hpp"
 #include "schedule/choose.hpp"
 #include "schedule/shape.hpp"
+#include "schedule/sum_classes.hpp"
 #include "schedule/work.hpp"
 
 namespace trireme {
@@ -70,6 +71,8 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
     config.reload = !registers;
     if (registers && shape.reductions > 1) config.rows = 2;
   }
+  // How column sums are cut depends on their divisors, and so on n where those do.
+  if (!sum_classes(program, 0)) config.columns = facts.columns;
   // Ordinary stores read what they overwrite. By a streaming copy's time, rms_norm 4096x4096 from memory: 2.77 with
   // them, 1.61 past the caches and with the next row on its way (docs/performance.md). Rows in unrolled stripes are
   // short, and one sweep reads straight on: there the processor's own prefetching is enough, unless rows lie apart
@@ -82,7 +85,11 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
   config.prefetch = large && (sweeps_again || unforeseen || (facts.layout.jumps() && shape.reductions > 0));
   // Two sweeps at once want AVX-512's registers. By a streaming copy's time: softmax 2.38 without, 1.73 with it,
   // rms_norm backward 2.53 and 1.71.
-  config.overlap = large && sweeps_again && machine.register_bytes == 64;
+  // Rows of entries in turn are walked one by one.
+  const bool in_turn = std::any_of(program.results.begin(), program.results.end(), [&](const Output& result) {
+    return program[result.value].op == Op::ColumnSum && result.spread.row.wrap != no_node;
+  });
+  config.overlap = large && sweeps_again && machine.register_bytes == 64 && !in_turn;
   if (config.overlap && work > 32) config.unroll = unroll(128);
   return config;
 }

@@ -3,34 +3,76 @@
 
 #include "ir/contract.hpp"
 #include "schedule/row_lowering.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 
-void RowLowering::begin_column_sums(Reg block) {
-  partial_rows_.clear();
-  Reg base = b_.pointer({Slot::Kind::Partials}), stride = b_.slot({Slot::Kind::PartialStride});
-  Reg blocks = b_.slot({Slot::Kind::Blocks});
-  for (std::size_t q = 0; q < stages_.column_results.size(); ++q) {
-    Reg place = q == 0 ? block : b_.add(block, b_.mul(blocks, static_cast<std::int64_t>(q)));
-    partial_rows_.push_back(b_.pointer(base, b_.index(Do::IndexMul, place, stride), value_bytes()));
+template <typename Body>
+void RowLowering::each_unrolled(Body&& body) {
+  for (int stripe = 0; stripe < config_.stripes; ++stripe)
+    for (int c = 0; c < chunks(); ++c)
+      if (Leaf leaf = unrolled_leaf(stripe, c, state_); leaf.id >= 0) body(leaf);
+}
+
+Reg by_entry(KernelBuilder& b, SumNumber first, int sums, Reg entry) {
+  auto of_kind = [&](int kind) { return b.slot(static_cast<SumNumber>(static_cast<int>(first) + kind), sums); };
+  Reg value = b.copy(of_kind(2)), boundary = b.slot(SumNumber::Boundary, sums);
+  b.when_less(entry, b.add(boundary, 1), [&] { b.assign(value, of_kind(1)); });
+  b.when_less(entry, boundary, [&] { b.assign(value, of_kind(0)); });
+  return value;
+}
+
+Reg all_blocks(KernelBuilder& b, const SumClass& sums, int number) {
+  return sums.where.row.present ? b.slot(SumNumber::AllBlocks, number) : b.slot({Slot::Kind::Blocks, number});
+}
+
+// Which classes this kernel adds to: those whose results it has.
+void RowLowering::find_sums(const std::vector<SumClass>& classes) {
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    if (program_.results[classes[c].results[0]].value == no_node) continue;
+    (classes[c].by_blocks() ? sums_ : row_sums_).push_back({static_cast<int>(c), &classes[c]});
   }
-  column_sums_.assign(stages_.column_results.size(), {});
-  if (config_.stripes) {
-    for (auto& sums : column_sums_) {
-      sums.resize(row_leaves_.size());
-      for (int stripe = 0; stripe < config_.stripes; ++stripe)
-        for (int c = 0; c < chunks(); ++c)
-          if (stripe * contract::stripe + static_cast<std::int64_t>(c) * config_.lanes * config_.vector <
-              config_.columns)
-            for (int e = 0; e < config_.vector; ++e) sums[stripe * chunks() + c].push_back(b_.number(-0.0));
-    }
+}
+
+// Where the results of a class have their partial sums of a block.
+void RowLowering::point_at_partials(ClassSums& sums, Reg block) {
+  sums.partial_rows.clear();
+  Reg base = b_.pointer({Slot::Kind::Partials, sums.number});
+  Reg stride = b_.slot({Slot::Kind::PartialStride, sums.number});
+  Reg blocks = all_blocks(b_, *sums.what, sums.number);
+  for (std::size_t q = 0; q < sums.what->results.size(); ++q) {
+    Reg place = q == 0 ? block : b_.add(block, b_.mul(blocks, static_cast<std::int64_t>(q)));
+    sums.partial_rows.push_back(b_.pointer(base, b_.index(Do::IndexMul, place, stride), value_bytes()));
+  }
+}
+
+bool RowLowering::of_rows(const ClassSums& sums) const {
+  return program_[program_.results[sums.what->results[0]].value].payload == of_row_values;
+}
+
+// -0.0 is the identity of addition.
+void RowLowering::begin_column_sums(ClassSums& sums) {
+  sums.columns.assign(sums.what->results.size(), {});
+  sums.rows.clear();
+  if (of_rows(sums)) {
+    for (std::size_t q = 0; q < sums.what->results.size(); ++q) sums.rows.push_back(b_.number(-0.0));
     return;
   }
-  // In loops the sums live in the partial row itself; it starts as -0.0, the identity of addition.
-  // A thread clears just the columns it will add to.
+  if (!config_.stripes) return clear_partials(sums);
+  for (auto& leaves : sums.columns) {
+    leaves.resize(row_leaves_.size());
+    for (int stripe = 0; stripe < config_.stripes; ++stripe)
+      for (int c = 0; c < chunks(); ++c)
+        if (stripe * contract::stripe + static_cast<std::int64_t>(c) * config_.lanes * config_.vector < config_.columns)
+          for (int e = 0; e < config_.vector; ++e) leaves[stripe * chunks() + c].push_back(b_.number(-0.0));
+  }
+}
+
+// In loops the sums live in the partial row itself. A thread clears just the columns it will add to.
+void RowLowering::clear_partials(const ClassSums& sums) {
   Values none(config_.vector, b_.number(-0.0));
   auto clear = [&](Reg column, std::int64_t offset, Reg mask) {
-    for (Reg partial : partial_rows_)
+    for (Reg partial : sums.partial_rows)
       b_.emit({.code = Do::Store,
                .type = *program_.compute,
                .a = partial,
@@ -59,12 +101,76 @@ void RowLowering::begin_column_sums(Reg block) {
   });
 }
 
+// Simd machines walk rows as they lie: a block's rows may come in pieces, between those of other entries.
+Reg RowLowering::begin_piece(ClassSums& sums, Reg end, bool whole_blocks) {
+  const AxisIndexing& row = sums.what->where.row;
+  Reg k = row_, block, size;
+  if (row.present) {
+    Reg entry, round;
+    if (row.wrap) {  // a round of all entries, `divide` rows each
+      const std::int64_t period = row.divide * row.wrap;
+      round = b_.index(Do::IndexDivide, row_, period);
+      k = b_.index(Do::IndexSub, row_, b_.mul(round, period));
+    }
+    entry = row.divide == 1 ? k : b_.index(Do::IndexDivide, k, row.divide);
+    k = row.divide == 1 ? zero_ : b_.index(Do::IndexSub, k, b_.mul(entry, row.divide));
+    end = b_.index(Do::IndexMin, end, b_.index(Do::IndexSub, b_.add(row_, row.divide), k));
+    if (row.wrap) k = b_.add(b_.mul(round, row.divide), k);
+    size = by_entry(b_, SumNumber::RowBlock, sums.number, entry);
+    block = b_.index(Do::IndexMul, entry, b_.slot(SumNumber::MostBlocks, sums.number));
+  } else {
+    size = b_.slot({Slot::Kind::RowBlock, sums.number});
+  }
+  const Reg which = b_.index(Do::IndexDivide, k, size);
+  const Reg inside = b_.index(Do::IndexSub, k, b_.index(Do::IndexMul, which, size));
+  end = b_.index(Do::IndexMin, end, b_.index(Do::IndexSub, b_.add(row_, size), inside));
+  point_at_partials(sums, block ? b_.add(block, which) : which);
+  if (whole_blocks) {
+    begin_column_sums(sums);
+    return end;
+  }
+  // Others go on with what is there.
+  auto load = [&](Reg partial, Reg column, std::int64_t offset, Reg mask, Reg value) {
+    b_.emit({.code = Do::Load,
+             .type = *program_.compute,
+             .a = partial,
+             .b = column,
+             .c = mask,
+             .imm = offset * value_bytes(),
+             .values = {value}});
+  };
+  if (!config_.stripes && !of_rows(sums)) {
+    b_.when_less(inside, one_index_, [&] { clear_partials(sums); });
+    return end;
+  }
+  begin_column_sums(sums);
+  b_.when_less(zero_, inside, [&] {
+    for (std::size_t q = 0; q < sums.partial_rows.size(); ++q) {
+      if (of_rows(sums)) {
+        b_.emit({.code = Do::LoadOne, .type = *program_.compute, .dst = sums.rows[q], .a = sums.partial_rows[q]});
+        continue;
+      }
+      each_unrolled([&](const Leaf& leaf) {
+        load(sums.partial_rows[q], leaf.column, leaf.offset, leaf.mask, sums.columns[q][leaf.id][0]);
+      });
+    }
+  });
+  return end;
+}
+
+std::pair<RowLowering::ClassSums*, std::size_t> RowLowering::sums_of_result(std::size_t result) {
+  for (auto* list : {&sums_, &row_sums_})
+    for (ClassSums& each : *list)
+      for (std::size_t q = 0; q < each.what->results.size(); ++q)
+        if (each.what->results[q] == static_cast<int>(result)) return {&each, q};
+  return {};
+}
+
 void RowLowering::add_to_columns(std::size_t result, const Leaf& leaf) {
-  std::size_t q =
-      std::find(stages_.column_results.begin(), stages_.column_results.end(), result) - stages_.column_results.begin();
+  auto [sums_at, q] = sums_of_result(result);
   Values values = chunk(program_[program_.results[result].value].args[0], leaf);
   if (leaf.id >= 0) {
-    Values& sums = column_sums_[q][leaf.id];
+    Values& sums = sums_at->columns[q][leaf.id];
     // A team without a row adds nothing; columns that do not exist are never written.
     for (std::size_t e = 0; e < values.size(); ++e) {
       Reg value = values[e];
@@ -75,7 +181,7 @@ void RowLowering::add_to_columns(std::size_t result, const Leaf& leaf) {
   }
   Instr load{.code = Do::Load,
              .type = *program_.compute,
-             .a = partial_rows_[q],
+             .a = sums_at->partial_rows[q],
              .b = leaf.column,
              .c = leaf.mask,
              .imm = leaf.offset * value_bytes()};
@@ -87,21 +193,40 @@ void RowLowering::add_to_columns(std::size_t result, const Leaf& leaf) {
   b_.emit(std::move(store));
 }
 
-void RowLowering::finish_column_sums() {
+// A row's own value: the sums of a block stay in a register, those over everything are kept by row.
+void RowLowering::add_to_rows(std::size_t result) {
+  auto [sums, q] = sums_of_result(result);
+  Reg value = one(program_[program_.results[result].value].args[0]);
+  if (sums->what->by_blocks()) {
+    if (state_.exists) value = b_.primitive(Op::Select, {state_.exists, value, b_.number(-0.0)});
+    b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = sums->rows[q], .a = sums->rows[q], .b = value});
+    return;
+  }
+  Reg base = b_.pointer({Slot::Kind::Partials, sums->number}), place = row_;
+  if (q > 0) {
+    const Reg stride = b_.slot({Slot::Kind::PartialStride, sums->number});
+    place = b_.add(place, b_.mul(stride, static_cast<std::int64_t>(q)));
+  }
+  store_by_owner(*program_.compute, b_.pointer(base, place, value_bytes()), value);
+}
+
+void RowLowering::finish_column_sums(const ClassSums& sums) {
+  if (of_rows(sums)) {
+    for (std::size_t q = 0; q < sums.rows.size(); ++q)
+      store_by_owner(*program_.compute, sums.partial_rows[q], sums.rows[q]);
+    return;
+  }
   if (!config_.stripes) return;
-  for (int stripe = 0; stripe < config_.stripes; ++stripe)
-    for (int c = 0; c < chunks(); ++c) {
-      Leaf leaf = unrolled_leaf(stripe, c, state_);
-      if (leaf.id < 0) continue;
-      for (std::size_t q = 0; q < column_sums_.size(); ++q)
-        b_.emit({.code = Do::Store,
-                 .type = *program_.compute,
-                 .a = partial_rows_[q],
-                 .b = leaf.column,
-                 .c = leaf.mask,
-                 .imm = leaf.offset * value_bytes(),
-                 .values = column_sums_[q][leaf.id]});
-    }
+  each_unrolled([&](const Leaf& leaf) {
+    for (std::size_t q = 0; q < sums.columns.size(); ++q)
+      b_.emit({.code = Do::Store,
+               .type = *program_.compute,
+               .a = sums.partial_rows[q],
+               .b = leaf.column,
+               .c = leaf.mask,
+               .imm = leaf.offset * value_bytes(),
+               .values = sums.columns[q][leaf.id]});
+  });
 }
 
 }  // namespace trireme

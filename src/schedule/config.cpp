@@ -2,6 +2,7 @@
 
 #include "ir/integers.hpp"
 #include "schedule/choose.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 
@@ -15,7 +16,9 @@ bool goes_lane_by_lane(const Program& program, const Layout& layout) {
   return false;
 }
 
-Config choose_config(const Program& program, const Machine& machine, const Facts& facts) {
+Config choose_config(const Program& given, const Machine& machine, const Facts& facts) {
+  std::optional<Program> made;
+  const Program& program = with_row_sums(given, made);
   Config config = machine.simd ? choose_for_simd(program, machine, facts) : choose_for_threads(program, machine, facts);
   config.layout = facts.layout;
   return config;

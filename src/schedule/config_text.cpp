@@ -10,6 +10,7 @@
 #include "schedule/config.hpp"
 #include "schedule/shape.hpp"
 #include "schedule/stages.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 namespace {
@@ -171,8 +172,10 @@ Status check_threads(const Program& program, const Config& config, const Machine
 
 }  // namespace
 
-Result<Config> config_for(const Program& program, const Machine& machine, const Facts& facts) {
-  if (!facts.config) return choose_config(program, machine, facts);
+Result<Config> config_for(const Program& given, const Machine& machine, const Facts& facts) {
+  if (!facts.config) return choose_config(given, machine, facts);
+  std::optional<Program> made;
+  const Program& program = with_row_sums(given, made);
   Config config = *facts.config;
   if (config.simd != machine.simd)
     return wrong(std::string("this machine takes ") + (machine.simd ? "simd" : "threads") + " configs");

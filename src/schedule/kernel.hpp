@@ -11,13 +11,16 @@
 // Registers are mutable. Entries: rows(args, first, last, total) and, where there are column results,
 // columns(args, first, last). `args` is an array of 64-bit slots; Kernel::slots says what stands in each.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "ir/node.hpp"
+#include "layout/indexing.hpp"
 #include "support/few.hpp"
 #include "trireme/type.hpp"
 
@@ -174,12 +177,14 @@ struct Slot {
     ResultEvery,
     ResultJump,
     Constant,  // index: the operand; bits of the compute type
-    RowBlock,  // rows a team takes one after the other; the contract's row_block where there are column sums
-    Blocks,    // row blocks in all
-    Partials,  // workspace: [column sum][block][PartialStride] values of the compute type
-    PartialStride,
-    Scratch,  // simd machines: memory of this thread alone
-    Number,   // index: which of the numbers that a kernel of spread_sums.hpp is given
+    // Column sums; index: the class.
+    RowBlock,       // rows a team takes one after the other; the contract's row_block where there are column sums
+    Blocks,         // row blocks in all
+    Partials,       // workspace: [column sum][block][PartialStride] values of the compute type
+    PartialStride,  // over everything: from one result's row sums to the next one's
+    SumNumber,      // jump: which of the class's numbers, a SumNumber
+    Scratch,        // simd machines: memory of this thread alone
+    Number,         // index: which of the numbers that a kernel of spread_sums.hpp is given
   };
   Kind kind;
   int index = 0;
@@ -188,8 +193,27 @@ struct Slot {
 };
 inline constexpr int first_column_jump = 8;
 
-// How a thread machine launches the kernel. Rows: grid = ceil(row blocks / teams) * cluster. Columns: ceil(columns /
-// covered).
+// Of column sums whose entries have rows of their own, or all rows: what their walk depends on.
+enum class SumNumber : std::uint8_t {
+  RowBlock,  // of entries of kind 0 (Shares::kind)
+  RowBlock1,
+  RowBlock2,
+  Blocks,  // of an entry of kind 0
+  Blocks1,
+  Blocks2,
+  LargestBlock,  // of RowBlock
+  MostBlocks,    // of an entry: blocks are numbered entry * MostBlocks + block
+  AllBlocks,     // of all entries
+  Entries,       // rows of them
+  Boundary,      // Shares::boundary
+  Rows,
+};
+inline constexpr std::array<std::string_view, 12> sum_number_names = {
+    "row_block",     "row_block_1", "row_block_2", "blocks",  "blocks_1", "blocks_2",
+    "largest_block", "most_blocks", "all_blocks",  "entries", "boundary", "rows"};
+
+// How a thread machine launches the kernel. Rows: grid = ceil(row blocks / teams) * cluster. Columns: ceil(entries /
+// covered), where each row of entries is filled up to whole blocks.
 struct Launch {
   int lanes = 1;                     // lanes a group (simd width, or threads up to 32)
   int groups = 1;                    // groups a team: what works on one row together
@@ -198,7 +222,8 @@ struct Launch {
   int resident = 0;                  // blocks that a processor is to hold at once; 0: unsaid
   int rows = 1;                      // rows a team takes, where no column sums say so
   int teams = 1;                     // teams a block
-  std::int64_t columns_covered = 0;  // of the columns kernel: columns a block covers
+  std::int64_t columns_covered = 0;  // of a columns kernel: entries a block covers
+  int sums = -1;                     // the class whose row blocks it walks, or whose partial sums it adds up
   int threads() const { return lanes * groups * teams; }
 };
 
@@ -221,11 +246,23 @@ struct Kernel {
   }
 };
 
-// What `lower` makes of a program: both kernels share one layout of slots.
+// Column sums whose entries share the same rows and are as many (schedule/sum_classes.hpp).
+struct SumClass {
+  Indexing where;
+  std::vector<int> results = {};  // in order of their partials
+
+  bool over_everything() const { return !where.row.present && !where.column.present; }
+  bool by_blocks() const { return !over_everything(); }  // of rows
+};
+
+// What `lower` makes of a program: all kernels share one layout of slots.
 struct Kernels {
   Kernel rows;
-  std::vector<Kernel> columns;      // none or one
-  std::vector<int> column_results;  // results that are column sums, in order of their partials
+  // Thread machines walk one class's row blocks a kernel: these, which store nothing but partial sums, run before
+  // `rows`, which may write over what they read.
+  std::vector<Kernel> before;
+  std::vector<Kernel> columns;  // simd machines: none or one, for all classes in turn; thread machines: one a class
+  std::vector<SumClass> sums;   // those by blocks first
 };
 
 // A listing: launch, slots, then one instruction a line. f: Lane registers, m: Mask, x: Index, p: Pointer.

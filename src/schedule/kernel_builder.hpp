@@ -61,6 +61,8 @@ class KernelBuilder {
   void increase(Reg dst, std::int64_t by) { emit({.code = Do::IndexAdd, .dst = dst, .a = dst, .imm = by}); }
   Reg slot(Slot wanted) { return into(Bank::Index, {.code = Do::IndexSlot, .imm = slot_number(wanted)}); }
 
+  Reg slot(SumNumber wanted, int sums) { return slot({Slot::Kind::SumNumber, sums, static_cast<int>(wanted)}); }
+
   Reg pointer(Slot wanted) { return into(Bank::Pointer, {.code = Do::PointerSlot, .imm = slot_number(wanted)}); }
   Reg pointer(Reg base, Reg elements, std::int64_t scale) {
     return into(Bank::Pointer, {.code = Do::PointerAdd, .a = base, .b = elements, .imm = scale});

@@ -11,11 +11,15 @@
 #include "schedule/across.hpp"
 #include "schedule/lower_columns.hpp"
 #include "schedule/row_lowering.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 
-RowLowering::RowLowering(const Program& program, const Stages& stages, const Config& config, Kernel& kernel)
-    : program_(program), stages_(stages), config_(config), layout_(config.layout), b_(kernel) {}
+RowLowering::RowLowering(const Program& program, const Stages& stages, const Config& config,
+                         const std::vector<SumClass>& sums, Kernel& kernel)
+    : program_(program), stages_(stages), config_(config), layout_(config.layout), b_(kernel) {
+  find_sums(sums);
+}
 
 int RowLowering::chunks() const {
   std::int64_t covered = config_.lanes * config_.vector;
@@ -183,9 +187,7 @@ Status lowerable(const Program& program, const Config& config, const Stages& sta
   auto refuse = [&](std::string what) { return Error{trireme::Code::Unsupported, program.name + ": " + what}; };
   for (const Output& result : program.results) {
     bool sum = program[result.value].op == Op::ColumnSum;
-    if (!result.spread.plain() || (sum && !(result.spread.column.present && !result.spread.row.present)))
-      return refuse("results spread like " + result.name + " are not lowered yet");
-    if (!sum && !result.spread.row.present)
+    if (!result.spread.column.plain() || (!sum && (!result.spread.row.present || !result.spread.row.plain())))
       return refuse("results spread like " + result.name + " are not lowered yet");
   }
   std::vector<bool> used = reachable(program);
@@ -214,12 +216,11 @@ Status lowerable(const Program& program, const Config& config, const Stages& sta
 
 }  // namespace
 
-Result<Kernels> lower(const Program& program, const Config& config) {
-  Stages stages = split_into_stages(program, config.layout.over_operands);
-  TRIREME_CHECK(lowerable(program, config, stages));
-  Kernels kernels;
-  Kernel& rows = kernels.rows;
-  rows.name = program.name;
+namespace {
+
+Kernel new_kernel(const Program& program, const Config& config, const Stages& stages, std::string name) {
+  Kernel rows;
+  rows.name = std::move(name);
   rows.simd = config.simd;
   rows.compute = *program.compute;
   rows.launch = {.lanes = config.lanes, .groups = config.groups, .teams = config.teams};
@@ -227,13 +228,63 @@ Result<Kernels> lower(const Program& program, const Config& config) {
   rows.launch.resident = config.resident;
   rows.launch.meets = config.cluster > 1 && stages.reduces();
   rows.launch.rows = config.simd ? 1 : config.rows;
-  if (config.across) lower_across(program, config, rows);
-  else RowLowering(program, stages, config, rows).run();
-  for (std::size_t r : stages.column_results) kernels.column_results.push_back(static_cast<int>(r));
-  if (!stages.column_results.empty()) {
-    kernels.columns.push_back(lower_columns(program, stages, config, rows.slots));
-    rows.slots = kernels.columns[0].slots;
+  return rows;
+}
+
+// Rows that do not follow each other by one stride have none on their way.
+bool in_pieces(const AxisIndexing& row, const Layout& layout) { return row.wrap && (row.divide > 1 || layout.jumps()); }
+
+// One kernel over rows; on thread machines its blocks are those of class `sums`, if any.
+Kernel lower_rows(const Program& program, Config config, const std::vector<SumClass>& classes, int sums,
+                  std::string name, std::vector<Slot> slots) {
+  if (sums >= 0 && in_pieces(classes[sums].where.row, config.layout)) {
+    config.hoist |= config.stage;
+    config.ring = 0, config.stage = false;
   }
+  const Stages stages = split_into_stages(program, config.layout.over_operands);
+  Kernel kernel = new_kernel(program, config, stages, std::move(name));
+  kernel.slots = std::move(slots);
+  kernel.launch.sums = sums;
+  RowLowering(program, stages, config, classes, kernel).run();
+  return kernel;
+}
+
+}  // namespace
+
+Result<Kernels> lower(const Program& given, const Config& config) {
+  std::optional<Program> summed, rest;
+  const Program& program = with_row_sums(given, summed);
+  Stages stages = split_into_stages(program, config.layout.over_operands);
+  TRIREME_CHECK(lowerable(program, config, stages));
+  Kernels kernels;
+  TRIREME_TRY(classes, sum_classes(program, config.columns));
+  kernels.sums = std::move(classes);
+  auto by_blocks = [&](std::size_t c) { return c < kernels.sums.size() && kernels.sums[c].by_blocks(); };
+  if (config.across) {
+    kernels.rows = new_kernel(program, config, stages, program.name);
+    lower_across(program, config, kernels.rows);
+  } else if (config.simd) {
+    kernels.rows = lower_rows(program, config, kernels.sums, -1, program.name, {});
+  } else {
+    // The class of most results has the rows that are written beside; the others have kernels of their own.
+    std::size_t most = 0;
+    for (std::size_t c = 1; by_blocks(c); ++c)
+      if (kernels.sums[c].results.size() > kernels.sums[most].results.size()) most = c;
+    std::vector<Slot> slots;
+    for (std::size_t c = 0; by_blocks(c); ++c) {
+      if (c == most) continue;
+      rest = leave_out(rest ? *rest : program, kernels.sums[c]);
+      kernels.before.push_back(lower_rows(keep_only(program, kernels.sums[c]), config, kernels.sums,
+                                          static_cast<int>(c), fmt::format("{}_sums_{}", program.name, c), slots));
+      slots = kernels.before.back().slots;
+    }
+    kernels.rows = lower_rows(rest ? *rest : program, config, kernels.sums,
+                              by_blocks(most) ? static_cast<int>(most) : -1, program.name, std::move(slots));
+  }
+  kernels.columns = lower_columns(program, kernels.sums, config, kernels.rows.slots);
+  if (!kernels.columns.empty()) kernels.rows.slots = kernels.columns.back().slots;
+  for (auto* list : {&kernels.before, &kernels.columns})
+    for (Kernel& each : *list) each.slots = kernels.rows.slots;
   return kernels;
 }
 

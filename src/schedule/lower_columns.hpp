@@ -1,4 +1,7 @@
-// The `columns` kernel: adds up the partial sums that blocks of rows left, in neighbouring pairs of blocks.
+// The `columns` kernels: add up the partial sums that blocks of rows left, in neighbouring pairs of blocks.
+//
+// columns(args, first, last) counts entries, row by row of entries, of each class in turn. Thread machines have a
+// kernel a class, and fill each row of entries up to a multiple of Launch::columns_covered.
 #pragma once
 #include "schedule/config.hpp"
 #include "schedule/kernel.hpp"
@@ -6,7 +9,8 @@
 
 namespace trireme {
 
-// `slots`: those of the rows kernel; the result has these and perhaps more.
-Kernel lower_columns(const Program& program, const Stages& stages, const Config& config, std::vector<Slot> slots);
+// `slots`: those of the rows kernels; the last kernel has these and perhaps more.
+std::vector<Kernel> lower_columns(const Program& program, const std::vector<SumClass>& sums, const Config& config,
+                                  std::vector<Slot> slots);
 
 }  // namespace trireme

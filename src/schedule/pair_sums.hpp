@@ -52,9 +52,25 @@ class PairSums {
     }
     Reg total = b_.fresh(Bank::Lane);
     b_.assign(total, tree(values));
-    for (int l = 0; l < levels_; ++l)
-      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
-                   [&] { b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = total, .a = held[l], .b = total}); });
+    add_held(held, units, total);
+    return total;
+  }
+
+  // The same of up to 2^levels values that are much code: it stands here once.
+  template <typename Value>
+  Reg sum_one_by_one(Reg from, Reg to, Value&& value) {
+    std::vector<Reg> held;
+    for (int l = 0; l < levels_; ++l) held.push_back(b_.number(-0.0));
+    Reg k = b_.copy(from), count = b_.copy(zero_);
+    b_.repeat_while_less(k, to, [&] {
+      Reg carry = b_.fresh(Bank::Lane);
+      b_.assign(carry, value(k));
+      push(held, 0, carry, count);
+      b_.increase(k, 1);
+      b_.increase(count, 1);
+    });
+    Reg total = b_.number(-0.0);
+    add_held(held, count, total);
     return total;
   }
 
@@ -66,6 +82,12 @@ class PairSums {
   }
 
  private:
+  void add_held(const std::vector<Reg>& held, Reg units, Reg total) {
+    for (int l = 0; l < levels_; ++l)
+      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
+                   [&] { b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = total, .a = held[l], .b = total}); });
+  }
+
   void push(const std::vector<Reg>& held, std::size_t l, Reg carry, Reg units) {
     if (l == held.size()) return;
     b_.when_less(

@@ -10,15 +10,15 @@ void RowLowering::start_running_pointers() {
   running_ahead_.clear();
   auto start = [&](std::size_t index, bool result) {
     const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
-    if (!spread.row.present || !spread.row.plain()) return;
+    const int jumps = (result ? layout_.result(index) : layout_.operand(index)).row_jumps;
+    if (!spread.row.present || !spread.row.plain() || !runs_on(jumps)) return;
     Type type = result ? *program_.results[index].type : *program_.operands[index].type;
     Reg first = row_pointer(index, result);
     if (points_at_column(index, result))
       first = b_.pointer(first, thread_column_, static_cast<std::int64_t>(bytes(type)));
     Reg stride = b_.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, static_cast<int>(index)});
     auto size = static_cast<std::int64_t>(bytes(type));
-    Running running{b_.fresh(Bank::Pointer), b_.mul(stride, size), {}};
-    int jumps = (result ? layout_.result(index) : layout_.operand(index)).row_jumps;
+    Running running{b_.fresh(Bank::Pointer), b_.mul(stride, size * row_step_), {}};
     for (int j = 0; j < jumps; ++j) {
       RowJump jump = row_jump(index, result, j);
       running.jumps.push_back({b_.index(Do::IndexSub, row_, b_.index(Do::IndexMul, jump.turn, jump.every)), jump.every,
@@ -33,7 +33,8 @@ void RowLowering::start_running_pointers() {
   mapped_rows_.clear();
   row_jumps_.clear();
   for (std::size_t k : used_operands()) start(k, false);
-  for (std::size_t r = 0; r < program_.results.size(); ++r) start(r, true);
+  for (std::size_t r = 0; r < program_.results.size(); ++r)
+    if (writes(r)) start(r, true);
   operand_rows_.clear();
   result_rows_.clear();
 }
@@ -45,12 +46,16 @@ RowLowering::Running RowLowering::copy_of(const Running& running) {
   return copy;
 }
 
+// Rows that lie in pieces, and jumps that fall between rows of a block, are places of their own.
+bool RowLowering::runs_on(int jumps) const { return !run_end_ && (row_step_ == 1 || jumps == 0); }
+
 // Threads stay at their columns: running pointers to arrays per element may contain them. Rotations and comparisons of
 // integers look at columns in their own way.
 bool RowLowering::points_at_column(std::size_t index, bool result) const {
   if (config_.simd || !config_.stripes || looks_elsewhere_) return false;
   const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
-  bool strided = (result ? layout_.result(index) : layout_.operand(index)).strided;
+  const ArrayLayout layout = result ? layout_.result(index) : layout_.operand(index);
+  bool strided = layout.strided || !runs_on(layout.row_jumps);
   return spread.plain() && spread.row.present && spread.column.present && !strided;
 }
 

@@ -93,6 +93,7 @@ std::string meaning(const Slot& slot) {
   bool columns = slot.jump >= first_column_jump;
   std::string number =
       fmt::format("{} jump {}", columns ? "column" : "row", columns ? slot.jump - first_column_jump : slot.jump);
+  const std::string sums = slot.index ? fmt::format(" of class {}", slot.index) : "";
   switch (slot.kind) {
     case Slot::Kind::Columns: return "columns";
     case Slot::Kind::OperandPointer: return fmt::format("pointer to operand {}", slot.index);
@@ -106,10 +107,11 @@ std::string meaning(const Slot& slot) {
     case Slot::Kind::ResultStride: return fmt::format("row stride of result {}", slot.index);
     case Slot::Kind::ResultColumnStride: return fmt::format("column stride of result {}", slot.index);
     case Slot::Kind::Constant: return fmt::format("constant operand {}", slot.index);
-    case Slot::Kind::RowBlock: return "rows a block";
-    case Slot::Kind::Blocks: return "row blocks";
-    case Slot::Kind::Partials: return "partial column sums";
-    case Slot::Kind::PartialStride: return "stride of partial column sums";
+    case Slot::Kind::RowBlock: return "rows a block" + sums;
+    case Slot::Kind::Blocks: return "row blocks" + sums;
+    case Slot::Kind::Partials: return "partial column sums" + sums;
+    case Slot::Kind::PartialStride: return "stride of partial column sums" + sums;
+    case Slot::Kind::SumNumber: return std::string(sum_number_names[slot.jump]) + sums;
     case Slot::Kind::Scratch: return "scratch";
     case Slot::Kind::Number: return fmt::format("number {}", slot.index);
   }

@@ -44,9 +44,14 @@ struct ColumnSteps {
 ColumnSteps column_steps(KernelBuilder& b, const ArrayLayout& layout, std::size_t index, bool result);
 Reg stepped(KernelBuilder& b, const ColumnSteps& steps, Reg column);  // elements from the row's first
 
+// A number of a class that depends on the kind of entry; and its blocks in all.
+Reg by_entry(KernelBuilder& b, SumNumber first, int sums, Reg entry);
+Reg all_blocks(KernelBuilder& b, const SumClass& sums, int number);
+
 class RowLowering {
  public:
-  RowLowering(const Program& program, const Stages& stages, const Config& config, Kernel& kernel);
+  RowLowering(const Program& program, const Stages& stages, const Config& config, const std::vector<SumClass>& sums,
+              Kernel& kernel);
   void run();
 
  private:
@@ -84,6 +89,7 @@ class RowLowering {
   Reg divisor(NodeId id) const { return divisors_.at(id); }
   // Columns that a Rotate turns by; lower() has seen that it is a number.
   std::int64_t rotation(NodeId id) const { return static_cast<std::int64_t>(program_[program_[id].args[1]].number()); }
+  bool axis_is(const Axis& axis, const AxisIndexing& row) const;
   Reg mapped_row(const Axis& axis);
   Reg rotated_column(const ColumnMap& map, Reg column);
   Reg mapped_column(const ColumnMap& map, Reg column);
@@ -171,15 +177,35 @@ class RowLowering {
   void finish_stores();
   void prefetch_next(std::size_t k, const Leaf& leaf);
   void store_rows();
-  void begin_column_sums(Reg block);
-  void finish_column_sums();
+  void store_by_owner(Type type, Reg pointer, Reg value);  // of a row
+  struct ClassSums {
+    int number;  // of the class
+    const SumClass* what;
+    std::vector<Reg> partial_rows = {};             // by result: pointers to the block's
+    std::vector<std::vector<Values>> columns = {};  // [result][leaf], of unrolled stripes
+    std::vector<Reg> rows = {};                     // by result, of values per row
+  };
+  void find_sums(const std::vector<SumClass>& classes);
+  bool of_rows(const ClassSums& sums) const;
+  void point_at_partials(ClassSums& sums, Reg block);
+  void begin_column_sums(ClassSums& sums);
+  Reg begin_piece(ClassSums& sums, Reg end, bool whole_blocks);
+  void clear_partials(const ClassSums& sums);
+  void finish_column_sums(const ClassSums& sums);
+  std::pair<ClassSums*, std::size_t> sums_of_result(std::size_t result);
   void add_to_columns(std::size_t result, const Leaf& leaf);
+  void add_to_rows(std::size_t result);
+  template <typename Body>
+  void each_unrolled(Body&& body);
+  Reg begin_block(const ClassSums& sums, Reg block);
+  bool writes(std::size_t result) const;
   void lay_out_scratch();
   void prefetch(Reg row, Reg end, Reg ring_offset);
   std::vector<std::size_t> used_operands() const;
   Leaf unrolled_leaf(int stripe, int chunk, const RowState& row);
   bool always_inside(std::int64_t offset) const;
   RowState row_state(Reg row, Reg end);
+  bool runs_on(int jumps) const;
   bool points_at_column(std::size_t index, bool result) const;
   Reg row_pointer(std::size_t index, bool result);
   struct RowJump {
@@ -190,7 +216,7 @@ class RowLowering {
   void start_running_pointers();
   void meet(std::size_t sweep);  // all groups of a row, in one block or several
   void open_mailboxes();
-  bool one_row_a_team() const { return !config_.simd && config_.rows == 1 && stages_.column_results.empty(); }
+  bool one_row_a_team() const { return !config_.simd && config_.rows == 1 && sums_.empty(); }
 
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
@@ -251,9 +277,9 @@ class RowLowering {
   std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;                           // of this row, by divisor and wrap
   std::int64_t lanes_at_ = 0;  // scratch: one vector, filled or read lane by lane
 
-  // Column sums: registers per unrolled leaf, or pointers to the block's partial row
-  std::vector<Reg> partial_rows_;
-  std::vector<std::vector<Values>> column_sums_;  // [column result][leaf]
+  std::vector<ClassSums> sums_, row_sums_;  // by row blocks; over everything
+  std::int64_t row_step_ = 1;               // from one row of a block to the next
+  Reg entry_, run_end_;  // thread machines: of the block's rows; where the next row is not row_step_ further on
 
   // Scratch, in bytes
   std::vector<std::int64_t> sums_at_;       // by sweep: unrolled groups, [parity][reduction][group]

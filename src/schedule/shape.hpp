@@ -42,7 +42,10 @@ inline Shape shape_of(const Program& program, const Layout& layout) {
     shape.row_bytes += size;
   }
   for (const Output& result : program.results) {
-    if (program[result.value].op == Op::ColumnSum) ++shape.column_sums;
+    if (program[result.value].op == Op::ColumnSum) {
+      shape.column_sums += result.spread.row.present || result.spread.column.present;
+      continue;
+    }
     if (!result.spread.row.present || !result.spread.column.present) continue;
     std::int64_t size = static_cast<std::int64_t>(bytes(*result.type));
     shape.widest = std::max(shape.widest, size);

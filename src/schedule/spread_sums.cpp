@@ -22,22 +22,6 @@ Walk walk_of(const Shares& shares) {
 
 }  // namespace
 
-Shares shares_of(const AxisIndexing& axis, std::int64_t count) {
-  Shares shares;
-  shares.run = axis.present ? axis.divide : std::max<std::int64_t>(count, 1);
-  std::int64_t full = 0, rest = count;
-  bool endless = axis.wrap == 0 || __builtin_mul_overflow(shares.run, axis.wrap, &shares.period);
-  if (endless) {
-    shares.period = shares.run;  // never gone
-  } else {
-    full = count / shares.period;
-    rest = count % shares.period;
-  }
-  shares.boundary = rest / shares.run;
-  shares.counts = {full * shares.run + shares.run, full * shares.run + rest % shares.run, full * shares.run};
-  return shares;
-}
-
 // What depends on the number of rows.
 struct SpreadSum::Extents {
   Shares rows;

@@ -19,17 +19,6 @@
 
 namespace trireme {
 
-// Which indices 0 .. count-1 of an axis land on an entry: the k-th one is (k / run) * period + entry * run + k % run.
-struct Shares {
-  std::int64_t run = 1, period = 1;
-  std::int64_t boundary = 0;  // entries before it have counts[0] indices, itself [1], those after it [2]
-  std::array<std::int64_t, 3> counts = {};
-
-  std::int64_t count(std::int64_t entry) const { return counts[entry < boundary ? 0 : entry == boundary ? 1 : 2]; }
-  std::int64_t index(std::int64_t entry, std::int64_t k) const { return k / run * period + entry * run + k % run; }
-};
-Shares shares_of(const AxisIndexing& axis, std::int64_t count);
-
 // One launch of kernel number `kernel`.
 struct SumLaunch {
   static constexpr std::size_t most_args = 10 + 4 * max_jumps;

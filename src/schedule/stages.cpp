@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "schedule/sum_classes.hpp"
+
 namespace trireme {
 
 Stages split_into_stages(const Program& program, const std::vector<bool>& over_operands) {
@@ -28,10 +30,12 @@ Stages split_into_stages(const Program& program, const std::vector<bool>& over_o
   std::vector<std::size_t> late;
   for (std::size_t k = 0; k < program.results.size(); ++k) {
     const Output& result = program.results[k];
+    if (result.value == no_node) continue;
     const Node& node = program[result.value];
     if (node.op == Op::ColumnSum) {
       stages.column_results.push_back(k);
-      sweep(sweep_of[node.args[0]]).columns.push_back(k);
+      if (node.payload == of_row_values) stages.row_sums.push_back(k);
+      else sweep(sweep_of[node.args[0]]).columns.push_back(k);
     } else if (result.spread.column.present) {
       Stage& first = sweep(sweep_of[result.value]);
       if (k < over_operands.size() && over_operands[k]) late.push_back(k);
@@ -57,6 +61,7 @@ std::string print(const Stages& stages, const Program& program) {
     for (std::size_t r : stage.columns) text += fmt::format("  add to columns {}\n", program.results[r].name);
   }
   for (std::size_t r : stages.row_stores) text += fmt::format("store per row {}\n", program.results[r].name);
+  for (std::size_t r : stages.row_sums) text += fmt::format("add to rows {}\n", program.results[r].name);
   return text;
 }
 

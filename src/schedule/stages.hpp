@@ -18,6 +18,7 @@ struct Stage {
 struct Stages {
   std::vector<Stage> sweeps;
   std::vector<std::size_t> row_stores;      // results per row, written after the sweep that finishes them
+  std::vector<std::size_t> row_sums;        // column sums of values per row, added to after the last sweep
   std::vector<std::size_t> column_results;  // results that are column sums, in order
 
   bool reduces() const {  // along rows
@@ -25,8 +26,9 @@ struct Stages {
   }
 };
 
-// `over_operands`, per result: element results that may lie on an operand. Those are written by the last sweep, after
-// which nobody reads the row's operands any more; all others as early as they are known.
+// A result without a value is another kernel's. `over_operands`, per result: element results that may lie on an
+// operand. Those are written by the last sweep, after which nobody reads the row's operands any more; all others as
+// early as they are known.
 Stages split_into_stages(const Program& program, const std::vector<bool>& over_operands = {});
 std::string print(const Stages& stages, const Program& program);
 

@@ -46,7 +46,8 @@ void RowLowering::plan_work() {
   varies_by_row_ = varying_by_row(program_);
   // What a rotation turns by stands in its accesses; it is a value only where others compute with it.
   std::vector<bool> computed(program_.size());
-  for (const Output& result : program_.results) computed[result.value] = true;
+  for (const Output& result : program_.results)
+    if (result.value != no_node) computed[result.value] = true;
   for (NodeId id = 0; id < program_.size(); ++id)
     for (int k = 0; used_[id] && k < program_[id].arity - (program_[id].op == Op::Rotate); ++k)
       computed[program_[id].args[k]] = true;
@@ -64,6 +65,7 @@ void RowLowering::plan_work() {
       for (std::size_t r : stage.columns) open.push_back(program_[program_.results[r].value].args[0]);
     } else {
       for (std::size_t r : stages_.row_stores) open.push_back(program_.results[r].value);
+      for (std::size_t r : stages_.row_sums) open.push_back(program_[program_.results[r].value].args[0]);
     }
     std::vector<bool> wanted(program_.size());
     while (!open.empty()) {

@@ -38,37 +38,91 @@ void RowLowering::meet(std::size_t sweep) {
 // A team takes the rows of a block one after the other. A simd machine's one team takes all blocks.
 void RowLowering::walk_blocks() {
   Reg first = b_.argument(0), last = b_.argument(1);
-  Reg row_block = b_.slot({Slot::Kind::RowBlock});
-  bool sums = !stages_.column_results.empty();
   if (config_.simd) {
+    if (sums_.empty()) b_.slot({Slot::Kind::RowBlock});
+    const bool plain = sums_.size() == 1 && !sums_[0].what->where.row.present;
+    Reg row_block;
+    if (plain) row_block = b_.slot({Slot::Kind::RowBlock});
     row_ = b_.copy(first);
-    if (!sums) return walk_rows(last);
-    Reg block = b_.index(Do::IndexDivide, first, row_block);
+    if (sums_.empty()) return walk_rows(last);
+    Reg block;
+    if (plain) block = b_.index(Do::IndexDivide, first, row_block);
     b_.note("a block of rows");
     b_.repeat_while_less(row_, last, [&] {
-      Reg end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
-      begin_column_sums(block);
+      Reg end;
+      if (plain) {
+        end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
+        point_at_partials(sums_[0], block);
+        begin_column_sums(sums_[0]);
+      } else {
+        end = last;
+        const bool whole_blocks = sums_.size() == 1 && !sums_[0].what->where.row.wrap;
+        for (ClassSums& each : sums_) end = begin_piece(each, end, whole_blocks);
+      }
       walk_rows(end);
-      finish_column_sums();
-      b_.increase(block, 1);
+      for (const ClassSums& each : sums_) finish_column_sums(each);
+      if (plain) b_.increase(block, 1);
     });
     return;
   }
+  const bool by_entries = !sums_.empty() && sums_[0].what->where.row.present;
+  Reg row_block;
+  if (!by_entries) row_block = b_.slot({Slot::Kind::RowBlock, sums_.empty() ? 0 : sums_[0].number});
   Reg block = b_.special(Do::BlockIndex);
   if (config_.teams > 1) block = b_.add(b_.mul(block, config_.teams), team_);
-  row_ = b_.add(first, b_.index(Do::IndexMul, block, row_block));
-  Reg end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
-  if (sums) {
-    block = b_.add(b_.index(Do::IndexDivide, first, row_block), block);
-    begin_column_sums(block);
+  Reg end, blocks = last;
+  if (by_entries) {
+    block = b_.add(first, block);
+    end = begin_block(sums_[0], block);
+  } else {
+    row_ = b_.add(first, b_.index(Do::IndexMul, block, row_block));
+    end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
+    if (!sums_.empty()) block = b_.add(b_.index(Do::IndexDivide, first, row_block), block);
+    blocks = {};
+  }
+  if (!sums_.empty()) {
+    point_at_partials(sums_[0], block);
+    begin_column_sums(sums_[0]);
   }
   walk_rows(end);
-  if (sums) {
-    if (config_.teams > 1) {  // a team beyond the last block has nothing to write
-      state_ = row_state(block, b_.slot({Slot::Kind::Blocks}));
-    }
-    finish_column_sums();
+  if (sums_.empty()) return;
+  if (config_.teams > 1)  // a team beyond the last block has nothing to write
+    state_ = row_state(block, blocks ? blocks : b_.slot({Slot::Kind::Blocks, sums_[0].number}));
+  finish_column_sums(sums_[0]);
+}
+
+// Thread machines: blocks of entries with rows of their own. Numbers beyond the last row, or the last block, have none.
+Reg RowLowering::begin_block(const ClassSums& sums, Reg block) {
+  const AxisIndexing& row = sums.what->where.row;
+  const Reg most = b_.slot(SumNumber::MostBlocks, sums.number), total = b_.argument(2);
+  entry_ = b_.index(Do::IndexDivide, block, most);
+  Reg size = by_entry(b_, SumNumber::RowBlock, sums.number, entry_);
+  Reg k = b_.index(Do::IndexMul, b_.index(Do::IndexRemainder, block, most), size), end;
+  const Reg first = b_.mul(entry_, row.divide);
+  if (!row.wrap) {
+    row_ = b_.add(first, k);
+    end = b_.index(Do::IndexMin, b_.add(row_, size), b_.add(first, row.divide));
+  } else if (row.divide == 1) {
+    row_step_ = row.wrap;
+    row_ = b_.add(entry_, b_.mul(k, row_step_));
+    end = b_.add(row_, b_.mul(size, row_step_));
+  } else {
+    const std::int64_t period = row.divide * row.wrap;
+    auto place = [&](Reg k) {
+      const Reg run = b_.index(Do::IndexDivide, k, row.divide);
+      const Reg inside = b_.index(Do::IndexSub, k, b_.mul(run, row.divide));
+      return std::pair(b_.add(b_.mul(run, period), first), inside);
+    };
+    auto [run, inside] = place(k);
+    row_ = b_.add(run, inside);
+    run_end_ = b_.add(run, row.divide);
+    auto [last_run, last_inside] = place(b_.add(b_.add(k, size), -1));
+    end = b_.add(b_.add(last_run, last_inside), 1);
   }
+  end = b_.index(Do::IndexMin, end, total);
+  if (config_.teams == 1) return end;
+  Reg blocks_left = b_.index(Do::IndexSub, b_.argument(1), block);
+  return b_.index(Do::IndexMin, end, b_.add(row_, b_.index(Do::IndexMul, blocks_left, total)));
 }
 
 void RowLowering::walk_rows(Reg end) {
@@ -87,7 +141,7 @@ void RowLowering::walk_rows(Reg end) {
     Reg row = b_.copy(row_);
     for (int k = 0; k < ahead; ++k) {
       prefetch(row, end, fill);
-      b_.increase(row, 1);
+      b_.increase(row, row_step_);
       b_.increase(fill, ring_slot_bytes_);
     }
   }
@@ -98,7 +152,7 @@ void RowLowering::walk_rows(Reg end) {
   };
   auto body = [&] {
     if (config_.ring) {
-      prefetch(b_.add(row_, ahead), end, fill);
+      prefetch(b_.add(row_, ahead * row_step_), end, fill);
       advance(fill);
       b_.emit({.code = Do::CopyWait, .imm = ahead});
     }
@@ -112,7 +166,16 @@ void RowLowering::walk_rows(Reg end) {
                .imm = 1});
     }
     if (parity_) b_.emit({.code = Do::IndexSub, .dst = parity_, .a = b_.index(parity_bytes_), .b = parity_});
-    b_.increase(row_, 1);
+    b_.increase(row_, row_step_);
+    if (run_end_) {
+      const AxisIndexing& row = sums_[0].what->where.row;
+      b_.when_less(
+          row_, run_end_, [] {},
+          [&] {
+            b_.increase(row_, row.divide * (row.wrap - 1));
+            b_.increase(run_end_, row.divide * row.wrap);
+          });
+    }
     move_on();
   };
   b_.note("a row");
@@ -121,7 +184,9 @@ void RowLowering::walk_rows(Reg end) {
     return;
   }
   // Teams of one warp shuffle together, so they keep step: a team without a row works on nothing.
-  Reg turn = b_.copy(zero_), turns = b_.slot({Slot::Kind::RowBlock});
+  const int number = sums_.empty() ? 0 : sums_[0].number;
+  Reg turn = b_.copy(zero_),
+      turns = entry_ ? b_.slot(SumNumber::LargestBlock, number) : b_.slot({Slot::Kind::RowBlock, number});
   auto turn_of_all = [&] {
     state_ = row_state(row_, end);
     body();
@@ -201,6 +266,7 @@ void RowLowering::begin_row() {
   operand_rows_.clear();
   result_rows_.clear();
   mapped_rows_.clear();
+  if (run_end_ || row_step_ > 1) row_jumps_.clear();
   for (auto& leaf : row_leaves_) leaf.clear();
   // Pointers are wanted before any loop, whose body may not run; rows that overlap have them already.
   for (NodeId id = 0; id < program_.size(); ++id)
@@ -208,7 +274,7 @@ void RowLowering::begin_row() {
         program_.operands[program_[id].payload].spread.row.present)
       row_pointer(program_[id].payload, false);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
-    if (!overlap_ && program_.results[r].spread.row.present) row_pointer(r, true);
+    if (!overlap_ && writes(r)) row_pointer(r, true);
   next_rows_.clear();
   for (std::size_t k = 0; config_.prefetch && k < program_.operands.size(); ++k) {
     const Spread& spread = program_.operands[k].spread;
@@ -232,12 +298,23 @@ void RowLowering::store_rows() {
   evaluate_row(work_.back().row);
   for (std::size_t r : stages_.row_stores) {
     const Output& result = program_.results[r];
-    Instr store{.code = Do::StoreOne, .type = *result.type, .a = row_pointer(r, true), .values = {one(result.value)}};
-    // The thread that has the row's first column.
-    if (!config_.simd)
-      store.c = b_.below(row_owner_, 0, state_.exists ? b_.index(Do::IndexMin, state_.left, 1) : one_index_);
-    b_.emit(std::move(store));
+    store_by_owner(*result.type, row_pointer(r, true), one(result.value));
   }
+  for (std::size_t r : stages_.row_sums) add_to_rows(r);
+}
+
+// The thread that has the row's first column.
+void RowLowering::store_by_owner(Type type, Reg pointer, Reg value) {
+  Instr store{.code = Do::StoreOne, .type = type, .a = pointer, .values = {value}};
+  if (!config_.simd)
+    store.c = b_.below(row_owner_, 0, state_.exists ? b_.index(Do::IndexMin, state_.left, 1) : one_index_);
+  b_.emit(std::move(store));
+}
+
+// Does this kernel write the result's rows?
+bool RowLowering::writes(std::size_t result) const {
+  const Output& output = program_.results[result];
+  return output.value != no_node && program_[output.value].op != Op::ColumnSum;
 }
 
 }  // namespace trireme

@@ -49,7 +49,8 @@ inline int instructions_a_vector(const Program& program) {
     else count += node.op == Op::Min || node.op == Op::Max || reduces ? 3 : 1;
   }
   for (const Output& result : program.results)
-    if (result.spread.row.present && result.spread.column.present) count += narrowing(*result.type);
+    if (result.spread.row.present && result.spread.column.present && program[result.value].op != Op::ColumnSum)
+      count += narrowing(*result.type);
   return std::max(count, 1);
 }
 

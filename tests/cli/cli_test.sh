@@ -80,7 +80,7 @@ check 2 '^trireme: .*config' show rms_norm --after lower --target ptx --config '
 check 2 '\-\-absent and \-\-config' emit swiglu --target wasm --abi kernel --config 'simd lanes=4' -o b.wasm
 
 # What is not part of a program's own kernels is said, with the way round it, which goes.
-check 2 'sums dgamma, dbeta beside its kernels.* \-\-absent dgamma \-\-absent dbeta$' \
+check 2 "results spread like dgamma are not lowered yet" \
   emit group_norm --backward --target x86 --set groups=2 --set pixels=64 -o a.bin
 check 0 '^entry at byte 0' \
   emit group_norm --backward --target x86 --set groups=2 --set pixels=64 --absent dgamma --absent dbeta -o a.bin

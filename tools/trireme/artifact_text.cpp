@@ -20,6 +20,10 @@ struct SlotText {
 SlotText describe_slot(const Slot& slot, const Program& program) {
   const auto operand = [&] { return program.operands[slot.index].name; };
   const auto result = [&] { return program.results[slot.index].name; };
+  const auto of_class = [&](std::string name, std::string words) -> SlotText {
+    if (slot.index == 0) return {std::move(name), std::move(words)};
+    return {fmt::format("{}_of_{}", name, slot.index), fmt::format("{}, of sums {}", words, slot.index)};
+  };
   switch (slot.kind) {
     case Slot::Kind::Columns:
       return {"n", has(program, Op::Rotate) ? "the number of columns; rotations are made for the one above"
@@ -41,11 +45,15 @@ SlotText describe_slot(const Slot& slot, const Program& program) {
       return {result() + "_column_stride", fmt::format("elements from column to column of {}", result())};
     case Slot::Kind::Constant:
       return {operand(), fmt::format("{}, as {} in the low bytes", operand(), name(*program.compute))};
-    case Slot::Kind::RowBlock: return {"row_block", "rows of a row block"};
-    case Slot::Kind::Blocks: return {"row_blocks", "row blocks in all"};
-    case Slot::Kind::Partials: return {"workspace", "address of the workspace"};
+    case Slot::Kind::RowBlock: return of_class("row_block", "rows of a row block");
+    case Slot::Kind::Blocks: return of_class("row_blocks", "row blocks in all");
+    case Slot::Kind::Partials: return of_class("workspace", "address of the workspace");
     case Slot::Kind::PartialStride:
-      return {"workspace_stride", "workspace: values from one block's partial sums to the next's"};
+      return of_class("workspace_stride", "workspace: values from one block's partial sums to the next's");
+    case Slot::Kind::SumNumber: {
+      const std::string number(sum_number_names[slot.jump]);
+      return of_class(number, number + " of column sums");
+    }
     case Slot::Kind::Number: return {"number", "a number of the sum's own"};
     case Slot::Kind::Scratch: return {"scratch", "address of memory for this thread alone"};
   }
@@ -128,7 +136,15 @@ std::string c_header(const Emitted& emitted) {
   constant("ROW_BLOCK", blocks.row_block);
   constant("ROW_BLOCKS", blocks.count);
   constant("WORKSPACE_BYTES", blocks.workspace_bytes);
-  constant("WORKSPACE_STRIDE", blocks.partial_stride);
+  if (kernels.sums.empty()) constant("WORKSPACE_STRIDE", 0);
+  for (std::size_t c = 0; c < kernels.sums.size(); ++c) {
+    const SumBlocks cut = sum_blocks(kernels.sums[c], options.rows, options.columns);
+    const std::string of = c == 0 ? "" : fmt::format("_OF_{}", c);
+    constant("WORKSPACE_STRIDE" + of, cut.stride);
+    if (kernels.sums[c].by_blocks() && !kernels.sums[c].where.row.present) continue;
+    for (std::size_t k = 0; k < sum_number_names.size(); ++k)
+      constant(upper(std::string(sum_number_names[k])) + of, cut.number(static_cast<SumNumber>(k), options.rows));
+  }
   out += "/* For any number: */\n";
   constant("SCRATCH_BYTES", scratch_bytes(kernels, options.columns));
   if (!kernels.rows.simd) {

@@ -2,28 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "devices/compose.hpp"
 #include "schedule/lower.hpp"
 
 namespace trireme::cli {
-namespace {
-
-// Column sums into divided, wrapped and scalar results are no part of a program's own kernels.
-Status check_sums(const BoundProgram& bound) {
-  const Program& program = bound.prepared.program;
-  std::string names, options;
-  for (std::size_t r : without_sums(program, bound.facts).summed) {
-    names += (names.empty() ? "" : ", ") + program.results[r].name;
-    options += " --absent " + program.results[r].name;
-  }
-  if (names.empty()) return Done{};
-  return Error{Code::Unsupported, fmt::format("{} sums {} beside its kernels: plans, run and verify do that; here, "
-                                              "leave it out with{}",
-                                              program.name, names, options)};
-}
-
-}  // namespace
-
 std::string target_help() {
   std::string text;
   const auto all = targets();
@@ -54,7 +35,6 @@ std::vector<std::string> arch_words() {
 Result<Lowered> lower_for(const BoundProgram& bound, const Target& target, std::string arch) {
   if (arch.empty()) arch = target.default_arch;
   TRIREME_TRY(machine, target.machine(arch));
-  TRIREME_CHECK(check_sums(bound));
   TRIREME_TRY(config, config_for(bound.prepared.program, machine, bound.facts));
   TRIREME_TRY(kernels, lower(bound.prepared.program, config));
   return Lowered{target, std::move(arch), config, std::move(kernels)};
@@ -62,7 +42,8 @@ Result<Lowered> lower_for(const BoundProgram& bound, const Target& target, std::
 
 std::string print(const Lowered& lowered) {
   std::string text = fmt::format("config: {}\n\n{}", print(lowered.config), print(lowered.kernels.rows));
-  for (const Kernel& kernel : lowered.kernels.columns) text += "\n" + print(kernel);
+  for (auto* list : {&lowered.kernels.before, &lowered.kernels.columns})
+    for (const Kernel& kernel : *list) text += "\n" + print(kernel);
   return text;
 }
 

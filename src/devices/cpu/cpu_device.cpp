@@ -65,7 +65,7 @@ struct Calls {
   // Each worker has rows of its own: whole row blocks, evenly, and lines as whole as blocks let them be.
   void rows_apart() const {
     const std::int64_t rows = run.problem.rows, together = run.window.together;
-    const std::int64_t part = rows_of_a_call(blocks, rows, together);
+    const std::int64_t part = rows_of_a_call(blocks, together);
     const std::int64_t takers = std::clamp<std::int64_t>((rows + part - 1) / part, 1, workers);
     auto first_row = [&](int worker) {
       std::int64_t lines = (rows * worker / takers + together / 2) / together * together;
@@ -104,12 +104,14 @@ struct Calls {
   }
 
   void columns() const {  // the kernels that add up partial sums
-    const std::int64_t count = run.problem.columns;
-    for (std::size_t k = 1; k < way.code->code.size(); ++k)
+    for (std::size_t k = 1; k < way.code->code.size(); ++k) {
+      const std::int64_t count =
+          entries_of(way.kernels(), way.kernels().columns[k - 1], run.problem.rows, run.problem.columns);
       each([&](int worker) {
         const std::int64_t first = count * worker / workers, last = count * (worker + 1) / workers;
         if (first < last) kernel(k)(args(worker), first, last, run.problem.rows);
       });
+    }
   }
 
  private:
@@ -204,7 +206,7 @@ class CpuExecutable : public HostExecutable {
     // One turn leaves other threads nothing to do, where all of them can make copies (softmax backward 128x65536 f16
     // with two threads: AVX2 4.3 ms, and 3.8 with copies).
     if (options.threads > 1 && across_->config.prefetch && problem.rows <= rows_of_a_piece()) return false;
-    return across_->kernels().column_results.empty() ||
+    return across_->kernels().sums.empty() ||
            contract::row_block(problem.rows, problem.columns) % across_->config.lanes == 0;
   }
   // Workers do not share lines that rows lie side by side in.

@@ -140,10 +140,10 @@ Packing::Window Packing::window(const Blocks& blocks, std::int64_t rows, std::in
     if (!problem || rows_lie_closer(array_of(*problem, each), rows, entries))
       together = std::max(together, line_bytes / static_cast<std::int64_t>(bytes(each.type)));
   }
-  const std::int64_t chunk = rows_of_a_call(blocks, rows, chunk_rows);
+  const std::int64_t chunk = rows_of_a_call(blocks, chunk_rows);
   if (row == 0 || rows == 0) return {chunk, 1, 0};
   auto step_of = [&](std::int64_t wanted) {
-    return std::min(chunk, rows_of_a_call(blocks, rows, std::clamp<std::int64_t>(wanted, 1, rows)));
+    return std::min(chunk, rows_of_a_call(blocks, std::clamp<std::int64_t>(wanted, 1, rows)));
   };
   const std::int64_t line = together > 1 ? together : 0;
   std::int64_t wanted = std::max(few_bytes / row, lines_at_once * line);

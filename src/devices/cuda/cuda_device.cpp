@@ -106,10 +106,12 @@ Status CudaExecutable::run_kernels(const Problem2d& problem, const RunOptions& o
   const LoadedKernels& code = *chosen;
   TRIREME_CHECK(check_layout(code.config().layout, program_, problem));
   Blocks blocks = cut_rows(code.kernels(), problem.rows, problem.columns);
-  std::int64_t step = rows_of_a_call(blocks, problem.rows, options.chunk_rows);
-  for (std::int64_t first = 0; first < problem.rows; first += step)
+  for (std::size_t k = 0; k < code.kernels().before.size(); ++k)
+    TRIREME_CHECK(code.launch_before(k, program_, problem, lent.workspace, stream));
+  std::int64_t step = rows_of_a_call(blocks, options.chunk_rows);
+  for (std::int64_t first = 0; first < blocks.units; first += step)
     TRIREME_CHECK(code.launch_rows(program_, problem, blocks, lent.workspace, stream, first,
-                                   std::min(first + step, problem.rows)));
+                                   std::min(first + step, blocks.units)));
   return code.launch_columns(program_, problem, blocks, lent.workspace, stream);
 }
 

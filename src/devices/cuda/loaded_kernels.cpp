@@ -49,11 +49,13 @@ Result<LoadedKernels> LoadedKernels::create(const Device& device, const Program&
   made.rows_ = rows;
   TRIREME_TRY(facts, device.function_facts(rows));
   made.facts_ = facts;
-  for (const Kernel& kernel : made.kernels_.columns) {
-    TRIREME_TRY(columns, entry(kernel));
-    TRIREME_CHECK(device.function_facts(columns));  // loads it
-    made.columns_.push_back(columns);
-  }
+  for (auto [list, functions] :
+       {std::pair(&made.kernels_.before, &made.before_), std::pair(&made.kernels_.columns, &made.columns_)})
+    for (const Kernel& kernel : *list) {
+      TRIREME_TRY(function, entry(kernel));
+      TRIREME_CHECK(device.function_facts(function));  // loads it
+      functions->push_back(function);
+    }
   return made;
 }
 
@@ -67,7 +69,20 @@ std::int64_t rows_of_a_launch(const Blocks& blocks, const trireme::Launch& form)
 
 Status LoadedKernels::launch_rows(const Program& program, const Problem2d& problem, const Blocks& blocks,
                                   void* partials, StreamHandle stream, std::int64_t first, std::int64_t last) const {
-  const trireme::Launch& form = kernels_.rows.launch;
+  return launch_blocks(rows_, kernels_.rows, program, problem, blocks, partials, stream, first, last);
+}
+
+Status LoadedKernels::launch_before(std::size_t which, const Program& program, const Problem2d& problem, void* partials,
+                                    StreamHandle stream) const {
+  const Kernel& kernel = kernels_.before[which];
+  const Blocks blocks = cut_rows(kernels_, kernel, problem.rows, problem.columns);
+  return launch_blocks(before_[which], kernel, program, problem, blocks, partials, stream, 0, blocks.units);
+}
+
+Status LoadedKernels::launch_blocks(Function function, const Kernel& kernel, const Program& program,
+                                    const Problem2d& problem, const Blocks& blocks, void* partials, StreamHandle stream,
+                                    std::int64_t first, std::int64_t last) const {
+  const trireme::Launch& form = kernel.launch;
   std::uint64_t args[most_slots];
   fill_slots(kernels_, program, problem, blocks, {.partials = reinterpret_cast<std::uint64_t>(partials)}, args);
   std::int64_t step = rows_of_a_launch(blocks, form), total = problem.rows;
@@ -76,10 +91,10 @@ Status LoadedKernels::launch_rows(const Program& program, const Problem2d& probl
     std::int64_t row_blocks = (end - first + blocks.row_block - 1) / blocks.row_block;
     void* params[] = {args, &first, &end, &total};
     TRIREME_CHECK(
-        device_->launch(rows_,
+        device_->launch(function,
                         {.grid = {blocks_for(row_blocks, form.teams) * static_cast<std::uint32_t>(form.cluster)},
                          .block = {static_cast<std::uint32_t>(form.threads())},
-                         .shared_bytes = static_cast<std::uint32_t>(kernels_.rows.scratch_bytes),
+                         .shared_bytes = static_cast<std::uint32_t>(kernel.scratch_bytes),
                          .cluster = form.meets ? static_cast<std::uint32_t>(form.cluster) : 0,
                          .stream = stream},
                         params));
@@ -94,7 +109,7 @@ Status LoadedKernels::launch_columns(const Program& program, const Problem2d& pr
   fill_slots(kernels_, program, problem, blocks, {.partials = reinterpret_cast<std::uint64_t>(partials)}, args);
   for (std::size_t k = 0; k < columns_.size(); ++k) {
     const Kernel& kernel = kernels_.columns[k];
-    std::int64_t first = 0, last = problem.columns, total = problem.rows;
+    std::int64_t first = 0, last = entries_of(kernels_, kernel, problem.rows, problem.columns), total = problem.rows;
     void* params[] = {args, &first, &last, &total};
     TRIREME_CHECK(device_->launch(columns_[k],
                                   {.grid = {blocks_for(last, kernel.launch.columns_covered)},

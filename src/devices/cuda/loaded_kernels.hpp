@@ -26,10 +26,15 @@ class LoadedKernels {
   // row blocks, as many as one takes; beyond what a grid holds they go in several launches. No allocation, no waiting.
   Status launch_rows(const Program& program, const Problem2d& problem, const Blocks& blocks, void* partials,
                      StreamHandle stream, std::int64_t first, std::int64_t last) const;
+  Status launch_before(std::size_t which, const Program& program, const Problem2d& problem, void* partials,
+                       StreamHandle stream) const;  // all units of kernels().before
   Status launch_columns(const Program& program, const Problem2d& problem, const Blocks& blocks, void* partials,
                         StreamHandle stream) const;
 
  private:
+  Status launch_blocks(Function function, const Kernel& kernel, const Program& program, const Problem2d& problem,
+                       const Blocks& blocks, void* partials, StreamHandle stream, std::int64_t first,
+                       std::int64_t last) const;
   explicit LoadedKernels(const Device& device) : device_(&device) {}
 
   const Device* device_;
@@ -38,7 +43,7 @@ class LoadedKernels {
   std::string hash_;
   Module module_;
   Function rows_ = nullptr;
-  std::vector<Function> columns_;
+  std::vector<Function> before_, columns_;
   FunctionFacts facts_;
 };
 

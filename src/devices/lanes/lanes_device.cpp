@@ -41,27 +41,32 @@ class LanesExecutable : public Executable {
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
     TRIREME_CHECK(check_layout(config_.layout, program_, problem));
-    Blocks blocks = kernels_.columns.empty() && row_block_
-                        ? cut_rows(kernels_, problem.rows, problem.columns, row_block_)
-                        : cut_rows(kernels_, problem.rows, problem.columns);
+    Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
+    if (row_block_ && kernels_.rows.launch.sums < 0) blocks.row_block = row_block_;
     std::vector<std::byte> workspace(blocks.workspace_bytes + 64), scratch(scratch_bytes(kernels_, problem.columns));
     auto address = [](auto& bytes) { return reinterpret_cast<std::uint64_t>(bytes.data()); };
     std::vector<std::uint64_t> args =
         fill_slots(kernels_, program_, problem, blocks, {.partials = address(workspace), .scratch = address(scratch)});
     TRIREME_TRY(ranges, ranges_of(program_, problem));
     ranges.push_back({workspace.data(), static_cast<std::size_t>(blocks.workspace_bytes), true});
-    std::int64_t step = rows_of_a_call(blocks, problem.rows, options.chunk_rows);
-    for (std::int64_t first = 0; first < problem.rows; first += step) {
-      std::int64_t last = std::min(first + step, problem.rows);
-      std::int64_t teams = (last - first + blocks.row_block - 1) / blocks.row_block;
-      const Launch& form = kernels_.rows.launch;
-      std::int64_t grid = (teams + form.teams - 1) / form.teams * form.cluster;
-      TRIREME_CHECK(interpret(kernels_.rows, args, first, last, problem.rows, grid, ranges));
-    }
+    auto walk = [&](const Kernel& kernel, const Blocks& cut) -> Status {
+      std::int64_t step = rows_of_a_call(cut, options.chunk_rows);
+      for (std::int64_t first = 0; first < cut.units; first += step) {
+        std::int64_t last = std::min(first + step, cut.units);
+        std::int64_t teams = (last - first + cut.row_block - 1) / cut.row_block;
+        const Launch& form = kernel.launch;
+        std::int64_t grid = (teams + form.teams - 1) / form.teams * form.cluster;
+        TRIREME_CHECK(interpret(kernel, args, first, last, problem.rows, grid, ranges));
+      }
+      return Done{};
+    };
+    for (const Kernel& kernel : kernels_.before)
+      TRIREME_CHECK(walk(kernel, cut_rows(kernels_, kernel, problem.rows, problem.columns)));
+    TRIREME_CHECK(walk(kernels_.rows, blocks));
     for (const Kernel& kernel : kernels_.columns) {
       std::int64_t covered = kernel.launch.columns_covered;
-      std::int64_t grid = (problem.columns + covered - 1) / covered;
-      TRIREME_CHECK(interpret(kernel, args, 0, problem.columns, problem.rows, grid, ranges));
+      std::int64_t entries = entries_of(kernels_, kernel, problem.rows, problem.columns);
+      TRIREME_CHECK(interpret(kernel, args, 0, entries, problem.rows, (entries + covered - 1) / covered, ranges));
     }
     return Done{};
   }

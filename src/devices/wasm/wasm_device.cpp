@@ -91,7 +91,8 @@ Result<Staged> WasmExecutable::stage(const Problem2d& problem, const RunOptions&
   for (std::size_t slot = 0; slot < job.slots.size(); ++slot) {
     const Slot::Kind kind = kernels_.rows.slots[slot].kind;
     if (kind == Slot::Kind::Scratch) job.relocations.push_back({slot, scratch});
-    if (kind == Slot::Kind::Partials) job.relocations.push_back({slot, partials});
+    if (kind == Slot::Kind::Partials)
+      job.relocations.push_back({slot, partials, static_cast<std::int64_t>(job.slots[slot])});
     if (kind != Slot::Kind::OperandPointer && kind != Slot::Kind::ResultPointer) continue;
     const auto* address = reinterpret_cast<const std::byte*>(job.slots[slot]);
     if (ranges.empty() || address < ranges[0].begin) continue;  // an array without entries
@@ -99,11 +100,13 @@ Result<Staged> WasmExecutable::stage(const Problem2d& problem, const RunOptions&
     job.relocations.push_back(
         {slot, first_range + static_cast<std::size_t>(&range - ranges.data()), address - range.begin});
   }
-  const std::int64_t step = rows_of_a_call(blocks, problem.rows, options.chunk_rows);
+  const std::int64_t step = rows_of_a_call(blocks, options.chunk_rows);
   for (std::int64_t first = 0; first < problem.rows; first += step)
     job.calls.push_back({.first = first, .last = std::min(first + step, problem.rows), .total = problem.rows});
   if (!kernels_.columns.empty())
-    job.calls.push_back({.entry = Job::Call::Entry::Columns, .first = 0, .last = problem.columns});
+    job.calls.push_back({.entry = Job::Call::Entry::Columns,
+                         .first = 0,
+                         .last = entries_of(kernels_, kernels_.columns[0], problem.rows, problem.columns)});
   return staged;
 }
 

@@ -35,8 +35,8 @@ Status emit_into(Module& module, const trireme::Kernel& form, int arch) {
 }  // namespace
 
 Result<std::string> emit(const Kernels& kernels, std::string_view arch) {
-  std::vector<trireme::Kernel> all = kernels.columns;
-  all.insert(all.begin(), kernels.rows);
+  std::vector<trireme::Kernel> all = {kernels.rows};
+  for (auto* list : {&kernels.before, &kernels.columns}) all.insert(all.end(), list->begin(), list->end());
   return emit(all, arch);
 }
 

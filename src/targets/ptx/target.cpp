@@ -35,14 +35,27 @@ Result<Artifact> emit_artifact(const Kernels& kernels, std::string_view arch, co
 Result<std::string> list(const Kernels& kernels, std::string_view arch) { return emit(kernels, arch); }
 
 std::string entries_of(const Kernels& kernels, const Artifact&) {
-  const Launch& rows = kernels.rows.launch;
-  std::string text =
-      fmt::format("entry {}(args, first, last, total): {} threads a block, grid ceil(row blocks / {}){}\n",
-                  kernels.rows.name, rows.threads(), rows.teams,
-                  rows.cluster > 1 ? fmt::format(" * {0}, in clusters of {0} blocks", rows.cluster) : "");
-  for (const trireme::Kernel& each : kernels.columns)
-    text += fmt::format("entry {}(args, first, last, total), afterwards: {} threads a block, grid ceil(columns / {})\n",
-                        each.name, each.launch.threads(), each.launch.columns_covered);
+  std::string text;
+  auto add = [&](const trireme::Kernel& kernel, std::string_view when) {
+    const Launch& form = kernel.launch;
+    const bool by_entries = form.sums >= 0 && kernels.sums[form.sums].where.row.present;
+    text += fmt::format("entry {}(args, first, last, total){}: {} threads a block, grid ceil({} / {}){}\n", kernel.name,
+                        when, form.threads(), by_entries ? "(last - first)" : "row blocks", form.teams,
+                        form.cluster > 1 ? fmt::format(" * {0}, in clusters of {0} blocks", form.cluster) : "");
+    if (by_entries) text += "  first and last count the row blocks of all entries, all_blocks of them\n";
+  };
+  for (const trireme::Kernel& each : kernels.before) add(each, ", before");
+  add(kernels.rows, "");
+  for (const trireme::Kernel& each : kernels.columns) {
+    const SumClass& sums = kernels.sums[each.launch.sums];
+    text += fmt::format("entry {}(args, first, last, total), afterwards: {} threads a block, grid ", each.name,
+                        each.launch.threads());
+    if (sums.over_everything()) text += fmt::format("{}, a block a result\n", sums.results.size());
+    else
+      text += fmt::format("{}ceil(columns / {}){}\n", sums.where.row.present ? "rows of entries * " : "",
+                          each.launch.columns_covered,
+                          sums.where.row.present ? ", last the product of that and these columns" : "");
+  }
   return text;
 }
 

@@ -1,0 +1,143 @@
+// Column sums into divided, wrapped and scalar results are kernels like any other (faults 47, 61): on every device the
+// reference's bits, for spreads, shapes, types, threads and chunks drawn at random; and every target emits them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "devices/arguments.hpp"
+#include "devices/wasm/wasmtime_host.hpp"
+#include "plan/check.hpp"
+#include "plan/devices.hpp"
+#include "plan/ops.hpp"
+#include "reference/reference.hpp"
+#include "schedule/lower.hpp"
+#include "targets/targets.hpp"
+
+namespace trireme {
+namespace {
+
+std::string reference_digest(const std::string& text, const std::string& line) {
+  Prepared prepared = prepare_problem(parse_problem(line).value(), text).value();
+  run_reference(prepared.program, prepared.view()).value();
+  return digest_of(prepared);
+}
+
+void check(const std::string& text, const std::string& line, RunOptions options = {}) {
+  SCOPED_TRACE(fmt::format("{} threads, chunks of {}: {}\n{}", options.threads, options.chunk_rows, line, text));
+  const std::string wanted = reference_digest(text, line);
+  for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes", "wasm"}) {
+    const DeviceEntry& device = *find_device(name);
+    if (!device.missing().empty() || (device.name == "wasm" && !wasm::wasmtime_missing(false).empty())) continue;
+    Prepared got = prepare_problem(parse_problem(line).value(), text).value();
+    auto executable = device.compile(got.program, facts_of(got.program, got.view()));
+    ASSERT_TRUE(executable) << name << ": " << executable.error().message;
+    Status status = executable.value()->run(got.view(), options);
+    ASSERT_TRUE(status) << name << ": " << status.error().message;
+    EXPECT_EQ(digest_of(got), wanted) << name;
+  }
+}
+
+std::string program(const std::string& spread) {
+  return fmt::format("p(x[i,j]) -> (s[{}])\n  s = colsum(x * x)\n", spread);
+}
+
+// With rows that are read twice, stored and summed in other ways beside it.
+std::string program_beside(const std::string& spread, const std::string& other) {
+  return fmt::format(
+      "p(x[i,j], w[{0}] = 1) -> (s[{0}], y[i,j], c[j], t[], r[i], u[{1}])\n  r = mean(x)\n  y = (x - r) * w\n"
+      "  s = colsum(y * x)\n  c = colsum(x)\n  t = colsum(y)\n  u = colsum(x - r)\n",
+      spread, other);
+}
+
+TEST(ColumnSums, fault_47_LongRowsAndManyRows) {
+  check(program(""), "p 2x40000");
+  check(program(""), "p 40000x1", {.threads = 3});
+  check(program(""), "p 0x5");
+  check(program("j % 2"), "p 2x70001");
+  check(program("i % 3, j"), "p 0x5");
+  check(program("i % 3, j"), "p 2x5");  // an entry without rows
+  check(program("j % 9"), "p 3x5");     // entries without columns
+  check(program("i / 4"), "p 30x33 s=bf16");
+  check(program("i % 4"), "p 3000x33", {.threads = 2, .chunk_rows = 100});
+  check(program("i % 32, j"), "p 20000x16", {.threads = 5});
+  check(program("i / 1000, j"), "p 20001x16", {.threads = 5});
+  check(program("(i / 3) % 5, j"), "p 9001x65", {.threads = 2});
+  check(program("i % 3, j"), "p 100x5000");   // in loops
+  check(program("i / 7, j"), "p 100x20000");  // long rows, shared by several blocks
+}
+
+TEST(ColumnSums, fault_61_GiveTheBitsOfTheReference) {
+  const char* long_runs = std::getenv("LONG");
+  int turns = long_runs && std::string_view(long_runs) == "1" ? 3000 : 40;
+  std::mt19937 random(7);
+  auto one_of = [&](auto... values) {
+    std::common_type_t<decltype(values)...> all[] = {values...};
+    return all[random() % sizeof...(values)];
+  };
+  for (int turn = 0; turn < turns && !testing::Test::HasFailure(); ++turn) {
+    std::int64_t columns = one_of(1, 3, 32, 33, 100, 257, 600), rows = one_of(1, 2, 7, 64, 129, 300);
+    auto axis = [&](char index) -> std::string {
+      int a = one_of(1, 2, 3, 5, 16, 64), b = one_of(1, 2, 3, 7, 12, 300);
+      switch (random() % 5) {
+        case 0: return "";
+        case 1: return std::string(1, index);
+        case 2: return fmt::format("{} / {}", index, a);
+        case 3: return fmt::format("{} % {}", index, b);
+        default: return fmt::format("({} / {}) % {}", index, a, b);
+      }
+    };
+    auto spread = [&] {
+      std::string row = axis('i'), column = axis('j');
+      if (row == "i" || (row.empty() && column == "j")) row = "i % 5";
+      return row + (row.empty() || column.empty() ? "" : ", ") + column;
+    };
+    std::string line = fmt::format("p {}x{} x={} s={}", rows, columns, one_of("f32", "bf16", "f64", "f8e4m3"),
+                                   one_of("f32", "f16", "f64"));
+    const std::string first = spread(), second = spread();
+    check(random() % 2 ? program(first) : program_beside(first, second), line,
+          {.threads = one_of(1, 2, 3), .chunk_rows = one_of(0, 0, 1, 17)});
+  }
+}
+
+// A result whose columns are two axes that do not join: 4 columns side by side, then a jump.
+TEST(ColumnSums, WriteResultsThatLieApart) {
+  for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes", "wasm"}) {
+    const DeviceEntry& device = *find_device(name);
+    if (!device.missing().empty()) continue;
+    Prepared prepared = prepare_problem(parse_problem("p 20x12").value(), program("i % 3, j")).value();
+    Array apart = prepared.results[0];
+    std::vector<float> memory(400);
+    apart.row_stride = -100;
+    apart.column_jumps.push_back({.every = 4, .elements = 5});
+    apart.data = memory.data() + 300;
+    Problem2d problem = prepared.view();
+    problem.results = std::span(&apart, 1);
+    auto executable = device.compile(prepared.program, facts_of(prepared.program, problem)).value();
+    executable->run(problem, {}).value();
+    std::vector<float> got = memory;
+    std::fill(memory.begin(), memory.end(), 0.0f);
+    run_reference(prepared.program, problem).value();
+    EXPECT_EQ(got, memory) << name;
+    EXPECT_NE(memory[300 + 9], 0.0f);
+  }
+}
+
+// Emission knows no sum that is made beside the kernels.
+TEST(ColumnSums, fault_47_EveryTargetEmitsThem) {
+  for (const char* line : {"dynamic_tanh 8x300 backward", "rms_norm_heads 8x128 heads=4 backward",
+                           "modulated_layer_norm 8x300 tokens=2 backward"})
+    for (const Target* target : targets()) {
+      Prepared prepared = prepare_problem(parse_problem(line).value()).value();
+      const Machine machine = target->machine(target->default_arch).value();
+      const Config config = choose_config(prepared.program, machine, facts_of(prepared.program, prepared.view()));
+      Result<Kernels> kernels = lower(prepared.program, config);
+      ASSERT_TRUE(kernels) << line << ": " << kernels.error().message;
+      Result<Artifact> artifact = target->emit(*kernels, target->default_arch, {});
+      EXPECT_TRUE(artifact) << line << ' ' << target->name << ": " << artifact.error().message;
+    }
+}
+
+}  // namespace
+}  // namespace trireme

@@ -1,0 +1,76 @@
+#include "schedule/sum_classes.hpp"
+
+#include <algorithm>
+
+#include "ir/index_arithmetic.hpp"
+#include "ir/rewrite.hpp"
+
+namespace trireme {
+
+const Program& with_row_sums(const Program& program, std::optional<Program>& made) {
+  auto sums_rows = [&](const Output& result) {
+    return result.value != no_node && program[result.value].op == Op::ColumnSum &&
+           program[result.value].payload != of_row_values && !result.spread.column.present;
+  };
+  if (std::none_of(program.results.begin(), program.results.end(), sums_rows)) return program;
+  Program& out = made.emplace(rewrite(program, copy_node));
+  for (std::size_t r = 0; r < out.results.size(); ++r) {
+    if (!sums_rows(program.results[r])) continue;
+    const NodeId sum = out.add(Op::Sum, {out[out.results[r].value].args[0]});
+    out.results[r].value = out.add(Op::ColumnSum, {sum}, of_row_values);
+  }
+  return out;
+}
+
+Result<std::vector<SumClass>> sum_classes(const Program& program, std::int64_t columns) {
+  auto axis_of = [&](const Axis& axis) -> Result<AxisIndexing> {
+    KnownLeaves known;
+    if (columns) known.columns = columns;
+    AxisIndexing made{.present = axis.present};
+    for (auto [id, to] : {std::pair(axis.divide, &made.divide), std::pair(axis.wrap, &made.wrap)}) {
+      if (id == no_node) continue;
+      TRIREME_TRY(value, index_value(program, id, known, a_divisor));
+      if (!value) return Error{Code::Unsupported, program.name + ": an index divisor of a sum is not a number yet"};
+      *to = *value;
+    }
+    return made;
+  };
+  std::vector<SumClass> classes, over_everything;
+  for (std::size_t r = 0; r < program.results.size(); ++r) {
+    const Output& result = program.results[r];
+    if (result.value == no_node || program[result.value].op != Op::ColumnSum) continue;
+    TRIREME_TRY(row, axis_of(result.spread.row));
+    TRIREME_TRY(column, axis_of(result.spread.column));
+    SumClass made{.where = {row, column}};
+    std::vector<SumClass>& list = made.over_everything() ? over_everything : classes;
+    auto it = std::find_if(list.begin(), list.end(), [&](const SumClass& each) { return each.where == made.where; });
+    if (it == list.end()) it = list.insert(it, std::move(made));
+    it->results.push_back(static_cast<int>(r));
+  }
+  classes.insert(classes.end(), over_everything.begin(), over_everything.end());
+  return classes;
+}
+
+namespace {
+
+bool has_result(const SumClass& sums, std::size_t r) {
+  return std::find(sums.results.begin(), sums.results.end(), static_cast<int>(r)) != sums.results.end();
+}
+
+}  // namespace
+
+Program keep_only(const Program& program, const SumClass& wanted) {
+  Program out = program;
+  for (std::size_t r = 0; r < out.results.size(); ++r)
+    if (!has_result(wanted, r)) out.results[r].value = no_node;
+  return out;
+}
+
+Program leave_out(const Program& program, const SumClass& unwanted) {
+  Program out = program;
+  for (std::size_t r = 0; r < out.results.size(); ++r)
+    if (has_result(unwanted, r)) out.results[r].value = no_node;
+  return out;
+}
+
+}  // namespace trireme

@@ -1,0 +1,28 @@
+// Column sums as kernels see them.
+//
+// What lands on one entry is summed along the row first, where several of its columns do, and then over rows. Row
+// blocks depend on which rows share an entry and on how many entries there are: results that agree in both are a class,
+// walked together. A result [] has the sums of the rows, added up as one row: whoever walks them.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "ir/program.hpp"
+#include "schedule/kernel.hpp"
+
+namespace trireme {
+
+// Column sums whose columns share one entry take the row's sum, a value per row, as their argument from here on:
+// ColumnSum with payload `of_row_values`. Others stay as they are.
+inline constexpr std::int64_t of_row_values = 1;
+// Where there are none, the program itself; else `made` holds what is returned.
+const Program& with_row_sums(const Program& program, std::optional<Program>& made);
+
+// The classes of a program's column sums; those over everything last. Unsupported where a divisor is not yet a number.
+Result<std::vector<SumClass>> sum_classes(const Program& program, std::int64_t columns);
+
+// The program with the results of one class alone, or without those of some; the others keep their places.
+Program keep_only(const Program& program, const SumClass& wanted);
+Program leave_out(const Program& program, const SumClass& unwanted);
+
+}  // namespace trireme
