@@ -53,6 +53,7 @@ const cases = [
   ["rms_norm_heads 3001x128", ["--set", "heads=4", "--backward"], "heads=4 backward"],
   ["modulated_layer_norm 200x65", ["--set", "tokens=77", "--backward"], "tokens=77 backward"],
   ["group_norm 8x245", ["--set", "groups=4", "--set", "pixels=49"], "groups=4 pixels=49"],
+  ["group_norm 800x245", ["--set", "groups=4", "--set", "pixels=49", "--backward"], "groups=4 pixels=49 backward"],
   ["rms_norm 1x1", [], ""],
   ["rms_norm 0x7", [], ""],
   ["rms_norm 0x7", ["--backward"], "backward"],
@@ -91,8 +92,8 @@ test("fault 47: sums over everything, beside sums over columns and over rows tha
   const folder = mkdtempSync(join(tmpdir(), "trireme-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "p.row");
-  writeFileSync(file, "p(x[i,j]) -> (s[], y[i,j], c[j], h[i % 3, j], r[i / 7])\n y = x * 2\n s = colsum(x * x)\n c = colsum(x)\n" +
-    " h = colsum(y)\n r = colsum(x)\n");
+  writeFileSync(file, "p(x[i,j]) -> (s[], y[i,j], c[j], h[i % 3, j], r[i / 7], g[i % 2, j / 5], m[i, j % 4])\n y = x * 2\n s = colsum(x * x)\n c = colsum(x)\n" +
+    " h = colsum(y)\n r = colsum(x)\n g = colsum(x)\n m = colsum(y)\n");
   const [wanted] = reference_digests([`${file} 700x33`]);
   for (const memoryLimit of [undefined, 6 * 65536]) {
     const kernel = await load(emit(file, "--cols", "33"), { memoryLimit });

@@ -93,9 +93,10 @@ Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns)
   return cut_rows(kernels, kernels.rows, rows, columns);
 }
 
-Blocks cut_rows(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std::int64_t columns) {
+namespace {
+
+Blocks cut(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std::int64_t columns) {
   Blocks blocks{.units = rows, .row_block = kernel.launch.rows};
-  blocks.workspace_bytes = workspace_before(kernels, kernels.sums.size(), rows, columns);
   if (kernel.simd) {
     std::int64_t between = 0;
     for (const SumClass& each : kernels.sums)
@@ -111,6 +112,19 @@ Blocks cut_rows(const Kernels& kernels, const Kernel& kernel, std::int64_t rows,
     if (sums.where.row.present) blocks.units = cut.entries * cut.most;
   }
   blocks.count = ceil_div(blocks.units, blocks.row_block);
+  blocks.workspace_bytes = blocks.count * kernel.launch.terms * whole(columns);
+  return blocks;
+}
+
+}  // namespace
+
+Blocks cut_rows(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std::int64_t columns) {
+  Blocks blocks = cut(kernels, kernel, rows, columns);
+  // Kernels run one after the other: one place for the terms of all.
+  std::int64_t terms = cut(kernels, kernels.rows, rows, columns).workspace_bytes;
+  for (const Kernel& each : kernels.before) terms = std::max(terms, cut(kernels, each, rows, columns).workspace_bytes);
+  blocks.workspace_bytes = workspace_before(kernels, kernels.sums.size(), rows, columns) +
+                           terms * static_cast<std::int64_t>(bytes(kernels.rows.compute));
   return blocks;
 }
 
@@ -180,7 +194,8 @@ void fill_slots(const Kernels& kernels, const Program& program, const Problem2d&
       case Slot::Kind::PartialStride: return integer(sums(slot).stride);
       case Slot::Kind::SumNumber: return integer(sums(slot).number(static_cast<SumNumber>(slot.jump), problem.rows));
       case Slot::Kind::Scratch: return memory.scratch;
-      case Slot::Kind::Number: return 0;  // of kernels that are filled by others
+      case Slot::Kind::Terms:
+        return memory.partials + integer(workspace_before(kernels, kernels.sums.size(), problem.rows, problem.columns));
     }
     return 0;
   };

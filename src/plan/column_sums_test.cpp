@@ -126,8 +126,8 @@ TEST(ColumnSums, WriteResultsThatLieApart) {
 
 // Emission knows no sum that is made beside the kernels.
 TEST(ColumnSums, fault_47_EveryTargetEmitsThem) {
-  for (const char* line : {"dynamic_tanh 8x300 backward", "rms_norm_heads 8x128 heads=4 backward",
-                           "modulated_layer_norm 8x300 tokens=2 backward"})
+  for (const char* line : {"group_norm 8x64 groups=4 pixels=16 backward", "dynamic_tanh 8x300 backward",
+                           "rms_norm_heads 8x128 heads=4 backward", "modulated_layer_norm 8x300 tokens=2 backward"})
     for (const Target* target : targets()) {
       Prepared prepared = prepare_problem(parse_problem(line).value()).value();
       const Machine machine = target->machine(target->default_arch).value();

@@ -253,15 +253,13 @@ TEST_F(CudaPlan, EveryOperatorIsPlannedAndLaunched) {
         const Counts after = counts_now();
         expect(bool(status), name + (status ? "" : status.error().message));
         expect(print(after) == print(before), name + ": " + print(before) + ", then " + print(after));
-        bool summed = plan->describe().find("summed by kernels of its own") != std::string::npos;
         std::vector<FakeLaunch> launches = fake.launches();
-        expect(launches.size() >= (summed ? 3u : 1u), name + ": too few launches");
-        if (name == "group_norm" && backward) expect(summed, plan->describe());
+        const bool sums = backward && name == "group_norm";
+        expect(launches.size() >= (sums ? 2u : 1u), name + ": too few launches");
       }
   });
 }
 
-// The same kernels leave the terms; others sum them.
 TEST_F(CudaPlan, TheKernelHashIsOfEverythingThatRuns) {
   run("", [](const Fake&) {
     auto hash = [](const std::string& spread) {

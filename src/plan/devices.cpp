@@ -4,7 +4,6 @@
 #include <map>
 #include <mutex>
 
-#include "devices/compose.hpp"
 #include "devices/cpu/code_memory.hpp"
 #include "devices/cpu/cpu_device.hpp"
 #include "devices/cpu/isa.hpp"
@@ -36,13 +35,6 @@ Result<Machine> cpu_machine() {
   return x86::machine_of(isa);
 }
 
-// What the kernels cannot sum themselves is summed beside them.
-Compile composed(Compile compile) {
-  return [compile = std::move(compile)](const Program& program, const Facts& facts) {
-    return compose(program, facts, compile);
-  };
-}
-
 DeviceEntry cuda_entry(const std::string& name, int ordinal) {
   return {name, [ordinal] { return cuda::missing(ordinal); },
           [ordinal](const Program& program, const Facts& facts) { return cuda::compile(program, facts, ordinal); },
@@ -60,12 +52,12 @@ const std::vector<DeviceEntry>& devices() {
   using enum wasm::Choice;
   static const std::vector<DeviceEntry> table = {
       {"reference", always_there, compile_for_reference},
-      {"cpu:avx512", isa_missing<Avx512>, composed(compile_for_cpu<Avx512>), cpu_machine<Avx512>},
-      {"cpu:avx2", isa_missing<Avx2>, composed(compile_for_cpu<Avx2>), cpu_machine<Avx2>},
+      {"cpu:avx512", isa_missing<Avx512>, compile_for_cpu<Avx512>, cpu_machine<Avx512>},
+      {"cpu:avx2", isa_missing<Avx2>, compile_for_cpu<Avx2>, cpu_machine<Avx2>},
       cuda_entry("cuda", 0),
-      {"wasm", wasm::missing<Any, false>, composed(wasm::compile<Any, false>)},
-      {"wasm:relaxed", wasm::missing<Any, true>, composed(wasm::compile<Any, true>)},
-      {"wasm:node", wasm::missing<Node, false>, composed(wasm::compile<Node, false>)},
+      {"wasm", wasm::missing<Any, false>, wasm::compile<Any, false>},
+      {"wasm:relaxed", wasm::missing<Any, true>, wasm::compile<Any, true>},
+      {"wasm:node", wasm::missing<Node, false>, wasm::compile<Node, false>},
       {"lanes", always_there, lanes::compile},
   };
   return table;

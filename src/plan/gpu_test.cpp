@@ -191,8 +191,6 @@ TEST_F(OnGpu, Schedules) {
     EXPECT_EQ(compare(*device, line, text,
                       [&](const Prepared& got) -> Result<std::unique_ptr<Executable>> {
                         Facts facts = facts_of(got.program, got.view());
-                        WithoutSums inner = without_sums(got.program, facts);
-                        if (!inner.summed.empty()) return chosen(got);
                         Config config = choose_config(got.program, cuda::machine_of(*device), facts);
                         std::int64_t stripes = contract::stripes(columns);
                         config.vector = std::min(config.vector, one_of(1, 2, 4, 8));

@@ -166,7 +166,7 @@ class ModuleWriter {
         case Slot::Kind::ResultColumnStride:
         case Slot::Kind::ResultEvery:
         case Slot::Kind::ResultJump:
-        case Slot::Kind::Number:
+        case Slot::Kind::Terms:
         case Slot::Kind::SumNumber:
         case Slot::Kind::Constant: f.i64_const(0); break;  // arrays are plain, and the programs have no constants
       }

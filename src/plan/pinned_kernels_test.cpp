@@ -11,8 +11,6 @@
 #include <sstream>
 
 #include "devices/arguments.hpp"
-#include "devices/compose.hpp"
-#include "devices/device_sums.hpp"
 #include "plan/check.hpp"
 #include "plan/ops.hpp"
 #include "plan/remarks.hpp"
@@ -41,21 +39,16 @@ std::string pin(const Program& program, const Facts& facts, const PinnedMachine&
   const Target& target = *find_target(on.target).value();
   Machine machine = target.machine(on.arch).value();
   machine.processors = on.processors;
-  const WithoutSums inner = without_sums(program, facts);
-  const Config config = choose_config(inner.program, machine, inner.facts);
-  Result<Kernels> kernels = lower(inner.program, config);
+  const Config config = choose_config(program, machine, facts);
+  Result<Kernels> kernels = lower(program, config);
   if (!kernels) return "refused: " + kernels.error().message;
   Result<Artifact> emitted = target.emit(*kernels, on.arch, {});
   if (!emitted) return "refused: " + emitted.error().message;
   Hasher hash;
   hash.add(emitted->bytes.data(), emitted->bytes.size());
-  if (!machine.simd && !inner.summed.empty())
-    for (const Kernel& kernel : DeviceSums::create(program, inner.summed, facts).value().kernels())
-      hash.add(print(kernel));
   std::int64_t instructions = instructions_in(kernels->rows.body);
   for (const Kernel& kernel : kernels->columns) instructions += instructions_in(kernel.body);
-  return fmt::format("{:6} {:.8}  {}{}", instructions, short_hex(hash), print(config),
-                     inner.summed.empty() ? "" : fmt::format("  ({} summed beside)", inner.summed.size()));
+  return fmt::format("{:6} {:.8}  {}", instructions, short_hex(hash), print(config));
 }
 
 // The operator as its first '#: try' line has it, at another width and type.

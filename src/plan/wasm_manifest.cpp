@@ -31,7 +31,7 @@ const char* kind_name(Slot::Kind kind) {
     case Slot::Kind::PartialStride: return "partialStride";
     case Slot::Kind::SumNumber: return "sum";
     case Slot::Kind::Scratch: return "scratch";
-    case Slot::Kind::Number: return "number";
+    case Slot::Kind::Terms: return "terms";
   }
   return "";
 }

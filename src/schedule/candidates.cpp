@@ -136,9 +136,10 @@ class Threads {
 std::vector<Config> candidate_configs(const Program& given, const Machine& machine, const Facts& facts) {
   std::optional<Program> made;
   const Program& program = with_row_sums(given, made);
+  const Machine left = machine_for(program, machine);
   Config chosen = choose_config(program, machine, facts);
   std::vector<Config> configs =
-      chosen.simd ? for_simd(chosen) : Threads(chosen, machine, facts, shape_of(program, facts.layout)).all();
+      chosen.simd ? for_simd(chosen) : Threads(chosen, left, facts, shape_of(program, facts.layout)).all();
   configs.insert(configs.begin(), chosen);
   if (chosen.across) {  // or copies
     Facts others = facts;

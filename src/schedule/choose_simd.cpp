@@ -71,8 +71,7 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
     config.reload = !registers;
     if (registers && shape.reductions > 1) config.rows = 2;
   }
-  // How column sums are cut depends on their divisors, and so on n where those do.
-  if (!sum_classes(program, 0)) config.columns = facts.columns;
+  if (fixes_columns(program)) config.columns = facts.columns;
   // Ordinary stores read what they overwrite. By a streaming copy's time, rms_norm 4096x4096 from memory: 2.77 with
   // them, 1.61 past the caches and with the next row on its way (docs/performance.md). Rows in unrolled stripes are
   // short, and one sweep reads straight on: there the processor's own prefetching is enough, unless rows lie apart

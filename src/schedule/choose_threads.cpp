@@ -308,7 +308,8 @@ class ForThreads {
 }  // namespace
 
 Config choose_for_threads(const Program& program, const Machine& machine, const Facts& facts) {
-  return ForThreads(program, machine, facts).choose();
+  const Machine left = machine_for(program, machine);
+  return ForThreads(program, left, facts).choose();
 }
 
 }  // namespace trireme

@@ -50,15 +50,15 @@ bool RowLowering::of_rows(const ClassSums& sums) const {
   return program_[program_.results[sums.what->results[0]].value].payload == of_row_values;
 }
 
-// -0.0 is the identity of addition.
-void RowLowering::begin_column_sums(ClassSums& sums) {
+// -0.0 is the identity of addition. `blocks_left`: where a team may have no block.
+void RowLowering::begin_column_sums(ClassSums& sums, Reg blocks_left) {
   sums.columns.assign(sums.what->results.size(), {});
   sums.rows.clear();
   if (of_rows(sums)) {
     for (std::size_t q = 0; q < sums.what->results.size(); ++q) sums.rows.push_back(b_.number(-0.0));
     return;
   }
-  if (!config_.stripes) return clear_partials(sums);
+  if (!config_.stripes || sums.what->of_groups) return clear_partials(sums, blocks_left);
   for (auto& leaves : sums.columns) {
     leaves.resize(row_leaves_.size());
     for (int stripe = 0; stripe < config_.stripes; ++stripe)
@@ -68,9 +68,12 @@ void RowLowering::begin_column_sums(ClassSums& sums) {
   }
 }
 
-// In loops the sums live in the partial row itself. A thread clears just the columns it will add to.
-void RowLowering::clear_partials(const ClassSums& sums) {
-  Values none(config_.vector, b_.number(-0.0));
+// In loops the sums live in the partial row itself, and so do those of groups. A thread clears just the columns it will
+// add to; before those of groups there is a barrier.
+void RowLowering::clear_partials(const ClassSums& sums, Reg blocks_left) {
+  Values none(sums.what->of_groups ? 1 : config_.vector, b_.number(-0.0));
+  Reg wide = columns_;
+  if (sums.what->of_groups) wide = b_.index(sums.what->where.column.extent(config_.columns));
   auto clear = [&](Reg column, std::int64_t offset, Reg mask) {
     for (Reg partial : sums.partial_rows)
       b_.emit({.code = Do::Store,
@@ -83,12 +86,21 @@ void RowLowering::clear_partials(const ClassSums& sums) {
   };
   Reg at = b_.copy(zero_);
   if (config_.simd) {
-    Reg full = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, columns_, config_.lanes - 1));
+    Reg full = b_.index(Do::IndexSub, wide, b_.index(Do::IndexAnd, wide, config_.lanes - 1));
     b_.repeat_while_less(at, full, [&] {
       clear(at, 0, {});
       b_.increase(at, config_.lanes);
     });
-    b_.when_less(at, columns_, [&] { clear(at, 0, b_.below(at, 0, columns_)); });
+    b_.when_less(at, wide, [&] { clear(at, 0, b_.below(at, 0, wide)); });
+    return;
+  }
+  if (sums.what->of_groups) {
+    const Reg limit = blocks_left ? b_.index(Do::IndexMin, wide, b_.index(Do::IndexMul, blocks_left, wide)) : wide;
+    b_.repeat_while_less(at, wide, [&] {
+      const Reg entry = b_.add(at, row_owner_);
+      clear(entry, 0, b_.below(entry, 0, limit));
+      b_.increase(at, config_.lanes * config_.groups);
+    });
     return;
   }
   b_.repeat_while_less(at, stripes_, [&] {
@@ -139,8 +151,8 @@ Reg RowLowering::begin_piece(ClassSums& sums, Reg end, bool whole_blocks) {
              .imm = offset * value_bytes(),
              .values = {value}});
   };
-  if (!config_.stripes && !of_rows(sums)) {
-    b_.when_less(inside, one_index_, [&] { clear_partials(sums); });
+  if (sums.what->of_groups || (!config_.stripes && !of_rows(sums))) {
+    b_.when_less(inside, one_index_, [&] { clear_partials(sums, {}); });
     return end;
   }
   begin_column_sums(sums);
@@ -163,7 +175,7 @@ std::pair<RowLowering::ClassSums*, std::size_t> RowLowering::sums_of_result(std:
     for (ClassSums& each : *list)
       for (std::size_t q = 0; q < each.what->results.size(); ++q)
         if (each.what->results[q] == static_cast<int>(result)) return {&each, q};
-  return {};
+  return {nullptr, 0};
 }
 
 void RowLowering::add_to_columns(std::size_t result, const Leaf& leaf) {
@@ -216,7 +228,7 @@ void RowLowering::finish_column_sums(const ClassSums& sums) {
       store_by_owner(*program_.compute, sums.partial_rows[q], sums.rows[q]);
     return;
   }
-  if (!config_.stripes) return;
+  if (!config_.stripes || sums.what->of_groups) return;
   each_unrolled([&](const Leaf& leaf) {
     for (std::size_t q = 0; q < sums.columns.size(); ++q)
       b_.emit({.code = Do::Store,

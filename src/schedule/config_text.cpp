@@ -183,6 +183,7 @@ Result<Config> config_for(const Program& given, const Machine& machine, const Fa
   TRIREME_CHECK(machine.simd ? check_simd(program, config, machine, facts)
                              : check_threads(program, config, machine, facts));
   config.layout = facts.layout;
+  if (!config.across && fixes_columns(program)) config.columns = facts.columns;
   return config;
 }
 

@@ -184,7 +184,7 @@ struct Slot {
     PartialStride,  // over everything: from one result's row sums to the next one's
     SumNumber,      // jump: which of the class's numbers, a SumNumber
     Scratch,        // simd machines: memory of this thread alone
-    Number,         // index: which of the numbers that a kernel of spread_sums.hpp is given
+    Terms,          // thread machines, workspace: [row block][Launch::terms][columns] values of the compute type
   };
   Kind kind;
   int index = 0;
@@ -223,6 +223,7 @@ struct Launch {
   int rows = 1;                      // rows a team takes, where no column sums say so
   int teams = 1;                     // teams a block
   std::int64_t columns_covered = 0;  // of a columns kernel: entries a block covers
+  int terms = 0;                     // rows of terms that a row block keeps in the workspace
   int sums = -1;                     // the class whose row blocks it walks, or whose partial sums it adds up
   int threads() const { return lanes * groups * teams; }
 };
@@ -249,6 +250,7 @@ struct Kernel {
 // Column sums whose entries share the same rows and are as many (schedule/sum_classes.hpp).
 struct SumClass {
   Indexing where;
+  bool of_groups = false;         // of columns, summed inside the row first
   std::vector<int> results = {};  // in order of their partials
 
   bool over_everything() const { return !where.row.present && !where.column.present; }

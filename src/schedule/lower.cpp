@@ -82,7 +82,7 @@ Leaf RowLowering::unrolled_leaf(int stripe, int c, const RowState& row) {
 }
 
 void RowLowering::lay_out_scratch() {
-  std::int64_t at = 0;
+  std::int64_t at = lay_out_groups();
   std::size_t reductions = 0, sweeps = 0;
   for (const Stage& stage : stages_.sweeps) {
     reductions = std::max(reductions, stage.reductions.size());
@@ -148,6 +148,7 @@ void RowLowering::run() {
   overlap_ = config_.overlap && can_overlap();
   locate_threads();
   lay_out_scratch();
+  place_terms();
   if (!config_.stripes)
     stripes_ = b_.index(Do::IndexShiftRight, b_.add(columns_, contract::stripe - 1),
                         std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
@@ -187,7 +188,7 @@ Status lowerable(const Program& program, const Config& config, const Stages& sta
   auto refuse = [&](std::string what) { return Error{trireme::Code::Unsupported, program.name + ": " + what}; };
   for (const Output& result : program.results) {
     bool sum = program[result.value].op == Op::ColumnSum;
-    if (!result.spread.column.plain() || (!sum && (!result.spread.row.present || !result.spread.row.plain())))
+    if (!sum && (!result.spread.plain() || !result.spread.row.present))
       return refuse("results spread like " + result.name + " are not lowered yet");
   }
   std::vector<bool> used = reachable(program);
@@ -199,6 +200,8 @@ Status lowerable(const Program& program, const Config& config, const Stages& sta
       return refuse("what rotates is bound with its number of columns, and this is not");
   }
   if (!config.simd && !config.columns) return refuse("thread machines fix the number of columns");
+  if (stages.sums_groups() && (!config.columns || config.cluster > 1))
+    return refuse("sums of columns that share an entry fix the number of columns, and one block has the row");
   if (config.cluster > 1 && (!config.stripes || !std::has_single_bit(static_cast<unsigned>(config.groups))))
     return refuse("a cluster's blocks take whole subtrees: unrolled stripes, and a power of two of groups");
   if (config.stage && (!config.ring || config.teams > 1 || config.hoist))

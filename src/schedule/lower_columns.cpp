@@ -123,7 +123,7 @@ class ColumnLowering {
   Type type() const { return *program_.compute; }
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(type())); }
   int result(std::size_t q) const { return sums_.results[q]; }
-  std::int64_t columns() const { return sums_.where.column.extent(columns_fixed_); }  // thread machines: of entries
+  std::int64_t columns() const { return sums_.where.column.extent(columns_fixed_); }  // of entries, where it is fixed
 
   void begin() {
     zero_ = b_.index(0);
@@ -144,7 +144,7 @@ class ColumnLowering {
   // Entries of a row of them, and in all.
   Reg wide() {
     const AxisIndexing& column = sums_.where.column;
-    return column.present ? b_.slot({Slot::Kind::Columns}) : b_.index(1);
+    return column.present && column.plain() ? b_.slot({Slot::Kind::Columns}) : b_.index(column.extent(columns_fixed_));
   }
   Reg entries() {
     if (sums_.over_everything()) return b_.index(static_cast<std::int64_t>(results_.size()));

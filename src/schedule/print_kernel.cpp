@@ -113,7 +113,7 @@ std::string meaning(const Slot& slot) {
     case Slot::Kind::PartialStride: return "stride of partial column sums" + sums;
     case Slot::Kind::SumNumber: return std::string(sum_number_names[slot.jump]) + sums;
     case Slot::Kind::Scratch: return "scratch";
-    case Slot::Kind::Number: return fmt::format("number {}", slot.index);
+    case Slot::Kind::Terms: return "terms";
   }
   return "?";
 }

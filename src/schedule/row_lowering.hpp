@@ -188,9 +188,9 @@ class RowLowering {
   void find_sums(const std::vector<SumClass>& classes);
   bool of_rows(const ClassSums& sums) const;
   void point_at_partials(ClassSums& sums, Reg block);
-  void begin_column_sums(ClassSums& sums);
+  void begin_column_sums(ClassSums& sums, Reg blocks_left = {});
   Reg begin_piece(ClassSums& sums, Reg end, bool whole_blocks);
-  void clear_partials(const ClassSums& sums);
+  void clear_partials(const ClassSums& sums, Reg blocks_left);
   void finish_column_sums(const ClassSums& sums);
   std::pair<ClassSums*, std::size_t> sums_of_result(std::size_t result);
   void add_to_columns(std::size_t result, const Leaf& leaf);
@@ -198,6 +198,32 @@ class RowLowering {
   template <typename Body>
   void each_unrolled(Body&& body);
   Reg begin_block(const ClassSums& sums, Reg block);
+
+  // group_sums.cpp
+  struct Groups {  // of columns that share an entry of a result
+    std::size_t result;
+    AxisIndexing column;
+    Shares shares;
+    std::int64_t wide = 1;      // entries
+    std::int64_t terms_at = 0;  // bytes, where a row's terms lie
+    std::int64_t most() const;  // columns of an entry
+  };
+  std::int64_t lay_out_groups();
+  void place_terms();
+  Instr term_access(Do code, std::int64_t at, Reg index, Reg mask) const;
+  Reg load_term(std::int64_t at, Reg index, Reg mask);
+  void keep_terms(std::size_t sweep, const Leaf& leaf);
+  void sum_groups(std::size_t sweep);
+  template <typename Value>
+  Reg tree_through_scratch(int count, Value&& value);
+  Reg sum_side_by_side(std::int64_t at, Reg begin, Reg count, std::int64_t most);
+  void put_group_sum(Reg entry, Reg sum);
+  void groups_side_by_side(const Groups& groups);
+  void groups_in_turn(const Groups& groups);
+  void groups_of_runs(const Groups& groups);
+  void finish_groups(const Groups& groups);
+  void groups_by_threads(const Groups& groups);
+  void finish_by_threads(const Groups& groups, Reg entry, Reg sum, Reg mask);
   bool writes(std::size_t result) const;
   void lay_out_scratch();
   void prefetch(Reg row, Reg end, Reg ring_offset);
@@ -277,8 +303,12 @@ class RowLowering {
   std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;                           // of this row, by divisor and wrap
   std::int64_t lanes_at_ = 0;  // scratch: one vector, filled or read lane by lane
 
-  std::vector<ClassSums> sums_, row_sums_;  // by row blocks; over everything
-  std::int64_t row_step_ = 1;               // from one row of a block to the next
+  std::vector<Groups> groups_;
+  Reg terms_, terms_team_;             // thread machines: a team's terms, in the workspace or in scratch
+  std::int64_t group_team_bytes_ = 0;  // of its terms
+  std::int64_t group_sums_at_ = 0, group_spill_at_ = 0, group_copy_at_ = 0;  // simd machines, in scratch
+  std::vector<ClassSums> sums_, row_sums_;                                   // by row blocks; over everything
+  std::int64_t row_step_ = 1;                                                // from one row of a block to the next
   Reg entry_, run_end_;  // thread machines: of the block's rows; where the next row is not row_step_ further on
 
   // Scratch, in bytes

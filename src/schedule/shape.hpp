@@ -6,6 +6,7 @@
 #include "ir/contract.hpp"
 #include "schedule/config.hpp"
 #include "schedule/stages.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 
@@ -43,7 +44,8 @@ inline Shape shape_of(const Program& program, const Layout& layout) {
   }
   for (const Output& result : program.results) {
     if (program[result.value].op == Op::ColumnSum) {
-      shape.column_sums += result.spread.row.present || result.spread.column.present;
+      shape.column_sums +=
+          (result.spread.row.present || result.spread.column.present) && !sums_own_row(program, result);
       continue;
     }
     if (!result.spread.row.present || !result.spread.column.present) continue;
@@ -53,8 +55,17 @@ inline Shape shape_of(const Program& program, const Layout& layout) {
     shape.narrowest_stored = std::min(shape.narrowest_stored, size);
   }
   for (const Stage& stage : split_into_stages(program, layout.over_operands).sweeps)
-    shape.reductions += !stage.reductions.empty();
+    shape.reductions += !stage.reductions.empty() || !stage.group_sums.empty();
   return shape;
+}
+
+// Groups of columns are summed by one block, and their terms take a part of its scratch.
+inline Machine machine_for(const Program& program, const Machine& machine) {
+  Machine left = machine;
+  if (!split_into_stages(program).sums_groups()) return left;
+  left.clusters = false;
+  left.shared_bytes = std::max<std::int64_t>(0, left.shared_bytes - (1 << 16));
+  return left;
 }
 
 inline std::int64_t next_power(std::int64_t value) {

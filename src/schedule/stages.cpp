@@ -35,6 +35,7 @@ Stages split_into_stages(const Program& program, const std::vector<bool>& over_o
     if (node.op == Op::ColumnSum) {
       stages.column_results.push_back(k);
       if (node.payload == of_row_values) stages.row_sums.push_back(k);
+      else if (!result.spread.column.plain()) sweep(sweep_of[node.args[0]]).group_sums.push_back(k);
       else sweep(sweep_of[node.args[0]]).columns.push_back(k);
     } else if (result.spread.column.present) {
       Stage& first = sweep(sweep_of[result.value]);
@@ -58,6 +59,7 @@ std::string print(const Stages& stages, const Program& program) {
       text += fmt::format("  reduce {} {}\n", facts(program[id].op).name, name ? *name : fmt::format("%{}", id));
     }
     for (std::size_t r : stage.stores) text += fmt::format("  store {}\n", program.results[r].name);
+    for (std::size_t r : stage.group_sums) text += fmt::format("  sum groups of {}\n", program.results[r].name);
     for (std::size_t r : stage.columns) text += fmt::format("  add to columns {}\n", program.results[r].name);
   }
   for (std::size_t r : stages.row_stores) text += fmt::format("store per row {}\n", program.results[r].name);

@@ -10,9 +10,10 @@
 namespace trireme {
 
 struct Stage {
-  std::vector<NodeId> reductions;    // Sum, Amax, Amin whose values this sweep finishes
-  std::vector<std::size_t> stores;   // element results written during it
-  std::vector<std::size_t> columns;  // column-sum results it adds to
+  std::vector<NodeId> reductions;       // Sum, Amax, Amin whose values this sweep finishes
+  std::vector<std::size_t> stores;      // element results written during it
+  std::vector<std::size_t> columns;     // column-sum results it adds to
+  std::vector<std::size_t> group_sums;  // results whose columns share entries: it leaves their terms
 };
 
 struct Stages {
@@ -21,6 +22,9 @@ struct Stages {
   std::vector<std::size_t> row_sums;        // column sums of values per row, added to after the last sweep
   std::vector<std::size_t> column_results;  // results that are column sums, in order
 
+  bool sums_groups() const {
+    return std::any_of(sweeps.begin(), sweeps.end(), [](const Stage& each) { return !each.group_sums.empty(); });
+  }
   bool reduces() const {  // along rows
     return std::any_of(sweeps.begin(), sweeps.end(), [](const Stage& each) { return !each.reductions.empty(); });
   }

@@ -22,33 +22,48 @@ const Program& with_row_sums(const Program& program, std::optional<Program>& mad
   return out;
 }
 
+Result<AxisIndexing> fixed_axis(const Program& program, const Axis& axis, std::int64_t columns) {
+  KnownLeaves known;
+  if (columns) known.columns = columns;
+  AxisIndexing made{.present = axis.present};
+  for (auto [id, to] : {std::pair(axis.divide, &made.divide), std::pair(axis.wrap, &made.wrap)}) {
+    if (id == no_node) continue;
+    TRIREME_TRY(value, index_value(program, id, known, a_divisor));
+    if (!value) return Error{Code::Unsupported, program.name + ": an index divisor of a sum is not a number yet"};
+    *to = *value;
+  }
+  return made;
+}
+
+bool sums_own_row(const Program& program, const Output& result) {
+  return result.value != no_node && program[result.value].op == Op::ColumnSum && result.spread.row.present &&
+         result.spread.row.plain();
+}
+
 Result<std::vector<SumClass>> sum_classes(const Program& program, std::int64_t columns) {
-  auto axis_of = [&](const Axis& axis) -> Result<AxisIndexing> {
-    KnownLeaves known;
-    if (columns) known.columns = columns;
-    AxisIndexing made{.present = axis.present};
-    for (auto [id, to] : {std::pair(axis.divide, &made.divide), std::pair(axis.wrap, &made.wrap)}) {
-      if (id == no_node) continue;
-      TRIREME_TRY(value, index_value(program, id, known, a_divisor));
-      if (!value) return Error{Code::Unsupported, program.name + ": an index divisor of a sum is not a number yet"};
-      *to = *value;
-    }
-    return made;
-  };
   std::vector<SumClass> classes, over_everything;
   for (std::size_t r = 0; r < program.results.size(); ++r) {
     const Output& result = program.results[r];
-    if (result.value == no_node || program[result.value].op != Op::ColumnSum) continue;
-    TRIREME_TRY(row, axis_of(result.spread.row));
-    TRIREME_TRY(column, axis_of(result.spread.column));
-    SumClass made{.where = {row, column}};
+    if (result.value == no_node || program[result.value].op != Op::ColumnSum || sums_own_row(program, result)) continue;
+    TRIREME_TRY(row, fixed_axis(program, result.spread.row, columns));
+    TRIREME_TRY(column, fixed_axis(program, result.spread.column, columns));
+    SumClass made{.where = {row, column}, .of_groups = !result.spread.column.plain()};
     std::vector<SumClass>& list = made.over_everything() ? over_everything : classes;
-    auto it = std::find_if(list.begin(), list.end(), [&](const SumClass& each) { return each.where == made.where; });
+    auto it = std::find_if(list.begin(), list.end(), [&](const SumClass& each) {
+      return each.where == made.where && each.of_groups == made.of_groups;
+    });
     if (it == list.end()) it = list.insert(it, std::move(made));
     it->results.push_back(static_cast<int>(r));
   }
   classes.insert(classes.end(), over_everything.begin(), over_everything.end());
   return classes;
+}
+
+bool fixes_columns(const Program& program) {
+  return !sum_classes(program, 0) ||
+         std::any_of(program.results.begin(), program.results.end(), [&](const Output& result) {
+           return result.value != no_node && program[result.value].op == Op::ColumnSum && !result.spread.column.plain();
+         });
 }
 
 namespace {

@@ -18,8 +18,18 @@ inline constexpr std::int64_t of_row_values = 1;
 // Where there are none, the program itself; else `made` holds what is returned.
 const Program& with_row_sums(const Program& program, std::optional<Program>& made);
 
+// An axis whose divisors are numbers, or numbers by n; Unsupported where they are not yet: 0 columns are not known.
+Result<AxisIndexing> fixed_axis(const Program& program, const Axis& axis, std::int64_t columns);
+
+// Is it a column sum into entries of each row's own? Those are the row's results, and no class's.
+bool sums_own_row(const Program& program, const Output& result);
+
 // The classes of a program's column sums; those over everything last. Unsupported where a divisor is not yet a number.
 Result<std::vector<SumClass>> sum_classes(const Program& program, std::int64_t columns);
+
+// Are kernels made for one number of columns? How sums are cut depends on divisors, and so on n where those do; and
+// groups of columns are a matter of n.
+bool fixes_columns(const Program& program);
 
 // The program with the results of one class alone, or without those of some; the others keep their places.
 Program keep_only(const Program& program, const SumClass& wanted);

@@ -297,6 +297,7 @@ void RowLowering::finish(std::size_t k, const Leaf& leaf) {
     store(std::move(instr), leaf);
   }
   for (std::size_t r : stage.columns) add_to_columns(r, leaf);
+  keep_terms(k, leaf);
 }
 
 }  // namespace trireme

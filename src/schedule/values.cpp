@@ -63,6 +63,7 @@ void RowLowering::plan_work() {
       for (NodeId id : stage.reductions) open.push_back(program_[id].args[0]);
       for (std::size_t r : stage.stores) open.push_back(program_.results[r].value);
       for (std::size_t r : stage.columns) open.push_back(program_[program_.results[r].value].args[0]);
+      for (std::size_t r : stage.group_sums) open.push_back(program_[program_.results[r].value].args[0]);
     } else {
       for (std::size_t r : stages_.row_stores) open.push_back(program_.results[r].value);
       for (std::size_t r : stages_.row_sums) open.push_back(program_[program_.results[r].value].args[0]);

@@ -4,6 +4,7 @@
 
 #include "ir/contract.hpp"
 #include "schedule/row_lowering.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 
@@ -80,14 +81,17 @@ void RowLowering::walk_blocks() {
     if (!sums_.empty()) block = b_.add(b_.index(Do::IndexDivide, first, row_block), block);
     blocks = {};
   }
+  auto all_blocks = [&] { return blocks ? blocks : b_.slot({Slot::Kind::Blocks, sums_[0].number}); };
   if (!sums_.empty()) {
     point_at_partials(sums_[0], block);
-    begin_column_sums(sums_[0]);
+    Reg left;
+    if (config_.teams > 1 && sums_[0].what->of_groups) left = b_.index(Do::IndexSub, all_blocks(), block);
+    begin_column_sums(sums_[0], left);
   }
   walk_rows(end);
   if (sums_.empty()) return;
   if (config_.teams > 1)  // a team beyond the last block has nothing to write
-    state_ = row_state(block, blocks ? blocks : b_.slot({Slot::Kind::Blocks, sums_[0].number}));
+    state_ = row_state(block, all_blocks());
   finish_column_sums(sums_[0]);
 }
 
@@ -127,7 +131,8 @@ Reg RowLowering::begin_block(const ClassSums& sums, Reg block) {
 
 void RowLowering::walk_rows(Reg end) {
   if (overlap_) return walk_overlapping(end);
-  if (config_.simd && config_.stripes && config_.rows == 2 && !layout_.jumps()) return walk_pairs(end);
+  if (config_.simd && config_.stripes && config_.rows == 2 && !layout_.jumps() && groups_.empty())
+    return walk_pairs(end);
   int ahead = config_.ring - 1;
   Reg fill, filled_to;
   start_running_pointers();
@@ -289,7 +294,10 @@ void RowLowering::begin_row() {
 
 void RowLowering::one_row() {
   begin_row();
-  for (std::size_t k = 0; k < stages_.sweeps.size(); ++k) sweep(k);
+  for (std::size_t k = 0; k < stages_.sweeps.size(); ++k) {
+    sweep(k);
+    sum_groups(k);
+  }
   store_rows();
   if (!config_.simd && !config_.stripes) b_.emit({.code = Do::Barrier});  // scratch is written again by the next row
 }
@@ -314,7 +322,7 @@ void RowLowering::store_by_owner(Type type, Reg pointer, Reg value) {
 // Does this kernel write the result's rows?
 bool RowLowering::writes(std::size_t result) const {
   const Output& output = program_.results[result];
-  return output.value != no_node && program_[output.value].op != Op::ColumnSum;
+  return output.value != no_node && (program_[output.value].op != Op::ColumnSum || sums_own_row(program_, output));
 }
 
 }  // namespace trireme

@@ -1,16 +1,9 @@
 """Open faults of Trireme, each with its number, and what the fuzzer forgives because of it. An entry is deleted when its
 fault is mended; with the last one this file goes."""
-import re
-
-
-# Refused by `emit`: column sums into [], divided and wrapped results.
-FAULT_47 = re.compile(r"results spread like \w+ are not lowered yet")
 
 
 def excuse(case, kind, said):
     """The number of the fault that explains a failure, or None."""
-    if kind.startswith("refused emit") and FAULT_47.search(said):
-        return 47
     # Gradients do not flow into a default that is an expression.
     if kind == "gradient" and any(not is_number(each) for each in case.program.operands if each.name in case.problem.absent):
         return 51

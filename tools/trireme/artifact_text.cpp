@@ -54,7 +54,7 @@ SlotText describe_slot(const Slot& slot, const Program& program) {
       const std::string number(sum_number_names[slot.jump]);
       return of_class(number, number + " of column sums");
     }
-    case Slot::Kind::Number: return {"number", "a number of the sum's own"};
+    case Slot::Kind::Terms: return {"terms", "address of the workspace's terms"};
     case Slot::Kind::Scratch: return {"scratch", "address of memory for this thread alone"};
   }
   return {};

@@ -7,12 +7,9 @@
 #include "layout/buffers.hpp"
 #include "layout/indexing.hpp"
 #include "layout/overlap.hpp"
-#include "support/hash.hpp"
 
 namespace trireme::cuda {
 namespace {
-
-std::int64_t whole_pages(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // Bytes from an array's lowest to its highest entry, counted from the entry (0, 0).
 Result<ByteRange> bytes_of(const Program& program, const Spread& spread, const Problem2d& problem, const Array& array) {
@@ -38,16 +35,8 @@ Result<std::unique_ptr<CudaExecutable>> CudaExecutable::create(const Device& dev
 
 Result<std::unique_ptr<CudaExecutable>> CudaExecutable::create(const Device& device, const Program& program,
                                                                const Facts& facts) {
-  WithoutSums inner = without_sums(program, facts);
-  TRIREME_TRY(config, config_for(inner.program, machine_of(device), inner.facts));
-  TRIREME_TRY(made, create(device, inner.program, config));
-  if (inner.summed.empty()) return std::move(made);
-  made->whole_ = program;
-  TRIREME_TRY(sums, DeviceSums::create(program, inner.summed, facts));
-  TRIREME_TRY(kernels, UnitKernels::create(device, sums.kernels(), arch_for(device)));
-  made->sums_ = std::move(sums);
-  made->sum_kernels_ = std::move(kernels);
-  return std::move(made);
+  TRIREME_TRY(config, config_for(program, machine_of(device), facts));
+  return create(device, program, config);
 }
 
 const Result<LoadedKernels>& CudaExecutable::singles() const {
@@ -82,25 +71,10 @@ Status CudaExecutable::prepare() const {
 
 DirectExecutable::MemoryBytes CudaExecutable::memory_bytes(std::int64_t rows, std::int64_t columns,
                                                            const RunOptions&) const {
-  MemoryBytes bytes{cut_rows(vectors_.kernels(), rows, columns).workspace_bytes, 0};
-  if (sums_.empty()) return bytes;
-  return {whole_pages(sums_.workspace_bytes(rows)) + bytes.workspace,
-          static_cast<std::int64_t>(whole_.results.size() * sizeof(Array))};
+  return {cut_rows(vectors_.kernels(), rows, columns).workspace_bytes, 0};
 }
 
-// The terms lie at the beginning of the workspace, what the kernels need behind them.
 Status CudaExecutable::run_in(const Problem2d& problem, const RunOptions& options, const Lent& lent) const {
-  if (sums_.empty()) return run_kernels(problem, options, lent);
-  std::span<Array> results(reinterpret_cast<Array*>(lent.own), problem.results.size());
-  Lent rest = lent;
-  rest.workspace += whole_pages(sums_.workspace_bytes(problem.rows));
-  TRIREME_CHECK(run_kernels(sums_.place_terms(problem, lent.workspace, results), options, rest));
-  return sums_.run(problem, lent.workspace, [&](const SumLaunch& each) {
-    return sum_kernels_.launch(each, static_cast<StreamHandle>(lent.stream));
-  });
-}
-
-Status CudaExecutable::run_kernels(const Problem2d& problem, const RunOptions& options, const Lent& lent) const {
   auto stream = static_cast<StreamHandle>(lent.stream);
   TRIREME_TRY(chosen, kernels_for(problem, stream));
   const LoadedKernels& code = *chosen;
@@ -167,7 +141,7 @@ Result<std::unique_ptr<DeviceArrays>> to_device(const Device& device, const Prog
 }
 
 Status CudaExecutable::run(const Problem2d& problem, const RunOptions& options) {
-  TRIREME_TRY(arrays, to_device(device_, whole_, problem));
+  TRIREME_TRY(arrays, to_device(device_, program_, problem));
   MemoryBytes bytes = memory_bytes(problem.rows, problem.columns, options);
   TRIREME_TRY(workspace, allocate(bytes.workspace));
   std::vector<std::byte, CacheLineAllocator<std::byte>> own(static_cast<std::size_t>(bytes.own));
@@ -175,8 +149,8 @@ Status CudaExecutable::run(const Problem2d& problem, const RunOptions& options) 
   TRIREME_CHECK(
       run_in(arrays->problem, options, {.workspace = workspace.get(), .own = own.data(), .stream = stream.get()}));
   TRIREME_CHECK(device_.synchronize(stream.get()));
-  for (std::size_t k = 0; k < whole_.results.size(); ++k) {
-    TRIREME_TRY(range, bytes_of(whole_, whole_.results[k].spread, problem, problem.results[k]));
+  for (std::size_t k = 0; k < program_.results.size(); ++k) {
+    TRIREME_TRY(range, bytes_of(program_, program_.results[k].spread, problem, problem.results[k]));
     auto low = [&](const Array& array) { return static_cast<char*>(array.data) + range.low; };
     if (range.high > range.low)
       TRIREME_CHECK(device_.copy(low(problem.results[k]), low(arrays->results[k]), range.high - range.low));
@@ -187,13 +161,10 @@ Status CudaExecutable::run(const Problem2d& problem, const RunOptions& options) 
 std::string CudaExecutable::describe() const {
   return fmt::format("{}, {}, {} registers, {} bytes of local memory, {} bytes shared", device_.facts().name,
                      print(vectors_.config()), vectors_.facts().registers, vectors_.facts().local_bytes,
-                     vectors_.kernels().rows.scratch_bytes) +
-         sums_.describe();
+                     vectors_.kernels().rows.scratch_bytes);
 }
 
-std::string CudaExecutable::kernel_hash() const {
-  return sums_.empty() ? vectors_.hash() : short_hex(Hasher().add(vectors_.hash()).add(sum_kernels_.hash()));
-}
+std::string CudaExecutable::kernel_hash() const { return vectors_.hash(); }
 
 Executable::Identity CudaExecutable::identity() const {
   return {.arch = fmt::format("sm_{}", device_.facts().capability), .isa = "ptx", .config = print(vectors_.config())};

@@ -5,19 +5,17 @@
 #include <optional>
 
 #include "devices/cuda/loaded_kernels.hpp"
-#include "devices/cuda/unit_kernels.hpp"
 #include "devices/device.hpp"
-#include "devices/device_sums.hpp"
 
 namespace trireme::cuda {
 
 // A program loaded onto a device. `run_in` works on device memory; `run` brings host memory there and back.
 class CudaExecutable : public DirectExecutable {
  public:
-  // A program whose kernels can do everything, under one config. PTX for `arch`, or the device's.
+  // Under one config. PTX for `arch`, or the device's.
   static Result<std::unique_ptr<CudaExecutable>> create(const Device& device, const Program& program,
                                                         const Config& config, std::string_view arch = {});
-  // Any program, under the config that is chosen for it.
+  // Under the config that is chosen for it.
   static Result<std::unique_ptr<CudaExecutable>> create(const Device& device, const Program& program,
                                                         const Facts& facts);
 
@@ -37,17 +35,13 @@ class CudaExecutable : public DirectExecutable {
 
  private:
   CudaExecutable(const Device& device, const Program& program, std::string_view arch, LoadedKernels vectors)
-      : device_(device), arch_(arch), whole_(program), program_(program), vectors_(std::move(vectors)) {}
-  Status run_kernels(const Problem2d& problem, const RunOptions& options, const Lent& lent) const;
+      : device_(device), arch_(arch), program_(program), vectors_(std::move(vectors)) {}
   Result<const LoadedKernels*> kernels_for(const Problem2d& problem, StreamHandle stream) const;
   const Result<LoadedKernels>& singles() const;
 
   const Device& device_;
   std::string arch_;
-  Program whole_;    // what is asked for
-  Program program_;  // what the kernels do: the same, or the whole without some sums
-  DeviceSums sums_;
-  UnitKernels sum_kernels_;
+  Program program_;
   LoadedKernels vectors_;
   // For arrays that do not begin where vectors_ may read them: elements go one by one. Made when first needed.
   mutable std::once_flag singles_made_;

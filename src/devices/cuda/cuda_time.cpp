@@ -72,7 +72,7 @@ struct Repeated {
 }  // namespace
 
 Result<Timing> CudaExecutable::time(const Problem2d& problem, const TimeOptions& options) {
-  TRIREME_TRY(arrays, to_device(device_, whole_, problem));
+  TRIREME_TRY(arrays, to_device(device_, program_, problem));
   MemoryBytes bytes = memory_bytes(problem.rows, problem.columns, {});
   TRIREME_TRY(workspace, allocate(bytes.workspace));
   std::vector<std::byte, CacheLineAllocator<std::byte>> own(static_cast<std::size_t>(bytes.own));

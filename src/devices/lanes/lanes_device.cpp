@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "devices/arguments.hpp"
-#include "devices/device_sums.hpp"
-#include "layout/buffers.hpp"
 #include "layout/indexing.hpp"
 #include "layout/overlap.hpp"
 #include "schedule/lower.hpp"
@@ -86,42 +84,10 @@ Result<std::unique_ptr<Executable>> compile_with(const Program& program, const C
   return std::unique_ptr<Executable>(std::make_unique<LanesExecutable>(program, config, std::move(kernels), row_block));
 }
 
-namespace {
-
-class SummingExecutable : public Executable {
- public:
-  SummingExecutable(std::unique_ptr<Executable> kernels, DeviceSums sums)
-      : kernels_(std::move(kernels)), sums_(std::move(sums)) {}
-
-  Status run(const Problem2d& problem, const RunOptions& options) override {
-    std::vector<Array> results(problem.results.size());
-    auto bytes = static_cast<std::size_t>(sums_.workspace_bytes(problem.rows));
-    std::vector<std::byte, CacheLineAllocator<std::byte>> workspace(bytes);
-    TRIREME_CHECK(kernels_->run(sums_.place_terms(problem, workspace.data(), results), options));
-    std::vector<Kernel> kernels = sums_.kernels();
-    return sums_.run(problem, workspace.data(), [&](const SumLaunch& each) -> Status {
-      const Kernel& kernel = kernels[each.kernel];
-      std::int64_t covered = kernel.launch.columns_covered;
-      return interpret(kernel, each.args, 0, each.units, problem.rows, (each.units + covered - 1) / covered);
-    });
-  }
-  std::string describe() const override { return kernels_->describe() + sums_.describe(); }
-
- private:
-  std::unique_ptr<Executable> kernels_;
-  DeviceSums sums_;
-};
-
-}  // namespace
-
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
-  WithoutSums inner = without_sums(program, facts);
   Machine machine{.simd = false, .shared_bytes = 232448, .clusters = true};
-  TRIREME_TRY(config, config_for(inner.program, machine, inner.facts));
-  TRIREME_TRY(kernels, compile_with(inner.program, config));
-  if (inner.summed.empty()) return std::move(kernels);
-  TRIREME_TRY(sums, DeviceSums::create(program, inner.summed, facts));
-  return std::unique_ptr<Executable>(std::make_unique<SummingExecutable>(std::move(kernels), std::move(sums)));
+  TRIREME_TRY(config, config_for(program, machine, facts));
+  return compile_with(program, config);
 }
 
 }  // namespace trireme::lanes

@@ -13,7 +13,6 @@
 #include "language/parse.hpp"
 #include "passes/passes.hpp"
 #include "schedule/lower.hpp"
-#include "schedule/spread_sums.hpp"
 
 namespace trireme {
 namespace {
@@ -126,20 +125,26 @@ TEST(PtxEmit, PtxasAcceptsEveryStoredType) {
   }
 }
 
-TEST(PtxEmit, PtxasAcceptsSpreadSums) {
+// Sums over rows and over columns that share an entry, in registers and in loops, with terms in scratch and workspace.
+TEST(PtxEmit, fault_47_PtxasAcceptsSumsIntoSharedEntries) {
   if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "ptxas is not on PATH";
-  const Indexing spreads[] = {{{}, {}},
-                              {{.present = true, .wrap = 3}, {.present = true}},
-                              {{.present = true, .divide = 4, .wrap = 3}, {.present = true, .divide = 2, .wrap = 5}},
-                              {{}, {.present = true, .wrap = 7}}};
   std::size_t turn = 0;
-  for (const Indexing& spread : spreads) {  // one for each judge
-    const Judge& judge = judges[turn++ % std::size(judges)];
-    Type compute = turn == 2 ? Type::F64 : Type::F32;
-    SpreadSum sum(spread, 70000, compute, turn % 2 ? compute : Type::BF16, {true, 1, 1}, "sum");
-    std::string text = ptx::emit(sum.kernels(), judge.arch).value();
-    EXPECT_TRUE(assembles(text, judge.arch)) << judge.arch << "\n" << text;
-  }
+  for (const char* spread : {"", "i % 3, j", "(i / 4) % 3, (j / 2) % 5", "j % 7", "i / 9, j / 300", "i / 5"})
+    for (std::int64_t columns : {96, 3000, 70000}) {  // one for each judge
+      const Judge& judge = judges[turn++ % std::size(judges)];
+      const Type compute = turn % 4 == 1 ? Type::F64 : Type::F32;
+      const std::string text = "p(x[i,j], w[j]) -> (y[i,j], s[" + std::string(spread) +
+                               "], c[j])\n  y = x * w / sum(x)\n  s = colsum(y)\n  c = colsum(x)\n";
+      const Program program =
+          prepare(parse(text).value(),
+                  {.types = {{"x", compute}, {"w", compute}, {"y", compute}, {"s", Type::BF16}, {"c", compute}}})
+              .value();
+      const Facts facts{.rows = 10, .columns = columns, .alignment = 8};
+      const Machine machine{.simd = false, .shared_bytes = judge.shared_bytes, .clusters = judge.clusters};
+      const std::string code =
+          ptx::emit(lower(program, choose_config(program, machine, facts)).value(), judge.arch).value();
+      EXPECT_TRUE(assembles(code, judge.arch)) << judge.arch << "\n" << code;
+    }
 }
 
 }  // namespace
