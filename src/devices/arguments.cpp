@@ -223,7 +223,9 @@ void each_array(const Program& program, const Problem2d& problem, Each&& each) {
 }
 
 ArrayLayout layout_in(const Spread& spread, const Array& array, const Problem2d& problem) {
-  ArrayLayout layout = layout_of(array, spread.column.present ? problem.columns : 1);
+  // Wrapped columns may have more entries than there are columns.
+  const std::int64_t entries = spread.column.plain() ? problem.columns : std::max<std::int64_t>(problem.columns, 2);
+  ArrayLayout layout = layout_of(array, spread.column.present ? entries : 1);
   if (!spread.row.present || problem.rows <= 1) layout.row_jumps = 0;
   return layout;
 }

@@ -101,27 +101,35 @@ TEST(ColumnSums, fault_61_GiveTheBitsOfTheReference) {
   }
 }
 
-// A result whose columns are two axes that do not join: 4 columns side by side, then a jump.
+// Results whose columns are two axes that do not join, 4 columns side by side and then a jump; and with more entries
+// than the problem has columns.
 TEST(ColumnSums, WriteResultsThatLieApart) {
-  for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes", "wasm"}) {
-    const DeviceEntry& device = *find_device(name);
-    if (!device.missing().empty()) continue;
-    Prepared prepared = prepare_problem(parse_problem("p 20x12").value(), program("i % 3, j")).value();
-    Array apart = prepared.results[0];
-    std::vector<float> memory(400);
-    apart.row_stride = -100;
-    apart.column_jumps.push_back({.every = 4, .elements = 5});
-    apart.data = memory.data() + 300;
-    Problem2d problem = prepared.view();
-    problem.results = std::span(&apart, 1);
-    auto executable = device.compile(prepared.program, facts_of(prepared.program, problem)).value();
-    executable->run(problem, {}).value();
-    std::vector<float> got = memory;
-    std::fill(memory.begin(), memory.end(), 0.0f);
-    run_reference(prepared.program, problem).value();
-    EXPECT_EQ(got, memory) << name;
-    EXPECT_NE(memory[300 + 9], 0.0f);
-  }
+  struct Case {
+    const char *spread, *line;
+    std::int64_t row_stride, column_stride;
+    bool jumps;
+  };
+  for (const Case& each : {Case{"i % 3, j", "p 20x12", -100, 1, true}, Case{"i / 9, j % 6", "p 20x1", -100, 2, false},
+                           Case{"i, j % 6", "p 3x40", 100, -3, false}})
+    for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes", "wasm"}) {
+      const DeviceEntry& device = *find_device(name);
+      if (!device.missing().empty()) continue;
+      Prepared prepared = prepare_problem(parse_problem(each.line).value(), program(each.spread)).value();
+      Array apart = prepared.results[0];
+      std::vector<float> memory(700);
+      apart.row_stride = each.row_stride, apart.column_stride = each.column_stride;
+      if (each.jumps) apart.column_jumps.push_back({.every = 4, .elements = 5});
+      apart.data = memory.data() + 300;
+      Problem2d problem = prepared.view();
+      problem.results = std::span(&apart, 1);
+      auto executable = device.compile(prepared.program, facts_of(prepared.program, problem)).value();
+      executable->run(problem, {}).value();
+      std::vector<float> got = memory;
+      std::fill(memory.begin(), memory.end(), 0.0f);
+      run_reference(prepared.program, problem).value();
+      EXPECT_EQ(got, memory) << name << ' ' << each.spread;
+      EXPECT_NE(memory[300], 0.0f);
+    }
 }
 
 // Emission knows no sum that is made beside the kernels.
