@@ -128,6 +128,7 @@ Reg RowLowering::begin_piece(ClassSums& sums, Reg end, bool whole_blocks) {
     k = row.divide == 1 ? zero_ : b_.index(Do::IndexSub, k, b_.mul(entry, row.divide));
     end = b_.index(Do::IndexMin, end, b_.index(Do::IndexSub, b_.add(row_, row.divide), k));
     if (row.wrap) k = b_.add(b_.mul(round, row.divide), k);
+    if (&sums == &sums_[0]) entry_ = entry;
     size = by_entry(b_, SumNumber::RowBlock, sums.number, entry);
     block = b_.index(Do::IndexMul, entry, b_.slot(SumNumber::MostBlocks, sums.number));
   } else {

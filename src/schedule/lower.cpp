@@ -162,10 +162,16 @@ void RowLowering::run() {
       at = b_.add(at, b_.mul(stripes_, row_bytes));
     }
   }
+  if (by_entries()) begin_block();
   for (std::size_t k = 0; k < program_.operands.size(); ++k) {
     const Operand& operand = program_.operands[k];
-    if (!operand.constant && !operand.spread.row.present && operand.spread.column.present)
-      column_pointers_[k] = b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(k)});
+    if (operand.constant || !operand.spread.column.present || (operand.spread.row.present && !same_in_block(k)))
+      continue;
+    const int index = static_cast<int>(k);
+    Reg pointer = column_pointers_[k] = b_.pointer({Slot::Kind::OperandPointer, index});
+    if (!operand.spread.row.present) continue;
+    const Reg place = b_.index(Do::IndexMul, entry_, b_.slot({Slot::Kind::OperandStride, index}));
+    column_pointers_[k] = b_.pointer(pointer, place, static_cast<std::int64_t>(bytes(*operand.type)));
   }
   evaluate_divisors();
   b_.note("values of the whole kernel");

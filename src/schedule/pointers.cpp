@@ -60,6 +60,7 @@ bool RowLowering::points_at_column(std::size_t index, bool result) const {
 }
 
 Reg RowLowering::row_pointer(std::size_t index, bool result) {
+  if (auto it = column_pointers_.find(index); !result && it != column_pointers_.end()) return it->second;
   auto& running = result ? running_results_ : running_operands_;
   if (auto it = running.find(index); it != running.end()) return it->second.pointer;
   auto& known = result ? result_rows_ : operand_rows_;

@@ -197,7 +197,9 @@ class RowLowering {
   void add_to_rows(std::size_t result);
   template <typename Body>
   void each_unrolled(Body&& body);
-  Reg begin_block(const ClassSums& sums, Reg block);
+  bool by_entries() const { return !config_.simd && !sums_.empty() && sums_[0].what->where.row.present; }
+  bool same_in_block(std::size_t operand) const;
+  void begin_block();
 
   // group_sums.cpp
   struct Groups {  // of columns that share an entry of a result
@@ -309,7 +311,9 @@ class RowLowering {
   std::int64_t group_sums_at_ = 0, group_spill_at_ = 0, group_copy_at_ = 0;  // simd machines, in scratch
   std::vector<ClassSums> sums_, row_sums_;                                   // by row blocks; over everything
   std::int64_t row_step_ = 1;                                                // from one row of a block to the next
-  Reg entry_, run_end_;  // thread machines: of the block's rows; where the next row is not row_step_ further on
+  Reg entry_;                                                                // of the rows at hand, those of sums_[0]
+  Reg block_, block_end_;  // thread machines, by entries: this one; where its rows end
+  Reg run_end_;            // where the next row is not row_step_ further on
 
   // Scratch, in bytes
   std::vector<std::int64_t> sums_at_;       // by sweep: unrolled groups, [parity][reduction][group]

@@ -34,7 +34,14 @@ inline Shape shape_of(const Program& program, const Layout& layout) {
     const Operand& operand = program.operands[k];
     if (operand.constant || !operand.spread.column.present || !read[k]) continue;
     std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
-    if (!operand.spread.row.present) {
+    // One row of it for all rows of a block: as weights are.
+    const Axis& row = operand.spread.row;
+    auto blocks_by = [&](const Output& result) {
+      const Axis& other = result.spread.row;
+      return !row.plain() && program[result.value].op == Op::ColumnSum && other.divide == row.divide &&
+             other.wrap == row.wrap;
+    };
+    if (!row.present || std::any_of(program.results.begin(), program.results.end(), blocks_by)) {
       shape.column_bytes += size;
       shape.widest_column = std::max(shape.widest_column, size);
       continue;

@@ -44,6 +44,13 @@ Instr RowLowering::kept_access(Do code, NodeId id, const Leaf& leaf) {
 void RowLowering::plan_work() {
   used_ = reachable(program_);
   varies_by_row_ = varying_by_row(program_);
+  if (by_entries())
+    for (NodeId id = 0; id < program_.size(); ++id) {
+      const Node& node = program_[id];
+      varies_by_row_[id] = node.arity ? is_row_reduction(node.op)
+                                      : node.by_row && !(node.op == Op::Operand && same_in_block(node.payload));
+      for (NodeId arg : node) varies_by_row_[id] = varies_by_row_[id] || varies_by_row_[arg];
+    }
   // What a rotation turns by stands in its accesses; it is a value only where others compute with it.
   std::vector<bool> computed(program_.size());
   for (const Output& result : program_.results)

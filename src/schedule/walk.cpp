@@ -66,22 +66,18 @@ void RowLowering::walk_blocks() {
     });
     return;
   }
-  const bool by_entries = !sums_.empty() && sums_[0].what->where.row.present;
-  Reg row_block;
-  if (!by_entries) row_block = b_.slot({Slot::Kind::RowBlock, sums_.empty() ? 0 : sums_[0].number});
-  Reg block = b_.special(Do::BlockIndex);
-  if (config_.teams > 1) block = b_.add(b_.mul(block, config_.teams), team_);
-  Reg end, blocks = last;
-  if (by_entries) {
-    block = b_.add(first, block);
-    end = begin_block(sums_[0], block);
+  Reg block, end;
+  if (by_entries()) {
+    block = block_, end = block_end_;
   } else {
+    Reg row_block = b_.slot({Slot::Kind::RowBlock, sums_.empty() ? 0 : sums_[0].number});
+    block = b_.special(Do::BlockIndex);
+    if (config_.teams > 1) block = b_.add(b_.mul(block, config_.teams), team_);
     row_ = b_.add(first, b_.index(Do::IndexMul, block, row_block));
     end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
     if (!sums_.empty()) block = b_.add(b_.index(Do::IndexDivide, first, row_block), block);
-    blocks = {};
   }
-  auto all_blocks = [&] { return blocks ? blocks : b_.slot({Slot::Kind::Blocks, sums_[0].number}); };
+  auto all_blocks = [&] { return by_entries() ? last : b_.slot({Slot::Kind::Blocks, sums_[0].number}); };
   if (!sums_.empty()) {
     point_at_partials(sums_[0], block);
     Reg left;
@@ -96,12 +92,18 @@ void RowLowering::walk_blocks() {
 }
 
 // Thread machines: blocks of entries with rows of their own. Numbers beyond the last row, or the last block, have none.
-Reg RowLowering::begin_block(const ClassSums& sums, Reg block) {
+void RowLowering::begin_block() {
+  const ClassSums& sums = sums_[0];
   const AxisIndexing& row = sums.what->where.row;
+  block_ = b_.special(Do::BlockIndex);
+  if (config_.teams > 1) block_ = b_.add(b_.mul(block_, config_.teams), team_);
+  block_ = b_.add(b_.argument(0), block_);
   const Reg most = b_.slot(SumNumber::MostBlocks, sums.number), total = b_.argument(2);
-  entry_ = b_.index(Do::IndexDivide, block, most);
+  entry_ = b_.index(Do::IndexDivide, block_, most);
+  if (config_.teams > 1)  // what is read of the entry exists
+    entry_ = b_.index(Do::IndexMin, entry_, b_.add(b_.slot(SumNumber::Entries, sums.number), -1));
   Reg size = by_entry(b_, SumNumber::RowBlock, sums.number, entry_);
-  Reg k = b_.index(Do::IndexMul, b_.index(Do::IndexRemainder, block, most), size), end;
+  Reg k = b_.index(Do::IndexMul, b_.index(Do::IndexRemainder, block_, most), size), end;
   const Reg first = b_.mul(entry_, row.divide);
   if (!row.wrap) {
     row_ = b_.add(first, k);
@@ -123,10 +125,17 @@ Reg RowLowering::begin_block(const ClassSums& sums, Reg block) {
     auto [last_run, last_inside] = place(b_.add(b_.add(k, size), -1));
     end = b_.add(b_.add(last_run, last_inside), 1);
   }
-  end = b_.index(Do::IndexMin, end, total);
-  if (config_.teams == 1) return end;
-  Reg blocks_left = b_.index(Do::IndexSub, b_.argument(1), block);
-  return b_.index(Do::IndexMin, end, b_.add(row_, b_.index(Do::IndexMul, blocks_left, total)));
+  block_end_ = b_.index(Do::IndexMin, end, total);
+  if (config_.teams == 1) return;
+  Reg blocks_left = b_.index(Do::IndexSub, b_.argument(1), block_);
+  block_end_ = b_.index(Do::IndexMin, block_end_, b_.add(row_, b_.index(Do::IndexMul, blocks_left, total)));
+}
+
+// Does a block read the same entries of it for all of its rows? Those are loaded as weights are.
+bool RowLowering::same_in_block(std::size_t k) const {
+  const Spread& spread = program_.operands[k].spread;
+  return by_entries() && spread.row.present && !spread.row.plain() && !layout_.operand(k).row_jumps &&
+         axis_is(spread.row, sums_[0].what->where.row);
 }
 
 void RowLowering::walk_rows(Reg end) {
@@ -191,7 +200,7 @@ void RowLowering::walk_rows(Reg end) {
   // Teams of one warp shuffle together, so they keep step: a team without a row works on nothing.
   const int number = sums_.empty() ? 0 : sums_[0].number;
   Reg turn = b_.copy(zero_),
-      turns = entry_ ? b_.slot(SumNumber::LargestBlock, number) : b_.slot({Slot::Kind::RowBlock, number});
+      turns = by_entries() ? b_.slot(SumNumber::LargestBlock, number) : b_.slot({Slot::Kind::RowBlock, number});
   auto turn_of_all = [&] {
     state_ = row_state(row_, end);
     body();
