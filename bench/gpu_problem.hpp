@@ -6,23 +6,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "bench/operator_point.hpp"
 #include "devices/cuda/cuda_device.hpp"
-#include "language/parse.hpp"
-#include "passes/passes.hpp"
-#include "plan/ops.hpp"
 
 namespace trireme::bench {
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) {
-    fmt::print(stderr, "{}: {}\n", name(result.error().code), result.error().message);
-    std::exit(1);
-  }
-  return std::move(*result);
-}
-
-inline bool is_element(const Spread& spread) { return spread.row.present && spread.column.present; }
 
 // Element arrays and weights in `type`, statistics and column sums in f32.
 inline Program bound(const Program& program, Type type) {

@@ -2,20 +2,23 @@
 // every operator, both directions, three storage types, rows of 128 to 262144 columns. A seeded sample of these points,
 // as many as the time allows; then the median and the worst twenty.
 //
-//   gpu_table [--seconds S] [--megabytes M] [--seed N] [--operator NAME] ...
+//   gpu_table [--seconds S] [--megabytes M] [--seed N] [--operator NAME] ... [--schedules N]
 //
 // Arrays have M MiB (512), ten times what a cache of this generation holds, so that nothing is found in it again. A
 // line is `share operator direction type columns  schedule`, and two such tables are compared by bench/against.py.
+//
+// With --schedules N, each point has N lines more, of other valid schedules, half of them those that the cost model
+// ranks first, half drawn at random: what the model is held against (bench/cost_model.cpp). A line then ends with what
+// the driver made of the kernel.
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <random>
 #include <thread>
 
 #include "bench/gpu_problem.hpp"
-#include "language/parse.hpp"
-#include "plan/ops.hpp"
-#include "plan/remarks.hpp"
-#include "plan/resolve.hpp"
+#include "bench/operator_point.hpp"
+#include "schedule/candidates.hpp"
 
 using namespace trireme;
 using namespace trireme::bench;
@@ -26,6 +29,7 @@ struct Options {
   double seconds = 240;
   std::int64_t megabytes = 512;
   std::uint64_t seed = 1;
+  std::size_t schedules = 0;
   std::vector<std::string_view> operators;
 
   Options(int argc, char** argv) {
@@ -34,43 +38,13 @@ struct Options {
       if (option == "--seconds") seconds = std::atof(argv[k + 1]);
       else if (option == "--megabytes") megabytes = std::atoll(argv[k + 1]);
       else if (option == "--seed") seed = static_cast<std::uint64_t>(std::atoll(argv[k + 1]));
+      else if (option == "--schedules") schedules = static_cast<std::size_t>(std::atoll(argv[k + 1]));
       else if (option == "--operator") operators.emplace_back(argv[k + 1]);
       else fmt::print(stderr, "{}: no such option\n", option), std::exit(2);
     }
   }
   bool wants(std::string_view name) const {
     return operators.empty() || std::find(operators.begin(), operators.end(), name) != operators.end();
-  }
-};
-
-struct Point {
-  const OperatorText* op;
-  bool backward;
-  Type type;
-  std::int64_t columns;
-
-  std::string name() const {
-    return fmt::format("{} {} {} {}", op->name, backward ? "backward" : "forward", trireme::name(type), columns);
-  }
-
-  // As the operator's first '#: try' line has it, which gives the constants and types that it needs.
-  Result<Program> program() const {
-    TRIREME_TRY(remarks, parse_remarks(op->text));
-    TRIREME_TRY(problem, parse_problem(fmt::format("{} {}", op->name, remarks.tries.at(0))));
-    problem.absent.clear();
-    TRIREME_TRY(forward, parse(op->text));
-    for (const Operand& operand : forward.operands)
-      if (is_element(operand.spread)) {
-        problem.types[operand.name] = type;
-        break;
-      }
-    Program source = forward;
-    if (backward) {
-      TRIREME_TRY(derived, differentiate(forward));
-      source = std::move(derived);
-    }
-    TRIREME_TRY(binding, binding_of(problem, forward, source));
-    return prepare(source, binding);
   }
 };
 
@@ -81,23 +55,21 @@ struct Compiled {
   std::string trouble;
 };
 
-Result<Compiled> compile(const cuda::Device& device, const Point& point, std::int64_t bytes_an_array) {
-  TRIREME_TRY(program, point.program());
-  const std::int64_t rows = bytes_an_array / static_cast<std::int64_t>(bytes(point.type)) / point.columns;
-  const std::int64_t alignment = std::min<std::int64_t>(16, point.columns & -point.columns);
-  TRIREME_TRY(made, cuda::CudaExecutable::create(device, program, Facts{rows, point.columns, alignment}));
-  return Compiled{std::move(program), rows, std::move(made), {}};
+Result<Compiled> compile(const cuda::Device& device, const Program& program, const Facts& facts) {
+  TRIREME_TRY(made, cuda::CudaExecutable::create(device, program, facts));
+  return Compiled{program, facts.rows, std::move(made), {}};
 }
 
-// The driver compiles on all cores.
-std::vector<Compiled> compile_all(const cuda::Device& device, std::span<const Point> points, std::int64_t bytes) {
-  std::vector<Compiled> all(points.size());
+// The driver compiles on all cores. `make(k)`: the k-th.
+template <typename Make>
+std::vector<Compiled> compile_all(std::size_t count, Make&& make) {
+  std::vector<Compiled> all(count);
   std::atomic<std::size_t> next = 0;
   std::vector<std::jthread> workers;
   for (unsigned k = 0; k < std::max(1u, std::thread::hardware_concurrency()); ++k)
     workers.emplace_back([&] {
-      for (std::size_t p; (p = next++) < points.size();) {
-        Result<Compiled> made = compile(device, points[p], bytes);
+      for (std::size_t p; (p = next++) < count;) {
+        Result<Compiled> made = make(p);
         if (made) all[p] = std::move(*made);
         else all[p].trouble = made.error().message;
       }
@@ -106,15 +78,41 @@ std::vector<Compiled> compile_all(const cuda::Device& device, std::span<const Po
   return all;
 }
 
-double share_of(const cuda::Device& device, cuda::StreamHandle stream, const Compiled& made, std::int64_t columns) {
-  GpuProblem gpu(device, made.program, made.rows, columns);
+// Nothing where the device cannot launch it: a cluster may not fit.
+std::optional<double> share_of(const cuda::Device& device, cuda::StreamHandle stream, const GpuProblem& gpu,
+                               const Compiled& made, std::int64_t columns, int rounds, int warm_up) {
   const auto needed = made.executable->memory_bytes(made.rows, columns, {});
   const auto workspace = must(made.executable->allocate(std::max<std::int64_t>(needed.workspace, 256)));
   std::vector<std::byte, CacheLineAllocator<std::byte>> own(static_cast<std::size_t>(needed.own));
-  must(made.executable->prepare());
-  return Beside(device, stream, gpu.element_bytes()).share([&] {
-    must(made.executable->run_in(gpu.problem(), {}, {workspace.get(), own.data(), stream}));
+  auto run = [&] { return made.executable->run_in(gpu.problem(), {}, {workspace.get(), own.data(), stream}); };
+  if (!run()) return std::nullopt;
+  return Beside(device, stream, gpu.element_bytes()).share([&] { must(run()); }, rounds, warm_up);
+}
+
+void time_schedules(const cuda::Device& device, cuda::StreamHandle stream, const Point& point, const Options& options,
+                    std::mt19937_64& random) {
+  Result<Program> program = point.program();
+  if (!program) return;
+  Facts facts = point.facts(options.megabytes << 20);
+  std::vector<Config> configs = candidate_configs(*program, cuda::machine_of(device), facts);
+  sort_by_cost(*program, cuda::machine_of(device), facts, configs);
+  const std::size_t count = std::min(configs.size(), options.schedules), ranked = count / 2;
+  std::shuffle(configs.begin() + static_cast<std::ptrdiff_t>(ranked), configs.end(), random);
+  configs.resize(count);
+  const std::vector<Compiled> made = compile_all(configs.size(), [&](std::size_t k) {
+    Facts with = facts;
+    with.config = configs[k];
+    return compile(device, *program, with);
   });
+  const GpuProblem gpu(device, *program, facts.rows, point.columns);
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    if (!made[k].executable) continue;
+    const auto share = share_of(device, stream, gpu, made[k], point.columns, 3, 1);
+    if (!share) continue;
+    const auto& facts = made[k].executable->loaded().facts();
+    fmt::print("{:.3f} {}  {}  registers={} local={}\n", *share, point.name(), print(configs[k]), facts.registers,
+               facts.local_bytes);
+  }
 }
 
 }  // namespace
@@ -135,22 +133,32 @@ int main(int argc, char** argv) {
                                        5120,  7168,  8192,  11008, 12288,  14336,  16384,  18432,  18944, 28672,
                                        32000, 32768, 50304, 65536, 128256, 131072, 151936, 256000, 262144})
             points.push_back({&op, backward, type, columns});
-  std::shuffle(points.begin(), points.end(), std::mt19937_64(options.seed));
+  std::mt19937_64 random(options.seed);
+  std::shuffle(points.begin(), points.end(), random);
 
   std::vector<std::pair<double, std::string>> shares;
   constexpr std::size_t at_once = 64;
   std::size_t done = 0;
   for (; done < points.size() && seconds() < options.seconds; done += at_once) {
     const auto some = std::span(points).subspan(done, std::min(at_once, points.size() - done));
-    const std::vector<Compiled> made = compile_all(device, some, options.megabytes << 20);
+    const std::vector<Compiled> made = compile_all(some.size(), [&](std::size_t k) -> Result<Compiled> {
+      TRIREME_TRY(program, some[k].program());
+      return compile(device, program, some[k].facts(options.megabytes << 20));
+    });
     for (std::size_t k = 0; k < some.size(); ++k) {
       if (!made[k].executable) {
         fmt::print("none  {}  {}\n", some[k].name(), made[k].trouble);
         continue;
       }
-      const double share = share_of(device, stream.get(), made[k], some[k].columns);
-      shares.emplace_back(share, some[k].name());
-      fmt::print("{:.3f} {}  {}\n", share, some[k].name(), made[k].executable->identity().config);
+      const GpuProblem gpu(device, made[k].program, made[k].rows, some[k].columns);
+      const auto share = share_of(device, stream.get(), gpu, made[k], some[k].columns, 11, 6);
+      if (!share) continue;
+      shares.emplace_back(*share, some[k].name());
+      const auto& facts = made[k].executable->loaded().facts();
+      fmt::print("{:.3f} {}  {}", *share, some[k].name(), made[k].executable->identity().config);
+      if (options.schedules) fmt::print("  registers={} local={}", facts.registers, facts.local_bytes);
+      fmt::print("\n");
+      if (options.schedules) time_schedules(device, stream.get(), some[k], options, random);
       std::fflush(stdout);
     }
   }

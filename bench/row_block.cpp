@@ -1,6 +1,6 @@
 // Measures on a GPU what the contract's row_block costs: norm backwards at many widths, with many block sizes and
 // schedules, as a share of a copy of the same bytes in the same run. The table behind ir/contract.hpp and
-// schedule/choose_threads.cpp; docs/performance.md holds what it printed.
+// schedule/cost.hpp; docs/performance.md holds what it printed.
 //
 //   row_block [MEGABYTES a tensor [BEST]]
 #include "bench/gpu_problem.hpp"

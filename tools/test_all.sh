@@ -46,8 +46,8 @@ by_clang() {
 }
 under_asan() {
   build asan test_language test_passes test_layout test_devices test_c_api test_plan || return
-  run asan '-*Exhaustive*:*take_seconds*' test_language test_passes test_layout test_devices test_c_api &&
-    run asan 'Plan*:Conformance*:CpuFaults*:Preferences*:Builder*' test_plan
+  run asan '-*Exhaustive*:*take_seconds*:*AThousandTimes*' test_language test_passes test_layout test_devices test_c_api &&
+    run asan 'Plan*:Conformance*:CpuFaults*:Preferences*:Builder*:-*ForkedChild*' test_plan
 }
 under_tsan() {
   export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp"

@@ -51,8 +51,13 @@ class Executable {
   };
   virtual Identity identity() const { return {}; }
   virtual const DirectExecutable* direct() const { return nullptr; }
-  // On memory of the kind the device works on best; by default the host's.
-  virtual Result<Timing> time(const Problem2d& problem, const TimeOptions& options);
+  // A problem's arrays where the device works on them; by default where they are. Executables of one device share it.
+  struct Placed {
+    Problem2d problem;
+    std::shared_ptr<const void> memory = {};
+  };
+  virtual Result<Placed> place(const Problem2d& problem) const { return Placed{problem}; }
+  virtual Result<Timing> time(const Placed& placed, const TimeOptions& options);
 };
 
 // What a run is lent beside its arrays.

@@ -69,7 +69,8 @@ class Copier {
 
 }  // namespace
 
-Result<Timing> Executable::time(const Problem2d& problem, const TimeOptions& options) {
+Result<Timing> Executable::time(const Placed& placed, const TimeOptions& options) {
+  const Problem2d& problem = placed.problem;
   Copier copier(options.bytes / 2, options.threads);
   Timing timing;
   auto timed = [](auto&& work) {

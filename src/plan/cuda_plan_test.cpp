@@ -279,7 +279,8 @@ TEST_F(CudaPlan, TimesGraphsAndCopiesInTurn) {
       Prepared prepared = prepare_problem(parse_problem(line).value()).value();
       auto executable =
           find_device("cuda")->compile(prepared.program, facts_of(prepared.program, prepared.view())).value();
-      Timing timing = executable->time(prepared.view(), {.seconds = 0, .bytes = 1 << 16}).value();
+      Timing timing =
+          executable->time(executable->place(prepared.view()).value(), {.seconds = 0, .bytes = 1 << 16}).value();
       expect(timing.runs.size() == 3 && timing.host.size() == 3, "three rounds");
       expect(timing.copies.size() == 1 && timing.copies[0].seconds.size() == 3, "a copy beside each");
       expect(std::abs(timing.runs[0] - 1.5e-3) < 1e-9, "the fake's events are 1.5 ms apart, for one run a graph");

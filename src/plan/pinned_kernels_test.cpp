@@ -23,10 +23,9 @@ namespace {
 
 struct PinnedMachine {
   std::string_view target, arch;
-  int processors = 1;
 };
 constexpr PinnedMachine pinned_machines[] = {
-    {"x86", "avx2"}, {"x86", "avx512"}, {"ptx", "sm_80"}, {"ptx", "sm_90", 132}, {"wasm", "simd128"}};
+    {"x86", "avx2"}, {"x86", "avx512"}, {"ptx", "sm_80"}, {"ptx", "sm_90"}, {"wasm", "simd128"}};
 
 std::int64_t instructions_in(const std::vector<Instr>& code) {
   std::int64_t count = 0;
@@ -37,8 +36,7 @@ std::int64_t instructions_in(const std::vector<Instr>& code) {
 // Instructions, hash of what is emitted, schedule.
 std::string pin(const Program& program, const Facts& facts, const PinnedMachine& on) {
   const Target& target = *find_target(on.target).value();
-  Machine machine = target.machine(on.arch).value();
-  machine.processors = on.processors;
+  const Machine machine = target.machine(on.arch).value();
   const Config config = choose_config(program, machine, facts);
   Result<Kernels> kernels = lower(program, config);
   if (!kernels) return "refused: " + kernels.error().message;

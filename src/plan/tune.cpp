@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
-#include <limits>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "devices/arguments.hpp"
 #include "devices/cache/kernel_cache.hpp"
@@ -44,26 +45,60 @@ Result<CacheKey> key_of(const DeviceEntry& device, const Program& program, const
 
 }  // namespace
 
+namespace {
+
+using Executables = std::vector<Result<std::unique_ptr<Executable>>>;
+
+// All cores compile; what is made then runs alone.
+Executables compile_all(const DeviceEntry& device, const Program& program, const Facts& facts,
+                        const std::vector<Config>& configs) {
+  Executables made;
+  for (std::size_t k = 0; k < configs.size(); ++k) made.emplace_back(Error{Code::Internal, "not compiled"});
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::jthread> workers;
+  for (unsigned k = 0; k < std::max(1u, std::thread::hardware_concurrency()); ++k)
+    workers.emplace_back([&] {
+      Facts with = facts;
+      for (std::size_t at; (at = next++) < configs.size();) {
+        with.config = configs[at];
+        made[at] = device.compile(program, with);
+      }
+    });
+  return workers.clear(), std::move(made);
+}
+
+}  // namespace
+
 Result<std::vector<Tried>> try_configs(const DeviceEntry& device, const Program& program, const Problem2d& problem,
                                        const TuneOptions& options) {
   if (!device.machine) return Error{Code::Unsupported, "the " + device.name + " device has no configs to choose from"};
   TRIREME_TRY(machine, device.machine());
-  Facts facts = facts_of(program, problem);
+  const Facts facts = facts_of(program, problem);
+  std::optional<Executable::Placed> placed;
   std::vector<Tried> tried;
   std::set<std::string> seen;
   // `from` and `to`: which part of the work this is.
-  auto try_all = [&](const std::vector<Config>& configs, double from, double to) -> Status {
+  auto try_all = [&](std::vector<Config> configs, double from, double to) -> Status {
+    std::erase_if(configs, [&](const Config& each) { return !seen.insert(print(each)).second; });
+    const Executables made = compile_all(device, program, facts, configs);
     for (std::size_t k = 0; k < configs.size(); ++k) {
-      if (!seen.insert(print(configs[k])).second) continue;
-      tried.push_back({configs[k], std::numeric_limits<double>::infinity()});
-      facts.config = configs[k];
-      Result<std::unique_ptr<Executable>> executable = device.compile(program, facts);
-      if (!executable && tried.size() == 1) return executable.error();
-      if (executable) {
-        TRIREME_TRY(timing,
-                    executable.value()->time(
-                        problem, {.threads = options.threads, .seconds = options.seconds, .bytes = options.bytes}));
-        tried.back().seconds = *std::min_element(timing.runs.begin(), timing.runs.end());
+      const bool first = tried.empty();
+      tried.push_back({configs[k]});
+      if (!made[k] && first) return made[k].error();
+      if (made[k] && !placed) {
+        TRIREME_TRY(there, (*made[k])->place(problem));
+        placed = there;
+      }
+      if (made[k]) {
+        const TimeOptions time{.threads = options.threads, .seconds = options.seconds, .bytes = options.bytes};
+        Result<Timing> timing = (*made[k])->time(*placed, time);
+        if (!timing && first) return timing.error();
+        if (timing) {  // what a device cannot launch, such as a cluster that does not fit it, is no candidate
+          tried.back().seconds = *std::min_element(timing->runs.begin(), timing->runs.end());
+          for (const Timing::Copy& copy : timing->copies)
+            tried.back().copy_seconds =
+                std::min(tried.back().copy_seconds, *std::min_element(copy.seconds.begin(), copy.seconds.end()));
+        }
       }
       if (options.progress)
         options.progress(from + (to - from) * static_cast<double>(k + 1) / static_cast<double>(configs.size()));
@@ -72,12 +107,16 @@ Result<std::vector<Tried>> try_configs(const DeviceEntry& device, const Program&
                      [](const Tried& a, const Tried& b) { return a.seconds < b.seconds; });
     return Done{};
   };
-  TRIREME_CHECK(try_all(candidate_configs(program, machine, facts), 0, 0.8));
+  std::vector<Config> candidates = candidate_configs(program, machine, facts);
+  sort_by_cost(program, machine, facts, candidates);
+  candidates.resize(std::min(candidates.size(), options.most));
+  candidates.insert(candidates.begin(), choose_config(program, machine, facts));
+  TRIREME_CHECK(try_all(std::move(candidates), 0, 0.8));
   // One step further from the best, the chosen one among them.
   std::vector<Config> near;
-  for (std::size_t k = 0; k < std::min<std::size_t>(tried.size(), 5); ++k)
+  for (std::size_t k = 0; k < std::min<std::size_t>(tried.size(), 4); ++k)
     for (Config& each : neighbours(tried[k].config)) near.push_back(std::move(each));
-  TRIREME_CHECK(try_all(near, 0.8, 1));
+  TRIREME_CHECK(try_all(std::move(near), 0.8, 1));
   if (options.progress) options.progress(1);
   return tried;
 }

@@ -2,6 +2,7 @@
 // columns and about as many rows then take it. The bits are the same for every config.
 #pragma once
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -12,13 +13,16 @@ namespace trireme {
 struct TuneOptions {
   int threads = 1;
   double seconds = 0.05;                 // to time each config
+  std::size_t most = 48;                 // configs to try, those that the cost model ranks first
   std::int64_t bytes = 0;                // a run moves
   std::function<void(double)> progress;  // told which part is done, 0 to 1
 };
 
 struct Tried {
   Config config;
-  double seconds = 0;  // of the best run; infinite where the device refuses the config
+  double seconds =
+      std::numeric_limits<double>::infinity();  // of the best run; where the device refuses the config, too
+  double copy_seconds = std::numeric_limits<double>::infinity();  // of copies of the same bytes beside it
 };
 
 // The config that is chosen without a search first, then the others in order of time.

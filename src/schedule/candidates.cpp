@@ -1,11 +1,11 @@
 #include "schedule/candidates.hpp"
 
-#include <optional>
+#include <algorithm>
 #include <utility>
 
 #include "ir/contract.hpp"
-#include "schedule/shape.hpp"
-#include "schedule/sum_classes.hpp"
+#include "schedule/cost.hpp"
+#include "schedule/valid.hpp"
 
 namespace trireme {
 namespace {
@@ -38,115 +38,117 @@ std::vector<Config> for_simd(const Config& chosen) {
   return configs;
 }
 
+// Every way to deal a row out to threads that leaves few of them without work, times every way to walk the rows.
 class Threads {
  public:
-  Threads(const Config& chosen, const Machine& machine, const Facts& facts, const Shape& shape)
-      : chosen_(chosen),
-        machine_(machine),
+  Threads(const Facts& facts, const Shape& shape)
+      : columns_(facts.columns),
+        stripes_(contract::stripes(facts.columns)),
         widest_(shape.widest_vector(facts)),
         sums_(shape.column_sums > 0),
         reduces_(shape.reductions > 0),
-        stages_(shape.column_bytes > 0),
-        stripes_(contract::stripes(chosen.columns)) {}
+        reads_rows_(shape.row_bytes > 0),
+        reads_columns_(shape.column_bytes > 0) {}
 
   std::vector<Config> all() {
-    for (int vector = widest_; vector >= 1 && vector >= widest_ / 2; vector /= 2)
+    for (int vector = widest_; vector >= 1 && vector >= widest_ / 4; vector /= 2)
       stripes_ == 1 ? short_rows(vector) : long_rows(vector);
     return std::move(configs_);
   }
 
  private:
-  // Rows of one stripe: a few lanes each, several chunks a lane or one.
+  static std::int64_t up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+  // Rows of one stripe: some lanes of a warp each.
   void short_rows(int vector) {
     for (int lanes : {4, 8, 16, 32}) {
-      std::int64_t chunks = (chosen_.columns + lanes * vector - 1) / (lanes * vector);
-      if (chunks > 8 || (lanes > 4 && lanes / 2 * vector >= chosen_.columns)) continue;
-      Config config = chosen_;
-      config.vector = vector;
-      config.lanes = lanes;
-      config.stripes = config.groups = config.cluster = 1;
-      walks(config);
+      const std::int64_t chunks = up(columns_, std::int64_t{lanes} * vector);
+      if (chunks > 16 || (lanes > 4 && lanes / 2 * vector >= columns_)) continue;
+      add({.simd = false, .lanes = lanes, .vector = vector, .teams = 128 / lanes, .columns = columns_, .stripes = 1});
     }
   }
 
-  // Blocks of a cluster take a power of two of stripes; a block alone takes what there is.
   void long_rows(int vector) {
-    std::int64_t least = reduces_ ? 16 : 8;  // stripes of a row that a cluster is worth having for
+    const Config warps{.simd = false, .lanes = 32, .vector = vector, .columns = columns_};
     for (int each : {1, 2, 4, 8}) {
-      if (each > next_power(stripes_)) continue;
-      add_long(vector, each, (stripes_ + each - 1) / each, 1);
-      for (std::int64_t groups : {1, 2, 4, 8, 16, 32}) {
-        std::int64_t cluster = (stripes_ + each * groups - 1) / (each * groups);
-        if (!machine_.clusters || stripes_ < least || cluster < 2 || cluster > 16 || each * groups < 4) continue;
-        if (cluster * each * groups * 4 > stripes_ * 5) continue;  // a fifth would idle
-        add_long(vector, each, groups, static_cast<int>(cluster));
+      if (each >= 2 * stripes_) continue;
+      for (std::int64_t groups = 1; groups <= 32; ++groups) {
+        const std::int64_t cluster = up(stripes_, each * groups);
+        // One block takes any number of warps. Blocks of a cluster have a power of two, and a fifth at most idles.
+        if (cluster > 1 && (next_power(groups) != groups || cluster * each * groups * 4 > stripes_ * 5)) continue;
+        if (cluster == 1 && each * (groups - 1) >= stripes_) break;
+        Config config = warps;
+        config.stripes = each;
+        config.groups = static_cast<int>(groups);
+        config.cluster = static_cast<int>(cluster);
+        if (groups * cluster == 1) config.teams = 4;
+        add(config);
       }
     }
+    Config loops = warps;  // the row is read once a sweep
+    loops.groups = 32;
+    loops.streaming = true;
+    configs_.push_back(loops);
   }
 
-  void add_long(int vector, int each, std::int64_t groups, int cluster) {
-    if (groups > 32) return;
-    Config config = chosen_;
-    config.vector = vector;
-    config.lanes = 32;
-    config.stripes = each;
-    config.groups = static_cast<int>(groups);
-    config.cluster = cluster;
-    walks(config);
-  }
-
-  // How many rows a team takes, and what runs ahead.
-  void walks(Config config) {
-    bool alone = config.groups * config.cluster == 1;
-    config.teams = alone ? 128 / config.lanes : 1;
-    config.resident = 0;
+  // How many rows a team takes one after the other, what runs ahead of it, and where weights wait.
+  void add(Config config) {
     config.streaming = true;
-    auto add = [&](int rows, int ring, bool reload, bool stage) {
-      if (reload && (!reduces_ || (!ring && config.stripes < 4))) return;
-      if (stage && (!stages_ || config.teams > 1)) return;
-      config.rows = rows;
-      config.ring = ring;
-      config.reload = reload;
-      config.stage = stage;
-      config.hoist = !stage && (sums_ || rows > 1 || config.stripes <= 2);
-      configs_.push_back(config);
+    struct Walk {
+      int rows, ring;
     };
-    for (bool reload : {false, true}) {
-      add(1, 0, reload, false);
-      if (!reduces_) continue;
-      for (bool stage : {false, true}) {
-        // A ring wants several rows. The widest vectors are for rows that come straight from memory.
-        for (int ring : {2, 3})
-          if (config.vector < 8 || ring == 2) add(sums_ ? 1 : 4, ring, reload, stage);
-        if (!sums_ && config.vector < 8) add(16, 3, reload, stage);
-      }
-    }
+    static constexpr Walk walks[] = {{1, 0}, {4, 0}, {2, 2}, {4, 2}, {4, 3}, {16, 3}};
+    static constexpr Walk block_walks[] = {{1, 0}, {1, 2}, {1, 3}};  // column sums: a block of rows is a team's
+    enum class Weights { Read, Hoisted, Staged };
+    for (const Walk& walk : sums_ ? std::span<const Walk>(block_walks) : std::span<const Walk>(walks))
+      for (bool reload : {false, true})
+        for (Weights weights : {Weights::Read, Weights::Hoisted, Weights::Staged}) {
+          if (walk.ring && (!reads_rows_ || !reduces_)) continue;
+          if (reload && !reduces_) continue;
+          if (weights != Weights::Read && !reads_columns_) continue;
+          if (weights == Weights::Staged && (!walk.ring || config.teams > 1)) continue;
+          config.rows = walk.rows;
+          config.ring = walk.ring;
+          config.reload = reload;
+          config.hoist = weights == Weights::Hoisted;
+          config.stage = weights == Weights::Staged;
+          configs_.push_back(config);
+        }
   }
 
-  const Config& chosen_;
-  const Machine& machine_;
+  const std::int64_t columns_, stripes_;
   const int widest_;  // vector
-  const bool sums_, reduces_, stages_;
-  const std::int64_t stripes_;
+  const bool sums_, reduces_, reads_rows_, reads_columns_;
   std::vector<Config> configs_;
 };
 
 }  // namespace
 
-std::vector<Config> candidate_configs(const Program& given, const Machine& machine, const Facts& facts) {
-  std::optional<Program> made;
-  const Program& program = with_row_sums(given, made);
-  const Machine left = machine_for(program, machine);
-  Config chosen = choose_config(program, machine, facts);
-  std::vector<Config> configs =
-      chosen.simd ? for_simd(chosen) : Threads(chosen, left, facts, shape_of(program, facts.layout)).all();
-  configs.insert(configs.begin(), chosen);
-  if (chosen.across) {  // or copies
-    Facts others = facts;
-    others.together = 0;
-    for (Config& each : candidate_configs(program, machine, others)) configs.push_back(std::move(each));
+std::vector<Config> candidate_configs(const Program& program, const Machine& machine, const Facts& facts) {
+  std::vector<Config> configs;
+  if (machine.simd) {
+    const Config chosen = choose_config(program, machine, facts);
+    configs = for_simd(chosen);
+    if (chosen.across) {  // or copies
+      Facts others = facts;
+      others.together = 0;
+      for (Config& each : candidate_configs(program, machine, others)) configs.push_back(std::move(each));
+    }
+  } else {
+    configs = Threads(facts, shape_of(program, facts.layout)).all();
   }
+  std::erase_if(configs, [valid = Validity(program, machine, facts)](const Config& each) { return !valid(each); });
   return configs;
+}
+
+void sort_by_cost(const Program& program, const Machine& machine, const Facts& facts, std::vector<Config>& configs) {
+  if (machine.simd) return;
+  const ThreadCost cost(program, machine, facts);
+  std::vector<std::pair<double, Config>> priced;
+  for (Config& each : configs) priced.emplace_back(cost(each), std::move(each));
+  std::stable_sort(priced.begin(), priced.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  configs.clear();
+  for (auto& each : priced) configs.push_back(std::move(each.second));
 }
 
 std::vector<Config> neighbours(const Config& config) {

@@ -6,10 +6,13 @@
 
 namespace trireme {
 
-// The chosen config first; all of them lower, or are refused by `lower` with a reason. Bits are the same for all.
+// All of them are valid, and the bits are the same for all.
 std::vector<Config> candidate_configs(const Program& program, const Machine& machine, const Facts& facts);
 
-// One step from a good config: what a search looks at next. Some are refused by `lower`.
+// The cheapest first, where there is a cost model.
+void sort_by_cost(const Program& program, const Machine& machine, const Facts& facts, std::vector<Config>& configs);
+
+// One step from a good config: what a search looks at next. Some are not valid.
 std::vector<Config> neighbours(const Config& config);
 
 }  // namespace trireme

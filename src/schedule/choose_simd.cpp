@@ -17,7 +17,7 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
   // Code takes 0.15 µs an instruction to make: fewer vectors a turn where each is much work, which costs nothing there
   // (4 against 16: geglu_erf backward 1.00, gated_rms_norm backward 0.7 to 1.00; layer_norm backward 1.08; 1 against 2:
   // geglu_erf backward 1.00; 8 against 16 in f64: 0.95 to 1.05).
-  const int work = instructions_a_vector(program);
+  const int work = instructions_a_vector(program, machine.instructions);
   const std::int64_t vectors = (facts.columns + config.lanes - 1) / config.lanes;
   const std::int64_t elements = facts.rows * facts.columns;
   const bool large = machine.cache_bytes && elements * shape.stored_bytes > machine.cache_bytes;

@@ -3,6 +3,7 @@
 #include "ir/integers.hpp"
 #include "schedule/choose.hpp"
 #include "schedule/sum_classes.hpp"
+#include "schedule/valid.hpp"
 
 namespace trireme {
 
@@ -21,6 +22,15 @@ Config choose_config(const Program& given, const Machine& machine, const Facts& 
   const Program& program = with_row_sums(given, made);
   Config config = machine.simd ? choose_for_simd(program, machine, facts) : choose_for_threads(program, machine, facts);
   config.layout = facts.layout;
+  return config;
+}
+
+Result<Config> config_for(const Program& program, const Machine& machine, const Facts& facts) {
+  if (!facts.config) return choose_config(program, machine, facts);
+  Config config = *facts.config;
+  config.layout = facts.layout;
+  if (!config.across && fixes_columns(program)) config.columns = facts.columns;
+  TRIREME_CHECK(valid(program, config, machine, facts));
   return config;
 }
 

@@ -1,6 +1,7 @@
 // How a program is laid over a machine: one small struct, chosen by heuristics here, searched by the tuner.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "ir/program.hpp"
 #include "layout/array.hpp"
+#include "trireme/type.hpp"
 
 namespace trireme {
 
@@ -59,7 +61,25 @@ struct Config {
 std::string print(const Config& config);
 Result<Config> parse_config(std::string_view text);  // what print() says
 
-// What a machine offers.
+// Instructions for one vector of elements on simd machines, for one element of a thread on the others; about.
+struct InstructionCosts {
+  struct Storage {
+    int widen, narrow;          // to and from f32, the load or store among them
+    int widen_f64, narrow_f64;  // what f64 takes beyond that
+  };
+  std::array<Storage, type_facts.size()> storage = {{{1, 1, 0, 0},    // f64
+                                                     {1, 1, 1, 0},    // f32
+                                                     {1, 2, 1, 8},    // f16
+                                                     {2, 4, 1, 8},    // bf16
+                                                     {10, 17, 1, 8},  // f8e4m3
+                                                     {4, 17, 1, 8},   // f8e5m2
+                                                     {2, 9, 1, 0},    // i8
+                                                     {1, 5, 1, 0}}};  // i32
+  int extremum = 3;                                                   // min and max: NaN wins, and -0 lies below +0
+  int divide = 1, square_root = 1;
+};
+
+// What a machine offers. Its target declares it.
 struct Machine {
   bool simd = true;
   int register_bytes = 64;        // of a simd register
@@ -68,6 +88,8 @@ struct Machine {
   bool clusters = false;          // blocks can share a row
   int processors = 1;             // blocks worth having in flight, for thread machines
   bool across = false;            // kernels whose lanes are rows are worth making
+  InstructionCosts instructions = {};
+  std::string_view tuned = {};  // the table of schedules that were measured on it (tuned.hpp); none if empty
 };
 
 // Do simd machines go lane by lane somewhere: rotated, divided or wrapped columns, columns that do not lie side by

@@ -2,15 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 
-#include "ir/contract.hpp"
-#include "schedule/across.hpp"
 #include "schedule/config.hpp"
-#include "schedule/shape.hpp"
-#include "schedule/stages.hpp"
-#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 namespace {
@@ -99,91 +93,6 @@ Result<Config> parse_config(std::string_view text) {
     else config.*number->member = static_cast<int>(value);
   }
   if (!kind) return wrong("it begins with simd or threads, as describe() prints it");
-  return config;
-}
-
-namespace {
-
-Status check_simd(const Program& program, const Config& config, const Machine& machine, const Facts& facts) {
-  int lanes = machine.register_bytes / static_cast<int>(bytes(*program.compute));
-  if (config.lanes != lanes)
-    return wrong(fmt::format("lanes={}; this machine has {} in {}", config.lanes, lanes, name(*program.compute)));
-  if (config.vector != 1 || config.groups != 1 || config.teams != 1 || config.cluster != 1 || config.ring != 0 ||
-      config.stage)
-    return wrong("vector, groups, teams, cluster, ring and stage are for thread machines");
-  if (config.across) {
-    if (facts.together < config.lanes || !goes_across(program))
-      return wrong("across: as many rows as lanes lie side by side in all arrays, and indices are plain");
-    if (config.rows < 1 || config.rows > 16 || config.unroll < 2 || config.unroll > 16 ||
-        !std::has_single_bit(static_cast<unsigned>(config.unroll)) || config.stripes || config.columns)
-      return wrong("across: rows is 1 to 16, unroll 2, 4, 8 or 16, and stripes and columns are open");
-    return Done{};
-  }
-  std::int64_t chunks = contract::stripe / lanes;
-  if (!std::has_single_bit(static_cast<unsigned>(config.unroll)) || config.unroll > chunks)
-    return wrong(fmt::format("unroll={}; a power of two up to {} goes", config.unroll, chunks));
-  if (config.columns != 0 && config.columns != facts.columns)
-    return wrong(fmt::format("columns={}; the problem has {}", config.columns, facts.columns));
-  if (!config.stripes) return Done{};
-  std::int64_t stripes = contract::stripes(facts.columns);
-  if (goes_lane_by_lane(program, facts.layout))
-    return wrong("stripes: this program goes lane by lane somewhere, and takes loops");
-  if (config.columns == 0 || config.stripes != static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(stripes))) ||
-      config.stripes > 16)
-    return wrong(
-        fmt::format("stripes={}; rows of up to 4096 columns may be unrolled, with columns=N and the power of "
-                    "two that holds them",
-                    config.stripes));
-  return Done{};
-}
-
-Status check_threads(const Program& program, const Config& config, const Machine& machine, const Facts& facts) {
-  auto power = [](std::int64_t value, std::int64_t most) {
-    return value >= 1 && value <= most && std::has_single_bit(static_cast<std::uint64_t>(value));
-  };
-  int widest = shape_of(program, facts.layout).widest_vector(facts);
-  if (config.columns != facts.columns)
-    return wrong(fmt::format("columns={}; the problem has {}", config.columns, facts.columns));
-  if (!power(config.lanes, 32)) return wrong("lanes is a power of two up to 32");
-  if (!power(config.vector, widest))
-    return wrong(fmt::format("vector={}; a power of two up to {} goes: 16 bytes, and what the arrays' places allow",
-                             config.vector, widest));
-  if (config.groups < 1 || config.teams < 1 || config.rows < 1 || config.groups * config.teams * config.lanes > 1024)
-    return wrong("a block has 1 to 1024 threads: lanes * groups * teams");
-  if (config.groups > 1 && config.lanes != 32) return wrong("several groups have 32 lanes each");
-  if (config.teams > 1 && config.groups * config.cluster > 1) return wrong("teams share a block, not a row");
-  if (config.cluster < 1 || config.cluster > 4096) return wrong("cluster is 1 to 4096");
-  if (config.cluster > (machine.clusters ? 16 : 1) && split_into_stages(program, facts.layout.over_operands).reduces())
-    return wrong("blocks that share a row's sums are 1 to 16, where the machine has clusters");
-  if (config.resident > 32) return wrong("resident is at most 32");
-  if (config.stripes) {
-    if (!power(config.stripes, 64)) return wrong("stripes is a power of two up to 64");
-    if (std::int64_t{config.stripes} * config.groups * config.cluster * contract::stripe < facts.columns)
-      return wrong("stripes * groups * cluster * 256 columns do not hold the row");
-    if (config.cluster > 1 && !power(config.groups, 32)) return wrong("a cluster's groups are a power of two");
-  } else if (config.cluster > 1 || config.teams > 1 || config.ring) {
-    return wrong("cluster, teams and ring need stripes");
-  }
-  if (config.stage && (!config.ring || config.teams > 1 || config.hoist))
-    return wrong("stage needs a ring and one team a block, and excludes hoist");
-  if (config.ring < 0 || config.ring == 1 || config.ring > 8) return wrong("ring is 0 or 2 to 8");
-  return Done{};
-}
-
-}  // namespace
-
-Result<Config> config_for(const Program& given, const Machine& machine, const Facts& facts) {
-  if (!facts.config) return choose_config(given, machine, facts);
-  std::optional<Program> made;
-  const Program& program = with_row_sums(given, made);
-  Config config = *facts.config;
-  if (config.simd != machine.simd)
-    return wrong(std::string("this machine takes ") + (machine.simd ? "simd" : "threads") + " configs");
-  if ((config.hoist || config.reload) && !config.stripes) return wrong("hoist and reload need stripes");
-  TRIREME_CHECK(machine.simd ? check_simd(program, config, machine, facts)
-                             : check_threads(program, config, machine, facts));
-  config.layout = facts.layout;
-  if (!config.across && fixes_columns(program)) config.columns = facts.columns;
   return config;
 }
 

@@ -1,8 +1,6 @@
-// Configs as text: what is printed is read back; what does not fit is refused.
+// Configs as text: what is printed is read back.
 #include <gtest/gtest.h>
 
-#include "language/parse.hpp"
-#include "passes/passes.hpp"
 #include "schedule/config.hpp"
 
 namespace trireme {
@@ -29,43 +27,6 @@ TEST(ConfigText, RefusesOthers) {
     ASSERT_FALSE(config) << text;
     EXPECT_EQ(config.error().code, Code::InvalidArgument);
   }
-}
-
-TEST(ConfigText, FitsOrIsAnError) {
-  Program source = parse("twice(x[i,j]) -> (y[i,j])\n  y = x + x\n").value();
-  Program program = prepare(source, {.types = {{"x", Type::F32}, {"y", Type::F32}}}).value();
-  auto fits = [&](const char* text, const Machine& machine, const Facts& facts) {
-    Facts given = facts;
-    given.config = parse_config(text).value();
-    Result<Config> config = config_for(program, machine, given);
-    return config ? std::string() : config.error().message;
-  };
-  const Machine simd{.simd = true, .register_bytes = 64};
-  const Machine threads{.simd = false, .shared_bytes = 100000, .clusters = false};
-  const Facts facts{.rows = 10, .columns = 1000, .alignment = 4};
-  EXPECT_EQ(fits("simd lanes=16 unroll=4", simd, facts), "");
-  EXPECT_EQ(fits("simd lanes=16 columns=1000 stripes=4 reload hoist", simd, facts), "");
-  EXPECT_NE(fits("simd lanes=8", simd, facts), "");
-  Facts together = facts;
-  together.together = 16;
-  EXPECT_EQ(fits("simd lanes=16 rows=2 unroll=8 across", simd, together), "");
-  EXPECT_NE(fits("simd lanes=16 rows=2 unroll=8 across", simd, facts), "");
-  EXPECT_NE(fits("simd lanes=16 rows=2 unroll=1 across", simd, together), "");
-  EXPECT_NE(fits("simd lanes=16 rows=17 unroll=8 across", simd, together), "");
-  EXPECT_NE(fits("simd lanes=16 unroll=3", simd, facts), "");
-  EXPECT_NE(fits("simd lanes=16 unroll=32", simd, facts), "");
-  EXPECT_NE(fits("simd lanes=16 groups=2", simd, facts), "");
-  EXPECT_NE(fits("simd lanes=16 columns=999", simd, facts), "");
-  EXPECT_NE(fits("simd lanes=16 columns=1000 stripes=2", simd, facts), "");
-  EXPECT_NE(fits("simd lanes=16 hoist", simd, facts), "");
-  EXPECT_NE(fits("threads lanes=32 columns=1000", simd, facts), "");
-  EXPECT_EQ(fits("threads lanes=32 vector=4 groups=4 columns=1000 stripes=1", threads, facts), "");
-  EXPECT_EQ(fits("threads lanes=32 columns=1000", threads, facts), "");
-  EXPECT_NE(fits("threads lanes=32 vector=8 columns=1000", threads, facts), "");
-  EXPECT_NE(fits("threads lanes=32 groups=2 columns=1000 stripes=1", threads, facts), "");
-  EXPECT_NE(fits("threads lanes=32 cluster=2 groups=3 columns=1000 stripes=1", threads, facts), "");
-  EXPECT_NE(fits("threads lanes=32 groups=64 columns=1000", threads, facts), "");
-  EXPECT_NE(fits("simd lanes=16", threads, facts), "");
 }
 
 }  // namespace

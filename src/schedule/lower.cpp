@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "ir/contract.hpp"
-#include "ir/integers.hpp"
 #include "schedule/across.hpp"
 #include "schedule/lower_columns.hpp"
 #include "schedule/row_lowering.hpp"
 #include "schedule/sum_classes.hpp"
+#include "schedule/valid.hpp"
 
 namespace trireme {
 
@@ -187,43 +186,6 @@ void RowLowering::run() {
   if (config_.cluster > 1 && stages_.reduces()) open_mailboxes();
   walk_blocks();
 }
-
-namespace {
-
-Status lowerable(const Program& program, const Config& config, const Stages& stages) {
-  auto refuse = [&](std::string what) { return Error{trireme::Code::Unsupported, program.name + ": " + what}; };
-  for (const Output& result : program.results) {
-    bool sum = program[result.value].op == Op::ColumnSum;
-    if (!sum && (!result.spread.plain() || !result.spread.row.present))
-      return refuse("results spread like " + result.name + " are not lowered yet");
-  }
-  std::vector<bool> used = reachable(program);
-  for (NodeId id = 0; id < program.size(); ++id) {
-    if (!used[id]) continue;
-    if (program[id].op >= Op::Mean && program[id].op != Op::Rotate)
-      return refuse(fmt::format("{} is not lowered yet", facts(program[id].op).name));
-    if (program[id].op == Op::Rotate && as_number(program, program[id].args[1]).value_or(-1) < 0)
-      return refuse("what rotates is bound with its number of columns, and this is not");
-  }
-  if (!config.simd && !config.columns) return refuse("thread machines fix the number of columns");
-  if (stages.sums_groups() && (!config.columns || config.cluster > 1))
-    return refuse("sums of columns that share an entry fix the number of columns, and one block has the row");
-  if (config.cluster > 1 && (!config.stripes || !std::has_single_bit(static_cast<unsigned>(config.groups))))
-    return refuse("a cluster's blocks take whole subtrees: unrolled stripes, and a power of two of groups");
-  if (config.stage && (!config.ring || config.teams > 1 || config.hoist))
-    return refuse("staged values need a ring and one team a block, and are not hoisted");
-  if (config.cluster > config.lanes && stages.reduces())
-    return refuse("a group sends its sums to a cluster's blocks lane by lane");
-  if (config.stripes && !config.columns) return refuse("unrolled stripes fix the number of columns");
-  // A chunk that reached into the next stripe would take its columns twice.
-  const std::int64_t chunk = static_cast<std::int64_t>(config.lanes) * config.vector;
-  if (!config.simd && chunk > contract::stripe && config.columns > contract::stripe)
-    return refuse(fmt::format("{} lanes of {} elements are more than a stripe of {}", config.lanes, config.vector,
-                              contract::stripe));
-  return Done{};
-}
-
-}  // namespace
 
 namespace {
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "ir/contract.hpp"
 #include "schedule/config.hpp"
@@ -15,6 +16,9 @@ struct Shape {
   std::int64_t column_bytes = 0;      // bytes a column costs in operands per column: weights, biases
   std::int64_t widest_column = 1;     // bytes of the widest of those
   int reductions = 0;                 // sweeps that end with one
+  int row_sums = 0;                   // sums, maxima and minima of those
+  int rotations = 0;                  // of values per element
+  int odd_columns = 0;                // operands whose columns are divided or wrapped
   std::int64_t stored_bytes = 0;      // bytes a column costs in results per element
   std::int64_t narrowest_stored = 8;  // bytes of the narrowest of those
   std::int64_t widest = 1;            // bytes of the widest array per element
@@ -27,12 +31,15 @@ struct Shape {
   }
 };
 
-inline Shape shape_of(const Program& program, const Layout& layout) {
+inline Shape shape_of(const Program& given, const Layout& layout) {
+  std::optional<Program> made;
+  const Program& program = with_row_sums(given, made);
   Shape shape;
   std::vector<bool> read = read_operands(program);
   for (std::size_t k = 0; k < program.operands.size(); ++k) {
     const Operand& operand = program.operands[k];
     if (operand.constant || !operand.spread.column.present || !read[k]) continue;
+    shape.odd_columns += !operand.spread.column.plain();
     std::int64_t size = static_cast<std::int64_t>(bytes(*operand.type));
     // One row of it for all rows of a block: as weights are.
     const Axis& row = operand.spread.row;
@@ -61,15 +68,20 @@ inline Shape shape_of(const Program& program, const Layout& layout) {
     shape.stored_bytes += size;
     shape.narrowest_stored = std::min(shape.narrowest_stored, size);
   }
-  for (const Stage& stage : split_into_stages(program, layout.over_operands).sweeps)
+  for (const Stage& stage : split_into_stages(program, layout.over_operands).sweeps) {
     shape.reductions += !stage.reductions.empty() || !stage.group_sums.empty();
+    shape.row_sums += static_cast<int>(stage.reductions.size() + stage.group_sums.size());
+  }
+  const std::vector<bool> used = reachable(program);
+  for (NodeId id = 0; id < program.size(); ++id) shape.rotations += used[id] && program[id].op == Op::Rotate;
   return shape;
 }
 
 // Groups of columns are summed by one block, and their terms take a part of its scratch.
-inline Machine machine_for(const Program& program, const Machine& machine) {
+inline Machine machine_for(const Program& given, const Machine& machine) {
   Machine left = machine;
-  if (!split_into_stages(program).sums_groups()) return left;
+  std::optional<Program> made;
+  if (!split_into_stages(with_row_sums(given, made)).sums_groups()) return left;
   left.clusters = false;
   left.shared_bytes = std::max<std::int64_t>(0, left.shared_bytes - (1 << 16));
   return left;

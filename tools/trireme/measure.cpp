@@ -93,8 +93,8 @@ Result<double> arithmetic_roof(const DeviceEntry& device, int threads) {
   TRIREME_TRY(problem, parse_problem("arithmetic 2048x4096"));
   TRIREME_TRY(prepared, prepare_problem(problem, program_of_arithmetic()));
   TRIREME_TRY(executable, device.compile(prepared.program, facts_of(prepared.program, prepared.view())));
-  TRIREME_TRY(timing,
-              executable->time(prepared.view(), {.threads = threads, .seconds = 0.3, .bytes = bytes_moved(prepared)}));
+  TRIREME_TRY(placed, executable->place(prepared.view()));
+  TRIREME_TRY(timing, executable->time(placed, {.threads = threads, .seconds = 0.3, .bytes = bytes_moved(prepared)}));
   double elements = static_cast<double>(problem.rows() * problem.columns());
   return elements * instructions_per_element(prepared.program) / best(timing.runs) * 1e-9;
 }
@@ -119,10 +119,11 @@ Result<Measurement> measure(const Problem& problem, const DeviceEntry& device, c
   TRIREME_TRY(executable, device.compile(prepared.program, facts_of(prepared.program, prepared.view())));
   measurement.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   measurement.how = executable->describe();
-  TRIREME_TRY(timing, executable->time(prepared.view(), {.threads = options.threads,
-                                                         .seconds = options.seconds,
-                                                         .bytes = measurement.bytes,
-                                                         .progress = options.progress}));
+  TRIREME_TRY(placed, executable->place(prepared.view()));
+  TRIREME_TRY(timing, executable->time(placed, {.threads = options.threads,
+                                                .seconds = options.seconds,
+                                                .bytes = measurement.bytes,
+                                                .progress = options.progress}));
   measurement.timing = std::move(timing);
   return measurement;
 }

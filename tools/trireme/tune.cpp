@@ -15,6 +15,7 @@
 #include "sources.hpp"
 #include "trireme/device.hpp"
 #include "trireme/program.hpp"
+#include "tune_table.hpp"
 #include "verbs.hpp"
 
 namespace trireme::cli {
@@ -24,6 +25,7 @@ struct TuneOptions {
   std::string line, device = "cpu";
   int threads = 1;
   double seconds = 0.05;
+  TuneTableOptions table;
 };
 
 // A winner must be worth remembering: runs differ by some percent by themselves.
@@ -33,6 +35,15 @@ Result<int> tune(const TuneOptions& options) {
   TRIREME_TRY(named, Device::named(options.device));
   const DeviceEntry& device = named.entry();
   if (std::string reason = device.missing(); !reason.empty()) return Error{Code::NoDevice, reason};
+  if (!options.table.file.empty()) {
+    if (!options.line.empty())
+      return Error{Code::InvalidArgument, "--table samples problems itself, and takes no line"};
+    TuneTableOptions table = options.table;
+    table.threads = options.threads;
+    table.where = device.name;
+    return tune_table(device, table);
+  }
+  if (options.line.empty()) return Error{Code::InvalidArgument, "a problem line is needed, or --table"};
   TRIREME_TRY(problem, parse_problem(options.line));
   TRIREME_TRY(prepared, load_problem(problem));
   Progress progress("tuning " + print(problem) + " on " + device.name);
@@ -58,16 +69,22 @@ Result<int> tune(const TuneOptions& options) {
 Command tune_verb() {
   auto options = std::make_shared<TuneOptions>();
   Command verb{.name = "tune", .summary = "Searches the fastest schedule of a problem, and remembers it"};
-  verb.option("line", options->line, "The problem", {.type = "LINE", .required = true, .words = RowProgram::names});
+  verb.option("line", options->line, "The problem", {.type = "LINE", .words = RowProgram::names});
   verb.option("--device", options->device, "cpu, or a name that 'doctor' lists",
               {.type = "NAME", .show_default = true, .words = device_words});
   verb.option("--threads", options->threads, "Threads on CPUs",
               {.type = "N", .show_default = true, .whole = {{1, max_parts}}});
   verb.option("--seconds", options->seconds, "Time to spend on a schedule", {.type = "S", .show_default = true});
+  verb.option("--table", options->table.file,
+              "Samples problems of all operators instead, and adds the schedules worth it to a table of tuned/",
+              {.type = "FILE"});
+  verb.option("--minutes", options->table.minutes, "--table: time to spend", {.type = "M", .show_default = true});
+  verb.option("--every", options->table.every, "--table: print also problems whose chosen schedule is as good");
   verb.footer =
       "Schedules change speed, never bits. The winner lies in the kernel cache, and plans take it by themselves;\n"
       "'trireme cache clear' forgets it.\n"
-      "  trireme tune \"rms_norm 4096x4096 x=bf16 backward\" --threads 2";
+      "  trireme tune \"rms_norm 4096x4096 x=bf16 backward\" --threads 2\n"
+      "  trireme tune --table tuned/sm_90.txt --device cuda --minutes 10";
   verb.run = [options] { return tune(*options); };
   return verb;
 }

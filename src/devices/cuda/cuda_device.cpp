@@ -7,6 +7,7 @@
 #include "layout/buffers.hpp"
 #include "layout/indexing.hpp"
 #include "layout/overlap.hpp"
+#include "targets/targets.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -20,10 +21,13 @@ Result<ByteRange> bytes_of(const Program& program, const Spread& spread, const P
 }  // namespace
 
 Machine machine_of(const Device& device) {
-  return {.simd = false,
-          .shared_bytes = device.facts().shared_bytes_per_block,
-          .clusters = device.facts().clusters,
-          .processors = device.facts().multiprocessors};
+  const int capability = device.facts().capability;
+  const Target& target = *find_target("ptx").value();
+  Machine machine = target.machine(fmt::format("sm_{}", std::max(capability, 80))).value();  // older ones are refused
+  machine.shared_bytes = device.facts().shared_bytes_per_block;
+  machine.clusters = device.facts().clusters;
+  machine.processors = device.facts().multiprocessors;
+  return machine;
 }
 
 Result<std::unique_ptr<CudaExecutable>> CudaExecutable::create(const Device& device, const Program& program,

@@ -27,7 +27,8 @@ class CudaExecutable : public DirectExecutable {
   Result<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) const override;
 
   Status run(const Problem2d& problem, const RunOptions& options) override;
-  Result<Timing> time(const Problem2d& problem, const TimeOptions& options) override;
+  Result<Placed> place(const Problem2d& problem) const override;
+  Result<Timing> time(const Placed& placed, const TimeOptions& options) override;
   std::string describe() const override;
   std::string kernel_hash() const override;
   Identity identity() const override;

@@ -71,8 +71,14 @@ struct Repeated {
 
 }  // namespace
 
-Result<Timing> CudaExecutable::time(const Problem2d& problem, const TimeOptions& options) {
+Result<Executable::Placed> CudaExecutable::place(const Problem2d& problem) const {
   TRIREME_TRY(arrays, to_device(device_, program_, problem));
+  std::shared_ptr<const DeviceArrays> kept = std::move(arrays);
+  return Placed{kept->problem, kept};
+}
+
+Result<Timing> CudaExecutable::time(const Placed& placed, const TimeOptions& options) {
+  const Problem2d& problem = placed.problem;
   MemoryBytes bytes = memory_bytes(problem.rows, problem.columns, {});
   TRIREME_TRY(workspace, allocate(bytes.workspace));
   std::vector<std::byte, CacheLineAllocator<std::byte>> own(static_cast<std::size_t>(bytes.own));
@@ -83,7 +89,7 @@ Result<Timing> CudaExecutable::time(const Problem2d& problem, const TimeOptions&
   TRIREME_TRY(clock, GraphClock::create(device_));
   TRIREME_CHECK(prepare());
   auto run = [&] {
-    return run_in(arrays->problem, {}, {.workspace = workspace.get(), .own = own.data(), .stream = clock.stream()});
+    return run_in(problem, {}, {.workspace = workspace.get(), .own = own.data(), .stream = clock.stream()});
   };
   TRIREME_TRY(runs, Repeated::create(device_, clock, run));
   TRIREME_TRY(copies, Repeated::create(device_, clock, [&] {

@@ -19,12 +19,22 @@ Result<trireme::Machine> machine_of_arch(std::string_view arch) {
       sm < 80)
     return unknown_arch(target, arch);
   const bool small = sm == 86 || sm == 89 || sm >= 120;
-  return trireme::Machine{.simd = false,
-                          .shared_bytes = (small     ? 99
-                                           : sm < 90 ? 163
-                                                     : 227) *
-                                          1024,
-                          .clusters = sm >= 90};
+  trireme::Machine machine{.simd = false, .clusters = sm >= 90};
+  machine.shared_bytes = (small ? 99 : sm < 90 ? 163 : 227) * 1024;
+  machine.instructions = {.storage = {{{1, 1, 0, 0},    // f64
+                                       {1, 1, 1, 1},    // f32
+                                       {1, 1, 1, 2},    // f16: a conversion serves two
+                                       {1, 1, 1, 2},    // bf16
+                                       {2, 2, 1, 2},    // f8e4m3
+                                       {2, 2, 1, 2},    // f8e5m2
+                                       {2, 4, 1, 0},    // i8
+                                       {1, 2, 1, 0}}},  // i32
+                          .extremum = 1,
+                          .divide = 10,
+                          .square_root = 10};
+  machine.processors = sm >= 120 ? 170 : sm >= 100 ? 148 : sm == 90 ? 132 : sm >= 86 ? 84 : 108;  // of large ones
+  if (sm == 90) machine.tuned = "sm_90";
+  return machine;
 }
 
 Result<Artifact> emit_artifact(const Kernels& kernels, std::string_view arch, const std::string&) {

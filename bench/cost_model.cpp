@@ -1,0 +1,147 @@
+// Holds the cost model of thread machines (schedule/cost.hpp) against schedules that were timed: what it would have
+// chosen among those of a point, by the best of them.
+//
+//   cost_model TIMES... [--fit SECONDS] [--seed N] [--megabytes M]
+//
+// TIMES is what `gpu_table --schedules N` prints. Every fourth point is held out; --fit moves the figures to do better
+// on the others, and prints them as they stand in cost.hpp.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "bench/timed_schedules.hpp"
+#include "schedule/cost.hpp"
+
+using namespace trireme;
+using namespace trireme::bench;
+
+namespace {
+
+constexpr struct {
+  const char* name;
+  double ThreadFigures::*member;
+} figures[] = {
+    {"issued", &ThreadFigures::issued},
+    {"cache_bandwidth", &ThreadFigures::cache_bandwidth},
+    {"found_again", &ThreadFigures::found_again},
+    {"narrow_segments", &ThreadFigures::narrow_segments},
+    {"sharpness", &ThreadFigures::sharpness},
+    {"registers", &ThreadFigures::registers},
+    {"kept", &ThreadFigures::kept},
+    {"hoisted", &ThreadFigures::hoisted},
+    {"summed", &ThreadFigures::summed},
+    {"loaded", &ThreadFigures::loaded},
+    {"arithmetic", &ThreadFigures::arithmetic},
+    {"spilled", &ThreadFigures::spilled},
+    {"work", &ThreadFigures::work},
+    {"again", &ThreadFigures::again},
+    {"weights", &ThreadFigures::weights},
+    {"access", &ThreadFigures::access},
+    {"start_latency", &ThreadFigures::start_latency},
+    {"rotation", &ThreadFigures::rotation},
+    {"odd", &ThreadFigures::odd},
+    {"shuffle", &ThreadFigures::shuffle},
+    {"sweep", &ThreadFigures::sweep},
+    {"exchange", &ThreadFigures::exchange},
+    {"memory_latency", &ThreadFigures::memory_latency},
+    {"loop_latency", &ThreadFigures::loop_latency},
+    {"sum_latency", &ThreadFigures::sum_latency},
+    {"cluster_latency", &ThreadFigures::cluster_latency},
+    {"cluster_growth", &ThreadFigures::cluster_growth},
+    {"dependent", &ThreadFigures::dependent},
+};
+
+// Of the best: the schedule with the least cost.
+struct Choice {
+  double of_best, share, best;
+  const Config* config;
+};
+Choice choose(const TimedPoint& point, const ThreadFigures& f, double* error = nullptr, int* count = nullptr) {
+  const ThreadCost cost(point.program, h200(), point.facts, f);
+  Choice choice{0, 0, 0, nullptr};
+  double least = std::numeric_limits<double>::infinity();
+  const Shape shape = shape_of(point.program, {});
+  const double copy =
+      static_cast<double>((shape.row_bytes + shape.stored_bytes) * point.facts.columns * point.facts.rows) /
+      f.bandwidth;
+  for (const Timed& each : point.schedules) {
+    const double seconds = cost(each.config);
+    choice.best = std::max(choice.best, each.share);
+    if (error && std::isfinite(seconds))
+      *error += std::min(1.0, std::fabs(std::log(copy / seconds / each.share))), ++*count;
+    if (error && each.registers > 0) {
+      const double threads = each.config.lanes * each.config.groups * each.config.teams;
+      const double most = std::min(255.0, 65536 / std::max(threads, 128.0));
+      *error += std::fabs(std::log(std::min(cost.registers(each.config), most) / each.registers));
+    }
+    if (seconds < least) least = seconds, choice.share = each.share, choice.config = &each.config;
+  }
+  choice.of_best = choice.best > 0 ? choice.share / choice.best : 1;
+  return choice;
+}
+
+double objective(const std::vector<const TimedPoint*>& points, const ThreadFigures& f) {
+  double lost = 0, error = 0;
+  int count = 0;
+  for (const TimedPoint* each : points) lost += 1 - choose(*each, f, &error, &count).of_best;
+  return lost / static_cast<double>(points.size()) + 0.1 * error / count;
+}
+
+void report(const char* name, const std::vector<const TimedPoint*>& points, const ThreadFigures& f) {
+  std::vector<std::pair<Choice, const TimedPoint*>> all;
+  for (const TimedPoint* each : points) all.emplace_back(choose(*each, f), each);
+  std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.first.of_best < b.first.of_best; });
+  double sum = 0;
+  for (auto& each : all) sum += each.first.of_best;
+  fmt::print("{}: {} points; of the best schedule's speed: median {:.3f}, mean {:.3f}, tenth {:.3f}, worst {:.3f}\n",
+             name, all.size(), all[all.size() / 2].first.of_best, sum / static_cast<double>(all.size()),
+             all[all.size() / 10].first.of_best, all[0].first.of_best);
+  for (std::size_t k = 0; k < std::min<std::size_t>(all.size(), 6); ++k)
+    fmt::print("  {:.3f} of {:.3f}  {}  {}\n", all[k].first.share, all[k].first.best, all[k].second->name,
+               all[k].first.config ? print(*all[k].first.config) : "none");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return fmt::print("cost_model TIMES... [--fit SECONDS] [--seed N] [--megabytes M]\n"), 2;
+  double fit = 0;
+  std::uint64_t seed = 1;
+  std::int64_t megabytes = 256;
+  std::vector<std::string> paths;
+  for (int k = 1; k < argc; ++k) {
+    const std::string_view option = argv[k];
+    if (!option.starts_with("--")) paths.emplace_back(option);
+    else if (k + 1 == argc) return fmt::print(stderr, "{} takes a number\n", option), 2;
+    else if (option == "--fit") fit = std::atof(argv[++k]);
+    else if (option == "--seed") seed = static_cast<std::uint64_t>(std::atoll(argv[++k]));
+    else if (option == "--megabytes") megabytes = std::atoll(argv[++k]);
+    else return fmt::print(stderr, "{}: no such option\n", option), 2;
+  }
+  const std::vector<TimedPoint> points = read_times(paths, megabytes << 20);
+  std::vector<const TimedPoint*> shown, held_out;
+  for (std::size_t k = 0; k < points.size(); ++k)
+    if (points[k].schedules.size() > 1) (k % 4 == 3 ? held_out : shown).push_back(&points[k]);
+
+  ThreadFigures best;
+  std::mt19937_64 random(seed);
+  double least = objective(shown, best);
+  const auto began = std::chrono::steady_clock::now();
+  auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
+  while (spent() < fit) {
+    ThreadFigures other = best;
+    const double step = std::max(0.05, 0.6 * (1 - spent() / fit));
+    for (std::uint64_t k = 1 + random() % 3; k > 0; --k)
+      other.*figures[random() % std::size(figures)].member *= std::exp(std::normal_distribution<>(0, step)(random));
+    other.sharpness = std::clamp(other.sharpness, 1.5, 12.0);
+    const double now = objective(shown, other);
+    if (now < least) least = now, best = other;
+  }
+  report("fitted to", shown, best);
+  report("held out", held_out, best);
+  if (fit > 0)
+    for (const auto& each : figures) fmt::print("{} = {:.3g}, ", each.name, best.*each.member);
+  fmt::print("\n");
+}

@@ -1,0 +1,54 @@
+// How long a schedule takes on a thread machine, about: what candidates are ranked by.
+//
+// Four things bound a multiprocessor, and the slowest of them counts most: bytes of memory, bytes of the second cache,
+// instructions to issue, and the way of a row from its loads to its stores, of which as many go on at once as blocks
+// are resident. Registers and shared memory say how many that are.
+#pragma once
+#include "schedule/config.hpp"
+#include "schedule/shape.hpp"
+
+namespace trireme {
+
+// A machine's own figures. Fitted to schedules timed on an H200 (bench/cost_model); what a figure means is why it is
+// there, and others may be worth having for other machines.
+struct ThreadFigures {
+  double clock = 1.75e9;
+  double issued = 0.77;             // instructions a cycle and scheduler, of four
+  double bandwidth = 4.1e12;        // bytes a second: memory
+  double cache_bandwidth = 5.4e12;  // the second cache
+  double found_again = 0.59;        // of a row read again: the part that costs what memory costs
+  double narrow_segments = 0.24;    // of pieces shorter than a line: what each missing part of it costs
+  double sharpness = 3.5;           // of the maximum over what bounds
+
+  // Registers of a thread: some, then for each of its elements.
+  double registers = 16, kept = 1, hoisted = 1.1, summed = 1.9, loaded = 0.26, arithmetic = 2.5;
+  double spilled = 43;  // instructions a row for each that is missing
+
+  // Instructions of a warp: for an element of each thread.
+  double work = 0.45, again = 0.14, weights = 5, access = 18, rotation = 8, odd = 77;
+  // For a shuffle, a sweep, and a sweep in a cluster.
+  double shuffle = 1.4, sweep = 36, exchange = 140;
+
+  // Microseconds.
+  double memory_latency = 0.51, loop_latency = 3.5, sum_latency = 0.16, cluster_latency = 0.25, cluster_growth = 0.13;
+  double start_latency = 0.068;  // of a team
+  double dependent = 2;          // cycles from one instruction of a warp to the next
+};
+
+class ThreadCost {
+ public:
+  ThreadCost(const Program& program, const Machine& machine, const Facts& facts, const ThreadFigures& figures = {});
+
+  // Seconds; infinite where a block does not fit a multiprocessor.
+  double operator()(const Config& config) const;
+  double registers(const Config& config) const;  // a thread would like to have
+
+ private:
+  const Machine& machine_;
+  const Facts& facts_;
+  const ThreadFigures f_;
+  const Shape shape_;
+  const double work_;
+};
+
+}  // namespace trireme

@@ -1,0 +1,85 @@
+// The cost model: what it must see of a schedule, whatever its figures; and the tables of what was measured.
+#include "schedule/cost.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "language/parse.hpp"
+#include "passes/passes.hpp"
+#include "schedule/choose.hpp"
+#include "schedule/tuned.hpp"
+#include "targets/targets.hpp"
+
+namespace trireme {
+namespace {
+
+const Machine& h200() {
+  static const Machine machine = find_target("ptx").value()->machine("sm_90").value();
+  return machine;
+}
+Program norm() {
+  return prepare(parse("norm(x[i,j], g[j]) -> (y[i,j])\n  y = x * rsqrt(mean(x * x) + 1) * g\n").value(),
+                 {.types = {{"x", Type::BF16}, {"g", Type::BF16}, {"y", Type::BF16}}})
+      .value();
+}
+double seconds(const char* config, const Facts& facts) {
+  return ThreadCost(norm(), h200(), facts)(parse_config(config).value());
+}
+
+TEST(Cost, SeesWhatBounds) {
+  const Facts many{.rows = 65536, .columns = 4096, .alignment = 16};
+  const double good = seconds("threads lanes=32 vector=4 groups=4 columns=4096 stripes=4 streaming", many);
+  const double bytes = 65536.0 * 4096 * 4;
+  EXPECT_GT(good, bytes / 4.8e12);  // what the memory could do at best
+  EXPECT_LT(good, bytes / 3.0e12);
+  // Elements one by one; the row read twice; blocks of a cluster for a row that one block holds.
+  EXPECT_GT(seconds("threads lanes=32 groups=4 columns=4096 stripes=4 streaming", many), good);
+  EXPECT_GT(seconds("threads lanes=32 vector=4 groups=32 columns=4096 streaming", many), good);
+  EXPECT_GT(seconds("threads lanes=32 vector=4 cluster=16 columns=4096 stripes=1 streaming", many), good);
+  // Registers for 64 stripes of a row are none that a thread has; shared memory for a ring of 8 is none that a block
+  // has.
+  const Facts wide{.rows = 2048, .columns = 131072, .alignment = 16};
+  EXPECT_GT(seconds("threads lanes=32 vector=4 groups=8 columns=131072 stripes=64 streaming", wide),
+            seconds("threads lanes=32 vector=4 groups=8 cluster=8 columns=131072 stripes=8 streaming", wide));
+  EXPECT_TRUE(
+      std::isinf(seconds("threads lanes=32 vector=4 groups=16 columns=131072 stripes=32 ring=8 streaming", wide)));
+}
+
+TEST(Cost, FewRowsWantManyThreads) {
+  const Facts few{.rows = 8, .columns = 8192, .alignment = 16};
+  EXPECT_GT(seconds("threads lanes=32 vector=4 groups=4 columns=8192 stripes=8 rows=4 ring=2 streaming", few),
+            seconds("threads lanes=32 vector=4 groups=16 columns=8192 stripes=2 streaming", few));
+  const Config chosen = choose_for_threads(norm(), h200(), few);
+  EXPECT_GE(chosen.groups * chosen.cluster * chosen.lanes, 512) << print(chosen);
+  EXPECT_EQ(chosen.rows, 1) << print(chosen);
+}
+
+TEST(Tuned, LinesReadAsTheyPrint) {
+  for (bool model : {false, true}) {
+    const TunedLine line{0.973, 1.21, problem_class(norm(), h200(), {.rows = 4096, .columns = 4096}), model,
+                         parse_config("threads lanes=32 vector=4 groups=4 columns=4096 stripes=4 streaming").value()};
+    const TunedLine read = parse_tuned_line(print(line) + "  # norm 4096x4096").value();
+    EXPECT_EQ(print(read), print(line));
+    EXPECT_EQ(read.config.columns, 4096);
+  }
+  for (const char* wrong : {"", "0.9", "0.9 1.0", "0.9 1.0  read=2", "0.9 1.0  read=2  lanes=32", "# comment"})
+    EXPECT_FALSE(parse_tuned_line(wrong)) << wrong;
+}
+
+TEST(Tuned, SchedulesAreDealtOutToOtherColumns) {
+  auto dealt = [](const char* config, std::int64_t columns) {
+    return print(with_columns(parse_config(config).value(), columns));
+  };
+  EXPECT_EQ(dealt("threads lanes=32 vector=4 groups=4 columns=4096 stripes=4", 5000),
+            "threads lanes=32 vector=4 groups=5 columns=5000 stripes=4");
+  EXPECT_EQ(dealt("threads lanes=32 vector=4 groups=8 cluster=4 columns=32768 stripes=4 ring=2", 36864),
+            "threads lanes=32 vector=4 groups=8 cluster=5 columns=36864 stripes=4 ring=2");
+  EXPECT_EQ(dealt("threads lanes=32 vector=4 teams=4 columns=1024 stripes=4", 1200),
+            "threads lanes=32 vector=4 groups=2 columns=1200 stripes=4");
+  EXPECT_EQ(dealt("threads lanes=8 vector=8 teams=16 columns=128 stripes=1", 96),
+            "threads lanes=8 vector=8 teams=16 columns=96 stripes=1");
+}
+
+}  // namespace
+}  // namespace trireme

@@ -1,0 +1,43 @@
+// Schedules that were found by measurement: tables of text, one for each machine that was measured, written by
+// `trireme tune --table` and embedded from tuned/. A line is
+//
+//   SHARE OF_CHOSEN  CLASS  SCHEDULE  # PROBLEM
+//
+// the share of a copy's speed, how many times faster that is than what the cost model would choose, the class of the
+// problem, and the schedule. A problem of a class that has a line takes its schedule. One of other columns takes that
+// of the nearest ones, dealt out to as many threads as it needs. All others are left to the cost model, and so are
+// those whose line says `model columns=N`: there a search found nothing that was worth it.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "schedule/config.hpp"
+
+namespace trireme {
+
+struct TunedTable {
+  std::string_view machine;  // Machine::tuned
+  std::string_view text;
+};
+std::span<const TunedTable> tuned_tables();  // embedded
+
+// What of a problem its line is found by: what is read, stored and summed, and how much arithmetic there is.
+std::string problem_class(const Program& program, const Machine& machine, const Facts& facts);
+
+// The same schedule for other columns: as many elements a thread, more or fewer threads.
+Config with_columns(Config config, std::int64_t columns);
+
+std::optional<Config> tuned_config(const Program& program, const Machine& machine, const Facts& facts);
+
+struct TunedLine {
+  double share = 0, of_chosen = 0;
+  std::string problem_class;
+  bool model = false;  // the cost model's choice is as good as any
+  Config config;       // of that, only the columns
+};
+Result<TunedLine> parse_tuned_line(std::string_view line);
+std::string print(const TunedLine& line);
+
+}  // namespace trireme

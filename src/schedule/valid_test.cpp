@@ -1,0 +1,91 @@
+// Every rule of a schedule, and its reason.
+#include "schedule/valid.hpp"
+
+#include <gtest/gtest.h>
+
+#include "language/parse.hpp"
+#include "passes/passes.hpp"
+#include "schedule/candidates.hpp"
+
+namespace trireme {
+namespace {
+
+Program bound(const char* text) {
+  return prepare(parse(text).value(), {.types = {{"x", Type::F32}, {"y", Type::F32}}}).value();
+}
+Program norm() { return bound("norm(x[i,j]) -> (y[i,j])\n  y = x * rsqrt(mean(x * x) + 1)\n"); }
+
+struct Rule {
+  const char* config;
+  const char* reason;  // a part of it; empty: valid
+};
+
+void check(const Program& program, const Machine& machine, const Facts& facts, std::initializer_list<Rule> rules) {
+  for (const Rule& rule : rules) {
+    const Status status = valid(program, parse_config(rule.config).value(), machine, facts);
+    if (!*rule.reason) {
+      EXPECT_TRUE(status) << rule.config << ": " << status.error().message;
+      continue;
+    }
+    ASSERT_FALSE(status) << rule.config;
+    EXPECT_NE(status.error().message.find(rule.reason), std::string::npos) << status.error().message;
+  }
+}
+
+TEST(Valid, simd) {
+  check(norm(), {.simd = true, .register_bytes = 64}, {.rows = 10, .columns = 1000, .alignment = 4},
+        {{"simd lanes=16 unroll=4", ""},
+         {"simd lanes=16 columns=1000 stripes=4 reload hoist", ""},
+         {"simd lanes=8", "this machine has 16 in f32"},
+         {"simd lanes=16 unroll=3", "a power of two up to 16"},
+         {"simd lanes=16 groups=2", "are for thread machines"},
+         {"simd lanes=16 columns=999", "the problem has 1000"},
+         {"simd lanes=16 columns=1000 stripes=2", "may be unrolled"},
+         {"simd lanes=16 stripes=4", "fix the number of columns"},
+         {"simd lanes=16 hoist", "hoist and reload need stripes"},
+         {"simd lanes=16 rows=2 unroll=8 across", "lie side by side"},
+         {"threads lanes=32 columns=1000", "this machine takes simd"}});
+}
+
+TEST(Valid, threads) {
+  const Machine alone{.simd = false, .shared_bytes = 100000},
+      clusters{.simd = false, .shared_bytes = 100000, .clusters = true};
+  const Facts facts{.rows = 10, .columns = 1000, .alignment = 4};
+  check(norm(), alone, facts,
+        {{"threads lanes=32 vector=4 groups=4 columns=1000 stripes=1", ""},
+         {"threads lanes=32 columns=1000", ""},
+         {"threads lanes=32 columns=1000 stripes=4 ring=2 stage", ""},
+         {"threads lanes=32 vector=8 columns=1000", "a power of two up to 4"},
+         {"threads lanes=24 columns=1000", "lanes is a power of two"},
+         {"threads lanes=16 groups=2 columns=1000", "32 lanes each"},
+         {"threads lanes=32 groups=64 columns=1000", "1 to 1024 threads"},
+         {"threads lanes=32 groups=2 columns=1000 stripes=1", "do not hold the row"},
+         {"threads lanes=32 groups=2 cluster=2 columns=1000 stripes=1", "where the machine has clusters"},
+         {"threads lanes=32 columns=1000 ring=2", "need stripes"},
+         {"threads lanes=32 columns=1000 stripes=4 ring=9", "ring is 0 or 2 to 8"},
+         {"threads lanes=32 columns=1000 stripes=4 stage", "stage needs a ring"},
+         {"threads lanes=32 groups=2 teams=2 columns=1000 stripes=2", "share a block, not a row"},
+         {"simd lanes=16", "this machine takes threads"}});
+  check(norm(), clusters, facts,
+        {{"threads lanes=32 groups=2 cluster=2 columns=1000 stripes=1", ""},
+         {"threads lanes=32 groups=3 cluster=2 columns=1000 stripes=1", "a power of two"},
+         {"threads lanes=32 cluster=17 columns=1000 stripes=1", "1 to 16"}});
+}
+
+// What is enumerated is valid, and there is something for every width on machines with and without clusters.
+TEST(Valid, candidates) {
+  for (const Program& program : {norm(), bound("twice(x[i,j]) -> (y[i,j])\n  y = x + x\n")})
+    for (bool has_clusters : {false, true})
+      for (std::int64_t columns : {1, 3, 64, 255, 257, 4096, 5000, 131072, 300001}) {
+        const Machine machine{.simd = false, .shared_bytes = 232448, .clusters = has_clusters, .processors = 132};
+        const Facts facts{
+            .rows = 4096, .columns = columns, .alignment = std::min<std::int64_t>(16, columns & -columns)};
+        const std::vector<Config> all = candidate_configs(program, machine, facts);
+        EXPECT_GE(all.size(), 1u) << columns;
+        for (std::size_t k = 0; k < all.size(); k += 1 + all.size() / 50)
+          EXPECT_TRUE(valid(program, all[k], machine, facts)) << print(all[k]);
+      }
+}
+
+}  // namespace
+}  // namespace trireme
