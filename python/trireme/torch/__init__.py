@@ -10,13 +10,15 @@ Everything works under torch.compile(fullgraph=True), autocast, checkpointing an
 also takes tensors: the raw path, without dispatcher and gradients.
 """
 from ._operator import TorchOperator, named, op
-from .functional import (add_layer_norm, add_rms_norm, cross_entropy, geglu, group_norm, l2_norm, layer_norm, log_softmax,
+from .functional import (add_layer_norm, add_rms_norm, geglu, group_norm, l2_norm, layer_norm, log_softmax,
                          rms_norm, softmax, swiglu)
+from .losses import cross_entropy, linear_cross_entropy, linear_log_probability
 from .models import patch, unpatch
-from .modules import (AddLayerNorm, AddRMSNorm, CrossEntropyLoss, GeGLU, GroupNorm, LayerNorm, LogSoftmax, RMSNorm,
-                      Softmax, SwiGLU)
+from .modules import (AddLayerNorm, AddRMSNorm, CrossEntropyLoss, GeGLU, GroupNorm, LayerNorm, LinearCrossEntropyLoss,
+                      LogSoftmax, RMSNorm, Softmax, SwiGLU)
 
-__all__ = ["AddLayerNorm", "AddRMSNorm", "CrossEntropyLoss", "GeGLU", "GroupNorm", "LayerNorm", "LogSoftmax", "RMSNorm",
-           "Softmax", "SwiGLU", "TorchOperator", "add_layer_norm", "add_rms_norm", "cross_entropy", "geglu",
-           "group_norm", "l2_norm", "layer_norm", "log_softmax", "named", "op", "patch", "rms_norm", "softmax", "swiglu",
+__all__ = ["AddLayerNorm", "AddRMSNorm", "CrossEntropyLoss", "GeGLU", "GroupNorm", "LayerNorm",
+           "LinearCrossEntropyLoss", "LogSoftmax", "RMSNorm", "Softmax", "SwiGLU", "TorchOperator", "add_layer_norm", "add_rms_norm", "cross_entropy", "geglu",
+           "group_norm", "l2_norm", "layer_norm", "linear_cross_entropy",
+           "linear_log_probability", "log_softmax", "named", "op", "patch", "rms_norm", "softmax", "swiglu",
            "unpatch"]

@@ -288,7 +288,19 @@ def op(program: "str | trireme.Operator") -> TorchOperator:
     return getattr(_Made, _made(program))
 
 
+_names = {}  # of programs' texts as they were given
+
+
 def _made(program):
+    if isinstance(program, str) and program in _names:
+        return _names[program]
+    found = _find_or_make(program)
+    if isinstance(program, str):
+        _names[program] = found
+    return found
+
+
+def _find_or_make(program):
     operator = program if isinstance(program, trireme.Operator) else trireme.op(program)
     if operator.name in trireme.operators() and operator.text == trireme.operator(operator.name).text:
         return operator.name

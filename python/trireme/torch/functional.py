@@ -3,7 +3,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, _C
+from torch import Tensor
 
 from ._operator import named
 from ._register import NAMES
@@ -61,48 +61,6 @@ def softmax(input: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> T
 def log_softmax(input: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> Tensor:
     """torch.nn.functional.log_softmax."""
     return _along("log_softmax", input, dim, dtype)
-
-
-def cross_entropy(input: Tensor, target: Tensor, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """torch.nn.functional.cross_entropy for targets that are classes, checked as torch checks them; i32 targets are taken
-    too. Losses are f32 (f64 for f64), also of 16-bit logits."""
-    if reduction not in ("none", "sum", "mean"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    logits = input if input.dim() == 1 else input.movedim(1, -1)
-    kept, target, ignored = _classes(logits, target, ignore_index)
-    loss = named("cross_entropy").call([logits, target], [ignored], wanted=1)[0]
-    if reduction == "none":
-        return loss
-    return loss.sum() if reduction == "sum" else loss.sum() / kept.sum()
-
-
-def _classes(logits, target, ignore_index):
-    """Which targets count, the targets in i32, and what stands for those that do not."""
-    if target.is_floating_point() and target.shape == logits.movedim(-1, min(1, logits.dim() - 1)).shape:
-        raise NotImplementedError("targets that are probabilities: use torch.nn.functional.cross_entropy, or a program of "
-                                  "your own by trireme.torch.op")
-    if target.dtype not in (torch.int64, torch.int32, torch.uint8):
-        raise RuntimeError(f"expected targets of type int64, int32 or uint8 but found {target.dtype}")
-    if target.shape != logits.shape[:-1]:
-        raise ValueError(f"Expected target of shape {list(logits.shape[:-1])} to match the input, got {list(target.shape)}")
-    target = target.long()
-    kept = target != ignore_index
-    _check_classes(target, logits.shape[-1], ignore_index)
-    if abs(ignore_index) >= 1 << 24:  # which a constant in f32 does not hold
-        target, ignore_index = torch.where(kept, target, -1), -1
-    return kept, target.int(), float(ignore_index)
-
-
-def _check_classes(target, classes, ignore_index):
-    is_compiling = torch.compiler.is_compiling()
-    while not is_compiling and _C._functorch.is_functorch_wrapped_tensor(target):  # a batch's elements are checked alike
-        target = _C._functorch.get_unwrapped(target)
-    fine = ((target >= 0) & (target < classes)) | (target == ignore_index)
-    if is_compiling or not target.is_cpu or type(target) is not Tensor:
-        # An assertion on the device, as torch's own: nobody waits for it.
-        torch._assert_async(fine.all(), "Target is out of bounds.")
-    elif not fine.all():
-        raise IndexError(f"Target {target[~fine][0]} is out of bounds.")
 
 
 def l2_norm(input: Tensor, eps: float = 1e-6) -> Tensor:

@@ -1,7 +1,7 @@
 """Modules with torch.nn's names, constructor arguments and state_dict keys, and those of fusions."""
 import torch
 
-from . import functional
+from . import functional, losses
 
 
 class RMSNorm(torch.nn.RMSNorm):
@@ -35,15 +35,31 @@ class LogSoftmax(torch.nn.LogSoftmax):
 
 
 class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
+    """softcap, z_loss, in_place: as of cross_entropy."""
+
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
-                 label_smoothing=0.0):
+                 label_smoothing=0.0, *, softcap=None, z_loss=0.0, in_place=False):
         super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing)
-        if weight is not None or label_smoothing:
-            raise NotImplementedError("weight and label_smoothing: use torch.nn.CrossEntropyLoss, or a program of "
-                                      "your own by trireme.torch.op")
+        self.softcap, self.z_loss, self.in_place = softcap, z_loss, in_place
 
     def forward(self, input, target):
-        return functional.cross_entropy(input, target, self.ignore_index, self.reduction)
+        return losses.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
+                                    label_smoothing=self.label_smoothing, softcap=self.softcap, z_loss=self.z_loss,
+                                    in_place=self.in_place)
+
+
+class LinearCrossEntropyLoss(CrossEntropyLoss):
+    """(input, weight, target, bias): linear_cross_entropy. `weight` of the constructor is that of classes."""
+
+    def __init__(self, *arguments, chunk=None, **named):
+        super().__init__(*arguments, **named)
+        self.chunk = chunk
+
+    def forward(self, input, weight, target, bias=None):
+        return losses.linear_cross_entropy(input, weight, target, bias, ce_weight=self.weight,
+                                           ignore_index=self.ignore_index, reduction=self.reduction,
+                                           label_smoothing=self.label_smoothing, softcap=self.softcap, z_loss=self.z_loss,
+                                           chunk=self.chunk)
 
 
 class _Gated(torch.nn.Module):

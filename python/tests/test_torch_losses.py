@@ -1,0 +1,243 @@
+"""Losses against torch's own, in f64 and f32; chunks, memory, checks."""
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+F = torch.nn.functional
+
+import trireme.torch as tt
+
+VARIANTS = [dict(zip(("weighted", "smoothing", "softcap", "z_loss"), each))
+            for each in itertools.product((False, True), (0.0, 0.1), (None, 3.0), (0.0, 0.01))]
+IDS = ["-".join(name for name, has in each.items() if has) or "plain" for each in VARIANTS]
+
+
+def torchs(logits, target, weight, ignore_index, reduction, smoothing, softcap, z_loss):
+    """The definition, by torch's own functions."""
+    v = logits if softcap is None else softcap * torch.tanh(logits / softcap)
+    loss = F.cross_entropy(v, target, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=smoothing)
+    kept = target != ignore_index
+    squares = z_loss * torch.logsumexp(v, -1).square() * kept
+    return loss + (squares if reduction == "none" else squares.sum() if reduction == "sum" else squares.sum() / kept.sum())
+
+
+def problem(variant, dtype=torch.float64, tokens=13, hidden=5, classes=33, ignore_index=-100):
+    generator = torch.Generator().manual_seed(3)
+
+    def draw(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    input, matrix, bias, logits = draw(tokens, hidden), draw(classes, hidden), draw(classes), 3 * draw(tokens, classes)
+    target = torch.randint(classes, (tokens,), generator=generator)
+    target[[2, 7]] = ignore_index
+    weight = draw(classes).abs() if variant["weighted"] else None
+    return input, matrix, bias, logits, target, weight
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("variant", VARIANTS, ids=IDS)
+def test_cross_entropy_is_torchs(variant, reduction):
+    *_, logits, target, weight = problem(variant)
+    extra = dict(softcap=variant["softcap"], z_loss=variant["z_loss"])
+    for in_place, ignore_index in ((False, -100), (False, 1 << 40), (True, 5)):
+        target = torch.where(target < 0, ignore_index, target)
+        leaf, same = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+        wanted = torchs(same, target, weight, ignore_index, reduction, variant["smoothing"], **extra)
+        made = tt.cross_entropy(leaf * 1, target, weight, ignore_index=ignore_index, reduction=reduction,
+                                label_smoothing=variant["smoothing"], in_place=in_place, **extra)
+        torch.testing.assert_close(made, wanted, rtol=1e-11, atol=1e-11)
+        dy = torch.randn(made.shape, dtype=made.dtype)
+        torch.testing.assert_close(*torch.autograd.grad(made, leaf, dy), *torch.autograd.grad(wanted, same, dy),
+                                   rtol=1e-10, atol=1e-11)
+        target = torch.where(target == ignore_index, -100, target)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("variant", VARIANTS, ids=IDS)
+def test_linear_cross_entropy_is_torchs(variant, reduction):
+    input, matrix, bias, _, target, weight = problem(variant)
+    extra = dict(softcap=variant["softcap"], z_loss=variant["z_loss"])
+    for chunk, biased in ((None, True), (4, False), (1, True), (13, False)):
+        leaves = [each.clone().requires_grad_() for each in (input, matrix, *[bias] * biased)]
+        wanted = torchs(F.linear(*leaves), target, weight, -100, reduction, variant["smoothing"], **extra)
+        made = tt.linear_cross_entropy(*leaves[:2], target, *leaves[2:], ce_weight=weight, reduction=reduction,
+                                       label_smoothing=variant["smoothing"], chunk=chunk, **extra)
+        torch.testing.assert_close(made, wanted, rtol=1e-11, atol=1e-11)
+        with torch.no_grad():
+            torch.testing.assert_close(tt.linear_cross_entropy(
+                *leaves[:2], target, *leaves[2:], ce_weight=weight, reduction=reduction,
+                label_smoothing=variant["smoothing"], chunk=chunk, **extra), wanted.detach(), rtol=1e-11, atol=1e-11)
+        dy = torch.randn(made.shape, dtype=made.dtype)
+        for mine, theirs in zip(torch.autograd.grad(made, leaves, dy), torch.autograd.grad(wanted, leaves, dy)):
+            torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-11)
+
+
+def plain(**named):
+    return problem(dict(weighted=False), **named)
+
+
+def test_linear_cross_entropy_twice_with_part_of_the_gradients_and_none():
+    input, matrix, _, _, target, _ = plain()
+    for needs in ((True, False), (False, True), (True, True)):
+        leaves = [each.clone().requires_grad_(has) for each, has in zip((input, matrix), needs)]
+        loss = tt.linear_cross_entropy(*leaves, target, chunk=4)
+        leaves = [each for each in leaves if each.requires_grad]
+        first = torch.autograd.grad(loss * 3, leaves, retain_graph=True)
+        second = torch.autograd.grad(loss, leaves)
+        for a, b in zip(first, second):
+            torch.testing.assert_close(a, 3 * b)
+        with pytest.raises(RuntimeError, match="second time"):
+            torch.autograd.grad(loss, leaves)
+    leaf = input.clone().requires_grad_()
+    loss = tt.linear_cross_entropy(leaf, matrix, target)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        (grad,) = torch.autograd.grad(loss, leaf, create_graph=True)
+        grad.sum().backward()
+    assert tt.linear_cross_entropy(input, matrix, torch.full_like(target, -100)).isnan()
+    assert tt.linear_cross_entropy(input[:0], matrix, target[:0], reduction="sum") == 0
+    leaf = torch.empty(0, 5, dtype=torch.float64, requires_grad=True)
+    tt.linear_cross_entropy(leaf, matrix.requires_grad_(), target[:0], reduction="sum").backward()
+    assert torch.equal(matrix.grad, torch.zeros_like(matrix))
+
+
+def test_what_was_changed_since_is_noticed():
+    *_, logits, target, _ = plain()
+    leaf = logits.clone().requires_grad_()
+    scaled = leaf * 1
+    other = scaled.square().sum()  # has saved the logits
+    loss = tt.cross_entropy(scaled, target, in_place=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        (loss + other).backward()
+    scaled = leaf * 1
+    loss = tt.cross_entropy(scaled, target, in_place=True)
+    memory = scaled.data_ptr()
+    (grad,) = torch.autograd.grad(loss, scaled, retain_graph=True)
+    assert grad.data_ptr() == memory, "the gradient has memory of its own"
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(loss, scaled)
+
+
+def test_memory_of_one_chunk(monkeypatch):
+    """The largest array that is made is a chunk's logits, and it is made once."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from trireme.torch import _linear
+    made = []
+
+    class Recorder(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), named=None):
+            found = function(*arguments, **(named or {}))
+            if isinstance(found, torch.Tensor) and "empty" in str(function):
+                made.append(found.numel())
+            return found
+
+    input, matrix, *_ = plain(tokens=64, classes=129, hidden=8)
+    target = torch.arange(64)
+    operator = __import__("trireme.torch._loss_programs", fromlist=["_"]).cross_entropy(scaled=True, with_gradient=True)
+    arguments = (input, matrix, None, target.int(), None, None, torch.ones((), dtype=torch.float64), None, [],
+                 operator.operator.text, 16, 3)
+    with Recorder():
+        _linear._summed(*arguments)
+    assert sorted(each for each in made if each > 64)[-3:] == [64 * 8, 129 * 8, 16 * 129]
+    assert _linear.tokens_of(torch.empty(1, dtype=torch.bfloat16), torch.empty(128256, 1), None) == 2048
+    with pytest.raises(ValueError, match="at least one"):
+        tt.linear_cross_entropy(input, matrix, target, chunk=0)
+
+
+def test_probabilities_as_targets():
+    *_, logits, target, weight = problem(dict(weighted=True))
+    soft = torch.rand(logits.shape, dtype=torch.float64).softmax(-1)
+    for reduction, smoothing, classes in itertools.product(("none", "sum", "mean"), (0.0, 0.2), (None, weight)):
+        leaves, same = ([each.clone().requires_grad_() for each in (logits, soft)] for _ in range(2))
+        made = tt.cross_entropy(*leaves, classes, reduction=reduction, label_smoothing=smoothing)
+        wanted = F.cross_entropy(*same, classes, reduction=reduction, label_smoothing=smoothing)
+        torch.testing.assert_close(made, wanted, rtol=1e-11, atol=1e-11)
+        dy = torch.randn(made.shape, dtype=made.dtype)
+        for mine, theirs in zip(torch.autograd.grad(made, leaves, dy), torch.autograd.grad(wanted, same, dy)):
+            torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-11)
+    images, classes = torch.randn(2, 7, 3, 5), torch.randint(7, (2, 3, 5))
+    torch.testing.assert_close(tt.cross_entropy(images, classes, label_smoothing=0.1),
+                               F.cross_entropy(images, classes, label_smoothing=0.1))
+
+
+def test_modules_and_positions_as_torchs():
+    *_, logits, target, weight = problem(dict(weighted=True))
+    mine, theirs = (module(weight, label_smoothing=0.1) for module in (tt.CrossEntropyLoss, torch.nn.CrossEntropyLoss))
+    torch.testing.assert_close(mine(logits, target), theirs(logits, target))
+    assert mine.state_dict().keys() == theirs.state_dict().keys()
+    torch.testing.assert_close(tt.cross_entropy(logits, target.clamp(0), weight, None, 3, None, "sum", 0.1),
+                               F.cross_entropy(logits, target.clamp(0), weight, None, 3, None, "sum", 0.1))
+    input, matrix, *_ = problem(dict(weighted=True))
+    torch.testing.assert_close(tt.LinearCrossEntropyLoss(label_smoothing=0.1)(input, matrix, target),
+                               F.cross_entropy(input @ matrix.t(), target, label_smoothing=0.1))
+    for wrong, error in [(dict(reduction="avg"), ValueError), (dict(label_smoothing=1.5), RuntimeError),
+                         (dict(weight=weight[:3]), RuntimeError)]:
+        with pytest.raises(error):
+            tt.cross_entropy(logits, target, **wrong)
+    with pytest.raises(IndexError):
+        tt.linear_cross_entropy(input, matrix, torch.full((13,), 33))
+    with pytest.raises(RuntimeError):
+        tt.linear_cross_entropy(input, matrix[:, :3], target)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_16_bit_losses_are_as_near_as_torchs(dtype):
+    input, matrix, _, _, target, _ = plain(dtype=torch.float64, tokens=64, hidden=32, classes=257)
+    input, matrix = input.to(dtype), (matrix / 6).to(dtype)
+    exact = [each.double().requires_grad_() for each in (input, matrix)]
+    wanted = F.cross_entropy(F.linear(*exact), target)
+    wanted.backward()
+    errors = {}
+    for name, loss in (("ours", lambda x, w: tt.linear_cross_entropy(x, w, target, chunk=16)),
+                       ("torch", lambda x, w: F.cross_entropy(F.linear(x, w), target))):
+        leaves = [each.clone().requires_grad_() for each in (input, matrix)]
+        made = loss(*leaves)
+        made.backward()
+        errors[name] = [float((a.detach().double() - b.detach()).abs().max() / b.detach().abs().max()) for a, b in
+                        [(made, wanted), *((leaf.grad, want.grad) for leaf, want in zip(leaves, exact))]]
+    assert all(mine <= 2 * theirs + 2 * torch.finfo(dtype).eps for mine, theirs in zip(*errors.values())), errors
+
+
+def test_log_probability_and_entropy():
+    input, matrix, bias, _, target, _ = plain()
+    leaves, same = ([each.clone().requires_grad_() for each in (input, matrix, bias)] for _ in range(2))
+    logprob, entropy = tt.linear_log_probability(*leaves[:2], target, leaves[2], temperature=0.7, chunk=4)
+    v = torch.log_softmax(F.linear(*same) / 0.7, -1)
+    kept = target >= 0
+    wanted = v.gather(-1, target.clamp(0)[:, None])[:, 0] * kept, -(v.exp() * v).sum(-1) * kept
+    for mine, theirs in zip((logprob, entropy), wanted):
+        torch.testing.assert_close(mine, theirs, rtol=1e-11, atol=1e-11)
+    dy = [torch.randn(13, dtype=torch.float64) for _ in range(2)]
+    for only in (0, 1, None):
+        pick = slice(None) if only is None else slice(only, only + 1)
+        got = torch.autograd.grad((logprob, entropy)[pick], leaves, dy[pick], retain_graph=True)
+        for mine, theirs in zip(got, torch.autograd.grad(wanted[pick], same, dy[pick], retain_graph=True)):
+            torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-11)
+    masked = bias.clone()
+    masked[3:20] = -torch.inf
+    assert tt.linear_log_probability(input, matrix, target.clamp(max=2), masked)[1].isfinite().all()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_compiled_and_autocast(reduction):
+    torch._dynamo.reset()
+    input, matrix, _, _, target, _ = plain(dtype=torch.float32)
+
+    def work(x, w):
+        return tt.linear_cross_entropy(x * 2, w, target, reduction=reduction, chunk=4).sum()
+
+    leaves, same = ([each.clone().requires_grad_() for each in (input, matrix)] for _ in range(2))
+    made, wanted = torch.compile(work, fullgraph=True, backend="aot_eager")(*leaves), work(*same)
+    assert torch.equal(made, wanted)
+    for mine, theirs in zip(torch.autograd.grad(made, leaves), torch.autograd.grad(wanted, same)):
+        assert torch.equal(mine, theirs)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = tt.linear_cross_entropy(*leaves, target)
+    torch.testing.assert_close(loss, F.cross_entropy(F.linear(*(each.bfloat16() for each in same)).float(), target),
+                               rtol=1e-4, atol=1e-4)
+    loss.backward()
+    assert leaves[0].grad.dtype == torch.float32
+    for overload in ("linear_rows", "linear_rows_backward", "linear_summed"):
+        schema = getattr(torch.ops.trireme, overload).default._schema
+        assert all(str(each.type) == "Tensor" for each in schema.returns)
+        assert not any("List[Tensor]" in str(each.type) for each in schema.arguments)

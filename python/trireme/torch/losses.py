@@ -1,0 +1,189 @@
+"""Losses with torch's names, parameters and checks, and those that language models are trained with."""
+import torch
+from torch import Tensor, _C
+
+from . import _linear, _loss_programs
+from ._operator import is_plain, named
+from ._register import fill
+
+
+def _reduction(reduction, size_average, reduce):
+    if size_average is not None or reduce is not None:
+        reduction = torch.nn._reduction.legacy_get_string(size_average, reduce)
+    if reduction not in ("none", "sum", "mean"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def _check_smoothing(label_smoothing):
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+
+
+def _check_shape(target, shape):
+    if target.dtype not in (torch.int64, torch.int32, torch.uint8):
+        raise RuntimeError(f"expected targets of type int64, int32 or uint8 but found {target.dtype}")
+    if target.shape != shape:
+        raise ValueError(f"Expected target of shape {list(shape)} to match the input, got {list(target.shape)}")
+
+
+def _check_classes(target, classes, ignore_index):
+    is_compiling = torch.compiler.is_compiling()
+    while not is_compiling and _C._functorch.is_functorch_wrapped_tensor(target):  # a batch's elements are checked alike
+        target = _C._functorch.get_unwrapped(target)
+    fine = ((target >= 0) & (target < classes)) | (target == ignore_index)
+    if is_compiling or not target.is_cpu or type(target) is not Tensor:
+        # An assertion on the device, as torch's own: nobody waits for it.
+        torch._assert_async(fine.all(), "Target is out of bounds.")
+    elif not fine.all():
+        raise IndexError(f"Target {target[~fine][0]} is out of bounds.")
+
+
+class _Classes:
+    """Targets as programs read them: i32, -1 where a row does not count; and what rows count for."""
+
+    def __init__(self, target, shape, classes, ignore_index, weight=None):
+        _check_shape(target, shape)
+        target = target.long()
+        _check_classes(target, classes, ignore_index)
+        self.kept = target != ignore_index
+        self.target = torch.where(self.kept, target, -1).int()
+        self.chosen = None
+        if weight is not None:
+            if weight.shape != (classes,):
+                raise RuntimeError("weight tensor should be defined either for all or no classes")
+            wide = weight.detach().to(torch.promote_types(weight.dtype, torch.float32))
+            self.chosen = wide[target.clamp(0, classes - 1)] * self.kept
+
+    def operands(self, input, reduction, weight, label_smoothing, z_loss):
+        """What a program of the loss takes, by name. Of "mean" the cross entropy is divided by the sum of weights, as torch
+        does, and the square of lse by the number of rows that count."""
+        found = {"target": self.target}
+        if self.chosen is not None:
+            found["chosen"] = self.chosen
+            if label_smoothing:
+                found["w"] = weight.detach()
+        kind = torch.promote_types(input.dtype, torch.float32)
+        if reduction == "mean":
+            found["share"] = (self.kept if self.chosen is None else self.chosen).sum(dtype=kind).reciprocal()
+        if z_loss:
+            found["z"] = z_loss * self.kept.sum(dtype=kind).reciprocal() if reduction == "mean" else \
+                torch.full((), z_loss, dtype=kind, device=self.target.device)
+        return found
+
+    def nan_if_none(self, loss):
+        """A mean over nothing is NaN, as torch's."""
+        return torch.where(self.kept.any(), loss, torch.nan)
+
+
+def _flags(operands, label_smoothing, softcap):
+    return dict(weighted="chosen" in operands, smoothed=bool(label_smoothing), capped=softcap is not None,
+                scaled="share" in operands, squared="z" in operands)
+
+
+class _OverLogits(torch.autograd.Function):
+    """The loss, with its gradient written over the logits in the forward."""
+
+    @staticmethod
+    def forward(ctx, logits, operator, operands, constants):
+        given = {"x": logits, **operands}
+        names = [name for name, *_ in operator.operator.operands]
+        loss, dx = operator.operator(*(given[name] for name in names), **constants, results=["loss", "dx"],
+                                     out={"dx": logits.detach()})
+        torch.autograd.graph.increment_version(logits)  # who saved them for a backward of his own is told
+        ctx.dx = logits.detach()
+        return loss.sum()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        if ctx.dx is None:
+            raise RuntimeError("Trying to backward through the graph a second time: the gradient was written over the logits "
+                               "(in_place=True) and given away")
+        found, ctx.dx = ctx.dx, None
+        return found.mul_(grad), None, None, None
+
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+                  label_smoothing: float = 0.0, *, softcap: float | None = None, z_loss: float = 0.0,
+                  in_place: bool = False) -> Tensor:
+    """torch.nn.functional.cross_entropy: classes (int64, int32, uint8) or probabilities as targets, checked as torch checks
+    them. Losses are f32 (f64 for f64), also of 16-bit logits.
+
+    softcap: of softcap * tanh(input / softcap). z_loss: that many times the square of logsumexp is added to each row's loss.
+    in_place: the logits may be overwritten; their gradient takes their memory when the loss is computed."""
+    reduction = _reduction(reduction, size_average, reduce)
+    _check_smoothing(label_smoothing)
+    logits = input if input.dim() == 1 else input.movedim(1, -1)
+    classes = logits.shape[-1]
+    constants = {**({"smoothing": label_smoothing} if label_smoothing else {}),
+                 **({"softcap": float(softcap)} if softcap is not None else {})}
+    if target.is_floating_point() and target.shape == input.shape:
+        if z_loss:
+            raise NotImplementedError("z_loss with targets that are probabilities")
+        return _soft(logits, target if input.dim() == 1 else target.movedim(1, -1), weight, reduction, constants)
+    rows = _Classes(target, logits.shape[:-1], classes, ignore_index, weight)
+    operands = rows.operands(input, reduction, weight, label_smoothing, z_loss)
+    flags = _flags(operands, label_smoothing, softcap)
+    if in_place and reduction != "none" and input.requires_grad and torch.is_grad_enabled() and \
+            not torch.compiler.is_compiling() and is_plain([logits, *operands.values()]):
+        loss = _OverLogits.apply(logits, _loss_programs.cross_entropy(**flags, with_gradient=True), operands, constants)
+    elif not any(flags.values()) or (reduction == "mean" and sum(flags.values()) == 1):
+        loss = named("cross_entropy").call([logits, operands["target"]], [-1.0], wanted=1)[0]
+        if reduction == "mean":
+            return loss.sum() / rows.kept.sum()
+    else:
+        program = _loss_programs.cross_entropy(**flags)
+        given = {"x": logits, **operands}
+        loss = program.call([given[name] for name in program.operands], list(constants.values()), wanted=1)[0]
+    if reduction == "none":
+        return loss
+    return loss.sum() if reduction == "sum" else rows.nan_if_none(loss.sum())
+
+
+def _soft(logits, target, weight, reduction, constants):
+    flags = dict(weighted=weight is not None, smoothed="smoothing" in constants, capped="softcap" in constants)
+    program = _loss_programs.soft_cross_entropy(**flags)
+    operands = [logits, target.to(logits.dtype), *([] if weight is None else [weight.detach()])]
+    loss = program.call(operands, list(constants.values()), wanted=1)[0]
+    return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / max(loss.numel(), 1)
+
+
+def linear_cross_entropy(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None, *,
+                         ce_weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
+                         label_smoothing: float = 0.0, softcap: float | None = None, z_loss: float = 0.0,
+                         chunk: int | None = None) -> Tensor:
+    """cross_entropy(linear(input, weight, bias), target) without the logits of all tokens: `input[..., hidden]`,
+    `weight[classes, hidden]`, `target[...]`. A chunk of tokens at a time has its logits made, its loss and gradients computed,
+    and its memory used again; the backward is left with a factor (of reduction="none", it makes the logits again).
+
+    ce_weight: cross_entropy's weight, of classes. chunk: tokens in a chunk; unless said, those whose logits take 512 MiB."""
+    _check_smoothing(label_smoothing)
+    reduction = _reduction(reduction, None, None)
+    rows = _Classes(target, input.shape[:-1], weight.shape[0], ignore_index, ce_weight)
+    operands = rows.operands(input, reduction, ce_weight, label_smoothing, z_loss)
+    flags = _flags(operands, label_smoothing, softcap)
+    constants = {"smoothing": label_smoothing, "softcap": softcap or 0.0}
+    operands = {name: each.reshape(-1) if name in ("target", "chosen") else each for name, each in operands.items()}
+    wants = torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in (input, weight, bias))
+    if reduction != "none" and wants:
+        loss = _linear.summed(input, weight, bias, _loss_programs.cross_entropy(**flags, with_gradient=True), operands,
+                              constants, chunk)
+    else:
+        loss = _linear.rows(input, weight, bias, _loss_programs.cross_entropy(**flags), operands, constants, chunk)[0]
+        loss = loss if reduction == "none" else loss.sum()
+    return rows.nan_if_none(loss) if reduction == "mean" else loss
+
+
+def linear_log_probability(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None, *,
+                           ignore_index: int = -100, temperature: float = 1.0,
+                           chunk: int | None = None) -> tuple[Tensor, Tensor]:
+    """Of each token the log-probability of its target under softmax(linear(input, weight, bias) / temperature), and the
+    entropy of that distribution; both 0 where the target is `ignore_index`. Chunked as linear_cross_entropy; the backward
+    makes the logits again, a chunk at a time."""
+    rows = _Classes(target, input.shape[:-1], weight.shape[0], ignore_index)
+    program = _loss_programs.log_probability()
+    logprob, entropy, _ = _linear.rows(input, weight, bias, program, {"target": rows.target.reshape(-1)},
+                                       {"inverse_temperature": 1.0 / temperature}, chunk)
+    return logprob, entropy
