@@ -16,9 +16,10 @@ from .losses import cross_entropy, linear_cross_entropy, linear_log_probability
 from .models import patch, unpatch
 from .modules import (AddLayerNorm, AddRMSNorm, CrossEntropyLoss, GeGLU, GroupNorm, LayerNorm, LinearCrossEntropyLoss,
                       LogSoftmax, RMSNorm, Softmax, SwiGLU)
+from .rotary import rope
 
 __all__ = ["AddLayerNorm", "AddRMSNorm", "CrossEntropyLoss", "GeGLU", "GroupNorm", "LayerNorm",
            "LinearCrossEntropyLoss", "LogSoftmax", "RMSNorm", "Softmax", "SwiGLU", "TorchOperator", "add_layer_norm", "add_rms_norm", "cross_entropy", "geglu",
            "group_norm", "l2_norm", "layer_norm", "linear_cross_entropy",
-           "linear_log_probability", "log_softmax", "named", "op", "patch", "rms_norm", "softmax", "swiglu",
+           "linear_log_probability", "log_softmax", "named", "op", "patch", "rms_norm", "rope", "softmax", "swiglu",
            "unpatch"]

@@ -5,22 +5,8 @@ class), `w[j]` (the weights of all classes), `share[]` and `z[]` (what a row's c
 for in the result). Each program comes with its derived backward; `with_gradient` has loss and gradient in one kernel, which
 may write the gradient over the logits.
 """
-import functools
-
 from . import _programs
-from ._operator import op
-
-
-def constant(function):
-    """Computed once for each set of arguments; compiled code takes it for what it is."""
-    kept = functools.lru_cache(maxsize=None)(function)
-
-    @functools.wraps(function)
-    def call(**flags):
-        return kept(**flags)
-
-    call._dynamo_marked_constant = True
-    return call
+from ._operator import constant_text, op
 
 
 def cross_entropy(**flags):
@@ -38,7 +24,7 @@ def log_probability():
     return op(_LOG_PROBABILITY)
 
 
-@constant
+@constant_text
 def _cross_entropy(weighted=False, smoothed=False, capped=False, scaled=False, squared=False, with_gradient=False):
     name = "_".join(["cross_entropy", *(word for word, has in [
         ("weighted", weighted), ("smoothed", smoothed), ("capped", capped), ("scaled", scaled), ("squared", squared),
@@ -68,7 +54,7 @@ def _cross_entropy(weighted=False, smoothed=False, capped=False, scaled=False, s
     return _text(name, operands, "dx[i,j]" if with_gradient else "lse[i]", lines, capped)
 
 
-@constant
+@constant_text
 def _soft_cross_entropy(weighted=False, smoothed=False, capped=False):
     name = "_".join(["soft_cross_entropy", *(word for word, has in [
         ("weighted", weighted), ("smoothed", smoothed), ("capped", capped)] if has)])

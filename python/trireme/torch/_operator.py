@@ -4,6 +4,7 @@ Two ways lead to the same kernels. Calls on plain tensors go straight to `trirem
 derivatives are wanted; all others (compiled, traced, transformed, on subclasses) go through `torch.ops.trireme`.
 """
 import contextlib
+import functools
 import hashlib
 import re
 import threading
@@ -311,5 +312,16 @@ def _find_or_make(program):
     return name
 
 
-# torch.compiler.assume_constant_result, without an import of the whole compiler.
+def constant_text(function):
+    """For functions that write programs: each text is written once, and compiled code takes it as it is."""
+    kept = functools.lru_cache(maxsize=None)(function)
+
+    @functools.wraps(function)
+    def call(*values, **named):
+        return kept(*values, **named)
+
+    call._dynamo_marked_constant = True  # torch.compiler.assume_constant_result, without an import of the whole compiler
+    return call
+
+
 _made._dynamo_marked_constant = True

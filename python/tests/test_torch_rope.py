@@ -1,0 +1,96 @@
+"""Rotary embedding against torch's arithmetic and against transformers' own functions."""
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+import trireme.torch as tt
+
+
+def halves(x):
+    left, right = x.chunk(2, -1)
+    return torch.cat([-right, left], -1)
+
+
+def neighbours(x):
+    return torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2)
+
+
+def wanted(x, cos, sin, heads_axis, interleaved):
+    cos, sin = (each if each.shape[-1] == x.shape[-1] else
+                each.repeat_interleave(2, -1) if interleaved else torch.cat([each, each], -1) for each in (cos, sin))
+    cos, sin = (each.unsqueeze(heads_axis) for each in (cos, sin))
+    return x * cos + (neighbours(x) if interleaved else halves(x)) * sin
+
+
+LAYOUTS = ["tokens first", "heads first", "packed"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_rope_is_torchs(layout, interleaved):
+    samples, heads, tokens, columns = 3, 4, 7, 10
+    for shared, is_half, heads_axis, learned in itertools.product((True, False), (True, False), (1, 2), (True, False)):
+        def draw(count):
+            if layout == "packed":
+                memory = torch.randn(samples, tokens, count + 3, columns, dtype=torch.float64)[:, :, 2:2 + count]
+            elif layout == "heads first":
+                memory = torch.randn(samples, count, tokens, columns, dtype=torch.float64).transpose(1, 2)
+            else:
+                memory = torch.randn(samples, tokens, count, columns, dtype=torch.float64)
+            return (memory.transpose(1, 2) if heads_axis == 1 else memory).requires_grad_()
+
+        q, k = draw(heads), draw(2)
+        cos, sin = (torch.randn(1 if shared else samples, tokens, columns // (1 + is_half), dtype=torch.float64)
+                    .requires_grad_(learned) for _ in range(2))
+        made = tt.rope(q, k, cos, sin, None, heads_axis, interleaved=interleaved)
+        want = [wanted(each, cos, sin, heads_axis, interleaved) for each in (q, k)]
+        leaves = [q, k, *[cos, sin] * learned]
+        for mine, theirs in zip(made, want):
+            torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
+        dy = [torch.randn_like(each) for each in want]
+        for mine, theirs in zip(torch.autograd.grad(made, leaves, dy), torch.autograd.grad(want, leaves, dy)):
+            torch.testing.assert_close(mine, theirs, rtol=1e-11, atol=1e-11)
+
+
+def test_rounded_is_torchs_to_the_bit_and_nothing_is_saved():
+    x = torch.randn(2, 4, 5, 64).bfloat16()
+    cos, sin = torch.randn(2, 5, 64).bfloat16(), torch.randn(2, 5, 64).bfloat16()
+    (made, none) = tt.rope(x, None, cos, sin, rounded=True)
+    assert none is None and torch.equal(made, wanted(x, cos, sin, 1, False))
+    x = x.requires_grad_()
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda each: saved.append(each.shape) or each, lambda each: each):
+        tt.rope(x, None, cos, sin)
+    assert x.transpose(1, 2).shape not in saved and x.shape not in saved, saved
+
+
+def test_positions_and_errors():
+    q, k = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 5, 8)
+    cos, sin = torch.randn(30, 8), torch.randn(30, 8)
+    places = torch.randint(30, (2, 5))
+    for mine, theirs in zip(tt.rope(q, k, cos, sin, places), tt.rope(q, k, cos[places], sin[places])):
+        assert torch.equal(mine, theirs)
+    for mine, theirs in zip(tt.rope(q, k, cos[:5], sin[:5]), tt.rope(q, k, cos[None, :5], sin[None, :5])):
+        assert torch.equal(mine, theirs)
+    for wrong in ((cos[:4], sin[:4]), (cos[:5, :6], sin[:5, :6]), (cos[:5], sin[:5, :4])):
+        with pytest.raises(ValueError, match="do not rotate"):
+            tt.rope(q, k, *wrong)
+    compiled = torch.compile(lambda q, k: tt.rope(q, k, cos[:5], sin[:5])[0].sum(), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(q, k), tt.rope(q, k, cos[:5], sin[:5])[0].sum())
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3", "cohere", "glm"])
+def test_rope_is_transformers(name):
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    import importlib
+    module = importlib.import_module(f"transformers.models.{name}.modeling_{name}")
+    interleaved = name in ("cohere", "glm")
+    q, k = torch.randn(2, 5, 4, 16).transpose(1, 2), torch.randn(2, 5, 2, 16).transpose(1, 2)
+    angles = torch.randn(2, 5, 8)
+    angles = angles.repeat_interleave(2, -1) if name == "cohere" else torch.cat([angles, angles], -1)
+    theirs = module.apply_rotary_pos_emb(q, k, angles.cos(), angles.sin())
+    cos, sin = (each[..., :8] if name == "glm" else each for each in (angles.cos(), angles.sin()))
+    for a, b in zip(tt.rope(q, k, cos, sin, interleaved=interleaved), theirs):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
