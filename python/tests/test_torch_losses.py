@@ -241,3 +241,86 @@ def test_compiled_and_autocast(reduction):
         schema = getattr(torch.ops.trireme, overload).default._schema
         assert all(str(each.type) == "Tensor" for each in schema.returns)
         assert not any("List[Tensor]" in str(each.type) for each in schema.arguments)
+
+
+def distributions(dtype=torch.float64):
+    generator = torch.Generator().manual_seed(5)
+    return [torch.log_softmax(2 * torch.randn(2, 3, 37, generator=generator, dtype=torch.float64), -1).to(dtype)
+            for _ in range(2)]
+
+
+def same(mine, theirs, leaves):
+    """Values and gradients."""
+    torch.testing.assert_close(mine, theirs, rtol=1e-11, atol=1e-12)
+    dy = torch.randn(mine.shape, dtype=mine.dtype)
+    for a, b in zip(torch.autograd.grad(mine, leaves, dy), torch.autograd.grad(theirs, leaves, dy, retain_graph=True)):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:reduction")
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean", "batchmean"])
+@pytest.mark.parametrize("log_target", [False, True])
+def test_kl_div_is_torchs(reduction, log_target):
+    x, target = (each.requires_grad_() for each in distributions())
+    target = (target if log_target else target.exp()).detach().requires_grad_()
+    same(tt.kl_div(x, target, reduction=reduction, log_target=log_target),
+         F.kl_div(x, target, reduction=reduction, log_target=log_target), [x, target])
+    if not log_target:  # what has no probability counts for nothing
+        zeros = torch.where(target > 0.02, target, 0.0).detach()
+        same(tt.kl_div(x, zeros, reduction=reduction), F.kl_div(x, zeros, reduction=reduction), [x])
+    one, other = torch.tensor(-1.0), torch.tensor(0.5)
+    torch.testing.assert_close(tt.kl_div(one, other, reduction="sum"), F.kl_div(one, other, reduction="sum"))
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.1, 0.5, 1.0])
+def test_jsd(beta):
+    x, target = (each.requires_grad_() for each in distributions())
+    m = (beta * target.exp() + (1 - beta) * x.exp()).log()
+    each = beta * target.exp() * (target - m) + (1 - beta) * x.exp() * (x - m)
+    if beta in (0.0, 1.0):
+        each = target.exp() * (target - x) if beta == 0.0 else x.exp() * (x - target)
+    same(tt.jsd(x, target, beta, reduction="none"), each.sum(-1), [x, target])
+    same(tt.jsd(x, target, beta), each.sum() / 6, [x, target])
+    labels = torch.tensor([[1, -100, 3], [-100, 5, 6]])
+    same(tt.jsd(x, target, beta, labels=labels), (each.sum(-1) * (labels != -100)).sum() / 4, [x, target])
+    for wrong in (dict(beta=1.5), dict(reduction="mean")):
+        with pytest.raises(ValueError):
+            tt.jsd(x, target, **wrong)
+
+
+def test_clamped_swiglu():
+    x, gate = (10 * torch.randn(5, 33, dtype=torch.float64) for _ in range(2))
+    x[0, :4], gate[0, :4] = torch.tensor([7.0, -7.0, 7.1, 0.0]), torch.tensor([7.0, 7.1, -9.0, 0.0])
+    leaves = [each.requires_grad_() for each in (x, gate)]
+    g = gate.clamp(max=7.0)
+    same(tt.clamped_swiglu(x, gate), (x.clamp(-7.0, 7.0) + 1) * g * torch.sigmoid(1.702 * g), leaves)
+    same(tt.clamped_swiglu(x, gate, 10.0, 1.0, 0.0), F.silu(gate.clamp(max=10.0)) * x.clamp(-10.0, 10.0), leaves)
+
+
+def test_dpo_and_grpo_on_the_head():
+    """Against the formulas of the papers, written with whole logits."""
+    generator = torch.Generator().manual_seed(9)
+    hidden, matrix = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in ((4, 6, 5), (33, 5)))
+    target = torch.randint(33, (4, 6), generator=generator)
+    target[:, 4:] = -100
+    kept = target >= 0
+    reference, old = (torch.randn(4, 6, generator=generator, dtype=torch.float64) * 0.1 for _ in range(2))
+    leaves = [each.requires_grad_() for each in (hidden, matrix)]
+    logprob = torch.log_softmax(hidden @ matrix.t(), -1).gather(-1, target.clamp(0)[..., None])[..., 0] * kept
+    old = (logprob + old).detach()
+    margin = (logprob.sum(-1) - (reference * kept).sum(-1))
+    margin = 0.3 * (margin[:2] - margin[2:])
+    same(tt.linear_dpo_loss(hidden, matrix, target, None, reference * kept, beta=0.3, chunk=7),
+         -F.logsigmoid(margin).mean(), leaves)
+    same(tt.linear_dpo_loss(hidden, matrix, target, reference_logprob=(reference * kept).sum(-1), beta=0.3,
+                            label_smoothing=0.2), -(0.8 * F.logsigmoid(margin) + 0.2 * F.logsigmoid(-margin)).mean(), leaves)
+    advantage = torch.tensor([1.0, -0.5, 2.0, -1.0], dtype=torch.float64)
+    ratio = (logprob - old).exp()
+    each = -torch.minimum(ratio * advantage[:, None], ratio.clamp(0.9, 1.05) * advantage[:, None])
+    each = (each + 0.04 * ((reference - logprob).exp() - (reference - logprob) - 1)) * kept
+    for reduction, wanted in dict(none=each, grpo=(each.sum(-1) / 4).mean(), bnpo=each.sum() / 16,
+                                  dr_grpo=each.sum() / (4 * 10)).items():
+        same(tt.linear_grpo_loss(hidden, matrix, target, advantage, None, old, reference, beta=0.04, epsilon_low=0.1,
+                                 epsilon_high=0.05, reduction=reduction, longest=10, chunk=7), wanted, leaves)
+    with pytest.raises(ValueError):
+        tt.grpo_loss(logprob, advantage, reduction="mean")

@@ -10,16 +10,17 @@ Everything works under torch.compile(fullgraph=True), autocast, checkpointing an
 also takes tensors: the raw path, without dispatcher and gradients.
 """
 from ._operator import TorchOperator, named, op
-from .functional import (add_layer_norm, add_rms_norm, geglu, group_norm, l2_norm, layer_norm, log_softmax,
+from .functional import (add_layer_norm, add_rms_norm, clamped_swiglu, geglu, group_norm, l2_norm, layer_norm, log_softmax,
                          rms_norm, softmax, swiglu)
-from .losses import cross_entropy, linear_cross_entropy, linear_log_probability
+from .losses import (cross_entropy, dpo_loss, grpo_loss, jsd, kl_div, linear_cross_entropy, linear_dpo_loss,
+                     linear_grpo_loss, linear_log_probability)
 from .models import patch, unpatch
 from .modules import (AddLayerNorm, AddRMSNorm, CrossEntropyLoss, GeGLU, GroupNorm, LayerNorm, LinearCrossEntropyLoss,
                       LogSoftmax, RMSNorm, Softmax, SwiGLU)
 from .rotary import rope
 
-__all__ = ["AddLayerNorm", "AddRMSNorm", "CrossEntropyLoss", "GeGLU", "GroupNorm", "LayerNorm",
-           "LinearCrossEntropyLoss", "LogSoftmax", "RMSNorm", "Softmax", "SwiGLU", "TorchOperator", "add_layer_norm", "add_rms_norm", "cross_entropy", "geglu",
-           "group_norm", "l2_norm", "layer_norm", "linear_cross_entropy",
-           "linear_log_probability", "log_softmax", "named", "op", "patch", "rms_norm", "rope", "softmax", "swiglu",
-           "unpatch"]
+__all__ = ["AddLayerNorm", "AddRMSNorm", "CrossEntropyLoss", "GeGLU", "GroupNorm", "LayerNorm", "LinearCrossEntropyLoss",
+           "LogSoftmax", "RMSNorm", "Softmax", "SwiGLU", "TorchOperator", "add_layer_norm", "add_rms_norm", "clamped_swiglu",
+           "cross_entropy", "dpo_loss", "geglu", "group_norm", "grpo_loss", "jsd", "kl_div", "l2_norm", "layer_norm",
+           "linear_cross_entropy", "linear_dpo_loss", "linear_grpo_loss", "linear_log_probability", "log_softmax", "named",
+           "op", "patch", "rms_norm", "rope", "softmax", "swiglu", "unpatch"]

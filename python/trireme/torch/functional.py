@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ._operator import named
+from ._operator import named, op
 from ._register import NAMES
 
 
@@ -71,6 +71,18 @@ def l2_norm(input: Tensor, eps: float = 1e-6) -> Tensor:
 def swiglu(x: Tensor, gate: Tensor, beta: float = 1.0) -> Tensor:
     """gate * sigmoid(beta * gate) * x; F.silu(gate) * x where beta is 1."""
     return named("swiglu").call([x, gate], [float(beta)], wanted=1)[0]
+
+
+_CLAMPED = """clamped_swiglu(x[i,j], gate[i,j], limit, beta = 1, offset = 0) -> (y[i,j])
+    g = min(gate, limit)
+    y = g * sigmoid(beta * g) * (clamp(x, -limit, limit) + offset)
+"""
+
+
+def clamped_swiglu(x: Tensor, gate: Tensor, limit: float = 7.0, beta: float = 1.702, offset: float = 1.0) -> Tensor:
+    """(clamp(x, -limit, limit) + offset) * g * sigmoid(beta * g) with g = min(gate, limit). The defaults are gpt-oss's;
+    DeepSeek-V4's unit is limit=10, beta=1, offset=0."""
+    return op(_CLAMPED).call([x, gate], [float(limit), float(beta), float(offset)], wanted=1)[0]
 
 
 def geglu(x: Tensor, gate: Tensor, approximate: str = "none") -> Tensor:

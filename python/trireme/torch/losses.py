@@ -3,8 +3,7 @@ import torch
 from torch import Tensor, _C
 
 from . import _linear, _loss_programs
-from ._operator import is_plain, named
-from ._register import fill
+from ._operator import is_plain, named, op
 
 
 def _reduction(reduction, size_average, reduce):
@@ -187,3 +186,132 @@ def linear_log_probability(input: Tensor, weight: Tensor, target: Tensor, bias: 
     logprob, entropy, _ = _linear.rows(input, weight, bias, program, {"target": rows.target.reshape(-1)},
                                        {"inverse_temperature": 1.0 / temperature}, chunk)
     return logprob, entropy
+
+
+# ---- distributions ----
+
+_KL = "{}(x[i,j], target[i,j]) -> (loss[i{}])\n    loss = {}\n"
+_KL_EACH = {True: "exp(target) * (target - x)",  # log_target
+            # a probability of 0 counts for nothing
+            False: "select(target > 0, target * (log(select(target > 0, target, 1)) - x), 0 * x)"}
+
+
+def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+           reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """torch.nn.functional.kl_div: target * (log target - input) of log-probabilities `input`; also reduction="batchmean"."""
+    if size_average is not None or reduce is not None:
+        reduction = torch.nn._reduction.legacy_get_string(size_average, reduce)
+    if reduction not in ("none", "sum", "mean", "batchmean"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    input, target = torch.broadcast_tensors(input, target)
+    shape = input.shape
+    if not shape:
+        input, target = input.view(1), target.view(1)
+    each = _KL_EACH[bool(log_target)]
+    name = "kl_div_log_target" if log_target else "kl_div"
+    if reduction == "none":
+        return op(_KL.format(f"{name}_each", ",j", each)).call([input, target], [], wanted=1)[0].view(shape)
+    loss = op(_KL.format(name, "", f"sum({each})")).call([input, target], [], wanted=1)[0].sum().to(input.dtype)
+    if reduction == "sum":
+        return loss
+    return loss / (shape[0] if reduction == "batchmean" and shape else max(input.numel(), 1))
+
+
+_JSD = """jsd(x[i,j], target[i,j], beta = 0.5) -> (loss[i])
+    q    = exp(x)
+    p    = exp(target)
+    m    = log(beta * p + (1 - beta) * q)
+    loss = sum(select(p > 0, beta * (p * (target - m)), 0) + select(q > 0, (1 - beta) * (q * (x - m)), 0))
+"""
+_REVERSE_KL = """reverse_kl(x[i,j], target[i,j]) -> (loss[i])
+    loss = sum(exp(x) * (x - target))
+"""
+
+
+def jsd(input: Tensor, target: Tensor, beta: float = 0.5, *, labels: Tensor | None = None, ignore_index: int = -100,
+        reduction: str = "batchmean") -> Tensor:
+    """Generalised Jensen-Shannon divergence of the student's log-probabilities `input` and the teacher's, `target`:
+    beta * KL(teacher | m) + (1 - beta) * KL(student | m), m = beta * teacher + (1 - beta) * student. beta = 0 is
+    KL(teacher | student), beta = 1 the other way round. Rows whose label is `ignore_index` do not count. "batchmean"
+    divides by the rows that count."""
+    if reduction not in ("none", "sum", "batchmean"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if not 0.0 <= beta <= 1.0:
+        raise ValueError(f"beta lies between 0 and 1, and {beta} does not")
+    if beta == 0.0:
+        loss = op(_KL.format("kl_div_log_target", "", f"sum({_KL_EACH[True]})")).call([input, target], [], wanted=1)[0]
+    elif beta == 1.0:
+        loss = op(_REVERSE_KL).call([input, target], [], wanted=1)[0]
+    else:
+        loss = op(_JSD).call([input, target], [float(beta)], wanted=1)[0]
+    count = max(loss.numel(), 1)
+    if labels is not None:
+        kept = labels.view(loss.shape) != ignore_index
+        loss, count = torch.where(kept, loss, 0.0), kept.sum().clamp(min=1)
+    return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / count
+
+
+# ---- losses on log-probabilities of tokens, as linear_log_probability gives them ----
+
+def dpo_loss(chosen: Tensor, rejected: Tensor, reference_chosen: Tensor | None = None,
+             reference_rejected: Tensor | None = None, *, beta: float = 0.1, label_smoothing: float = 0.0,
+             reduction: str = "mean") -> Tensor:
+    """Direct preference optimisation. Log-probabilities of chosen and rejected answers [pairs, tokens], 0 at tokens that do
+    not count (linear_log_probability's ignore_index), or already summed [pairs]; the reference model's likewise."""
+    def answers(each):
+        return each.sum(-1) if each.dim() > 1 else each
+
+    margin = answers(chosen) - answers(rejected)
+    if reference_chosen is not None:
+        margin = margin - (answers(reference_chosen) - answers(reference_rejected))
+    loss = -(1 - label_smoothing) * torch.nn.functional.logsigmoid(beta * margin)
+    if label_smoothing:
+        loss = loss - label_smoothing * torch.nn.functional.logsigmoid(-beta * margin)
+    return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.mean()
+
+
+def grpo_loss(logprob: Tensor, advantage: Tensor, mask: Tensor | None = None, old_logprob: Tensor | None = None,
+              reference_logprob: Tensor | None = None, *, beta: float = 0.0, epsilon_low: float = 0.2,
+              epsilon_high: float | None = None, reduction: str = "grpo", longest: int | None = None) -> Tensor:
+    """Group relative policy optimisation of log-probabilities [answers, tokens] with one advantage an answer (or a token).
+    old_logprob: of the policy that sampled (the same one unless said); reference_logprob: for the KL term, `beta` times.
+    reduction: "grpo" (each answer's mean, then the mean of answers), "bnpo" (the mean of all tokens), "dr_grpo" (the sum by
+    answers times `longest`, the most tokens an answer may have), "none"."""
+    epsilon_high = epsilon_low if epsilon_high is None else epsilon_high
+    advantage = advantage[:, None] if advantage.dim() == 1 else advantage
+    ratio = (logprob - (logprob.detach() if old_logprob is None else old_logprob)).exp()
+    loss = -torch.minimum(ratio * advantage, ratio.clamp(1 - epsilon_low, 1 + epsilon_high) * advantage)
+    if beta and reference_logprob is not None:
+        difference = reference_logprob - logprob
+        loss = loss + beta * (difference.exp() - difference - 1)
+    mask = torch.ones_like(loss) if mask is None else mask.to(loss.dtype)
+    loss = loss * mask
+    if reduction == "none":
+        return loss
+    if reduction == "grpo":
+        return (loss.sum(-1) / mask.sum(-1).clamp(min=1)).mean()
+    if reduction == "bnpo":
+        return loss.sum() / mask.sum().clamp(min=1)
+    if reduction == "dr_grpo":
+        return loss.sum() / (len(loss) * (longest or loss.shape[1]))
+    raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def linear_dpo_loss(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None,
+                    reference_logprob: Tensor | None = None, *, ignore_index: int = -100, beta: float = 0.1,
+                    label_smoothing: float = 0.0, chunk: int | None = None) -> Tensor:
+    """dpo_loss on linear_log_probability. input [2 * pairs, tokens, hidden]: the chosen answers, then the rejected ones;
+    reference_logprob: of the same answers, summed over tokens or not."""
+    logprob, _ = linear_log_probability(input, weight, target, bias, ignore_index=ignore_index, chunk=chunk)
+    references = (None, None) if reference_logprob is None else reference_logprob.chunk(2)
+    return dpo_loss(*logprob.chunk(2), *references, beta=beta, label_smoothing=label_smoothing)
+
+
+def linear_grpo_loss(input: Tensor, weight: Tensor, target: Tensor, advantage: Tensor, bias: Tensor | None = None,
+                     old_logprob: Tensor | None = None, reference_logprob: Tensor | None = None, *,
+                     ignore_index: int = -100, temperature: float = 1.0, chunk: int | None = None, **named) -> Tensor:
+    """grpo_loss on linear_log_probability. input [answers, tokens, hidden]; tokens whose target is `ignore_index` do not
+    count; the rest as of grpo_loss."""
+    logprob, _ = linear_log_probability(input, weight, target, bias, ignore_index=ignore_index, temperature=temperature,
+                                        chunk=chunk)
+    return grpo_loss(logprob, advantage, target != ignore_index, old_logprob, reference_logprob, **named)
