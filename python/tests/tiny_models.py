@@ -239,10 +239,14 @@ def check(name):
 
 
 def compare_modules(model, patched, names):
-    """As compare, of each patched module by itself: for models that want inputs of a kind of their own."""
+    """As compare, of each patched norm and gated unit by itself: for models that want inputs of a kind of their own."""
+    from trireme.torch._recognise import projections
+
     worst = 0.0, "nothing"
     for name in names:
         theirs, mine = model.get_submodule(name), patched.get_submodule(name)
+        if theirs._modules and not projections(theirs):  # attention, a layer, the model
+            continue
         weight = theirs.weight if isinstance(getattr(theirs, "weight", None), torch.Tensor) else None
         first = getattr(theirs, "gate_proj", getattr(theirs, "gate_up_proj", None))
         first = first and next(each for each in first.modules() if hasattr(each, "in_features"))

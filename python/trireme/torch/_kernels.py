@@ -23,6 +23,24 @@ class Norm:
         constants = {"offset": self.offset} if self.offset else {}
         return named(self.operator)(x, *given, eps=eps, types=types, **constants)
 
+    def run_added(self, module, x, residual, eps):
+        """(norm(x + residual), x + residual), the sum rounded before it is normalised."""
+        names = ("weight", "bias") if self.operator == "layer_norm" else ("weight",)
+        given = [getattr(module, name, None) for name in names]
+        types = {}
+        if self.promotes and given[0].dtype != x.dtype:
+            types = {"y": torch.promote_types(given[0].dtype, x.dtype)}
+        constants = {"offset": self.offset} if self.offset else {}
+        return _ADDED[self.operator](x, residual, *given, eps=eps, types=types, results=("y", "h"), **constants)
+
+
+_ADDED = {"rms_norm": named("add_rms_norm"), "layer_norm": named("add_layer_norm"), "rms_norm_llama": op("""\
+add_rms_norm_llama(x[i,j], residual[i,j], gamma[j] = 1, eps = 1e-6) -> (y[i,j], h[i,j], rstd[i])
+    h    = cast(x + residual, h)
+    rstd = rsqrt(mean(h * h) + eps)
+    y    = cast(h * rstd, h) * gamma
+""")}
+
 
 NORMS = {each.name: each for each in [
     Norm("rms_norm_llama", "rms_norm_llama", ("weight",), promotes=True),

@@ -1,4 +1,5 @@
-"""Puts Trireme's kernels into a model that others wrote: its norms and gated units, each with its own semantics.
+"""Puts Trireme's kernels into a model that others wrote: its norms, gated units, rotary embeddings, sums with the residual
+stream that are normalised next, and its loss, each with its own semantics.
 
 Nothing is taken for granted by name or by class. _recognise tries each module; what it does not know is left alone, and the
 report says why.
@@ -8,15 +9,16 @@ import functools
 
 import torch
 
-from . import functional
+from . import _head, _rewrite, functional
 from ._kernels import GATED, NORMS
 from ._recognise import Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
 
-_SETTINGS = ("_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_unit", "_trireme_order")
+_SETTINGS = ("_trireme_waits", "_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_unit", "_trireme_order")
 
 
 class Report(dict):
-    """Module's name -> kernel's name. `left`: those that look like norms or gated units and were left alone -> why."""
+    """Module's name -> kernel's name ("a, b" where there are two; "" is the model itself). `left`: those that look as if there
+    were a kernel and were left alone -> why."""
 
     def __init__(self):
         super().__init__()
@@ -39,7 +41,7 @@ def _norm(self, x):
     weight = self._parameters.get("weight")
     pair = x.dtype, torch.float32 if weight is None else weight.dtype
     if pair not in self._trireme_types or (weight is not None and x.shape[-1] != weight.shape[0]) or (
-            self._trireme_widened and _autocasts(x)):
+            self._trireme_widened and _rewrite.autocasts(x)):
         return None
     return NORMS[self._trireme_norm].run(self, x, getattr(self, self._trireme_eps))
 
@@ -59,16 +61,11 @@ def _gated(self, x):
 
 
 def _torch_rms_norm(self, x):
-    return None if _autocasts(x) else functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+    return None if _rewrite.autocasts(x) else functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
 
 def _torch_layer_norm(self, x):
-    return None if _autocasts(x) else functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
-
-
-def _autocasts(x):
-    """Whether torch would compute its own norms in another type than the input's."""
-    return x.is_cuda and x.dtype != torch.float32 and torch.is_autocast_enabled("cuda")
+    return None if _rewrite.autocasts(x) else functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
 FORWARDS = {forward.__name__: forward for forward in (_norm, _gated, _torch_rms_norm, _torch_layer_norm)}
@@ -77,9 +74,7 @@ TORCHS = {torch.nn.RMSNorm: ("rms_norm", "_torch_rms_norm"), torch.nn.LayerNorm:
 
 # ---- models ----
 
-@functools.lru_cache(maxsize=None)
-def _patched_class(base, name):
-    """A class that differs from `base` in its forward alone. It pickles as `base` and the forward's name."""
+def _kernel_attributes(base, name):
     ours = FORWARDS[name]
 
     @functools.wraps(base.forward)
@@ -87,15 +82,34 @@ def _patched_class(base, name):
         made = ours(self, inputs[0]) if len(inputs) == 1 and not more else None
         return base.forward(self, *inputs, **more) if made is None else made
 
+    return {"forward": forward}
+
+
+_OTHERS = {"_rope": _rewrite.rotary_attributes, "_residual": _rewrite.residual_attributes,
+           "_loss": _head.model_attributes, "_head": _head.head_attributes}
+
+
+@functools.lru_cache(maxsize=None)
+def _patched_class(base, name, *details):
+    """A class that differs from `base` in its forward alone. It pickles as `base` and the forward's name."""
+    attributes = _kernel_attributes(base, name) if name in FORWARDS else _OTHERS[name](base, *details)
+
     def reduce(self, protocol):
-        return _restore, (base, name), self.__dict__
+        steps, kind = [], type(self)
+        while hasattr(kind, "_trireme_base"):
+            steps.append(kind._trireme_step)
+            kind = kind._trireme_base
+        return _restore, (kind, tuple(reversed(steps))), self.__dict__
 
-    return type(base.__name__, (base,), {"forward": forward, "_trireme_base": base, "__reduce_ex__": reduce,
-                                         "__module__": base.__module__, "__qualname__": base.__qualname__})
+    return type(base)(base.__name__, (base,), {
+        **attributes, "_trireme_base": base, "_trireme_forward": name, "_trireme_step": (name, *details),
+        "__reduce_ex__": reduce, "__module__": base.__module__, "__qualname__": base.__qualname__})
 
 
-def _restore(base, name):
-    return torch.nn.Module.__new__(_patched_class(base, name))
+def _restore(base, steps):
+    for step in steps:
+        base = _patched_class(base, *step)
+    return base.__new__(base)
 
 
 def _recognise(module, norms, gated):
@@ -122,9 +136,11 @@ def _with_forward(forward, found):
     return kernel, forward, settings
 
 
-def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True) -> Report:
-    """Patches the norms and gated units of a model in place, and gives a dict: module's name -> kernel's name, whose `left`
-    says why others were left alone.
+def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True, rope: bool = True, residual: bool = True,
+          loss: bool = True, verbose: bool = False) -> Report:
+    """Patches a model in place: norms, gated units, rotary embeddings, sums with the residual stream that are normalised in the
+    next line, and the loss of `forward(labels=...)`. Gives a dict: module's name -> kernel's name, whose `left` says why
+    others were left alone; `verbose` prints it.
 
     Weights and state_dict stay, and so does what isinstance says; eps is read from the module at every call. A call that is
     unlike those that were tried (more arguments, other types) goes to the module's own forward. `unpatch` undoes it.
@@ -147,14 +163,70 @@ def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True) -> Rep
             module.__dict__.update(settings)
             module.__class__ = _patched_class(type(module), forward)
             report[path] = kernel
+    for wanted, change in ((rope, _patch_rope), (residual, _patch_residual), (loss, _patch_loss)):
+        for path, module in model.named_modules() if wanted else ():
+            try:
+                kernel = change(module)
+            except Unknown as why:
+                report.left.setdefault(path, str(why))
+                continue
+            if kernel is not None:
+                report[path] = f"{report[path]}, {kernel}" if path in report else kernel
+    if verbose:
+        print(report)
     return report
+
+
+def _steps(module):
+    """What was done to a module already."""
+    kind, found = type(module), set()
+    while hasattr(kind, "_trireme_base"):
+        found.add(kind._trireme_forward)
+        kind = kind._trireme_base
+    return found
+
+
+def _exchange(module, *step):
+    if "forward" in module.__dict__:
+        raise Unknown("its forward was replaced")
+    module.__class__ = _patched_class(type(module), *step)
+
+
+def _patch_rope(module):
+    if "_rope" in _steps(module) or not _rewrite.calls_rotary(type(module)):
+        return None
+    _exchange(module, "_rope")
+    return "rope"
+
+
+def _patch_residual(module):
+    names = [name for name, child in module._modules.items() if child is not None and
+             _steps(child) & {"_norm", "_torch_layer_norm", "_torch_rms_norm"}]
+    if not names or "_residual" in _steps(module):
+        return None
+    fused = _rewrite.fused_norms(type(module), tuple(names))
+    if not fused:
+        return None
+    _exchange(module, "_residual", fused)
+    return f"residual sum with {', '.join(fused)}"
+
+
+def _patch_loss(module):
+    if "_loss" in _steps(module):
+        return None
+    head = _head.recognise(module)
+    if head is None:
+        return None
+    _exchange(module, "_loss")
+    _exchange(head, "_head")
+    head.__dict__["_trireme_waits"] = False
+    return "linear_cross_entropy"
 
 
 def unpatch(model: torch.nn.Module) -> None:
     """Gives a patched model its own forwards back."""
     for module in model.modules():
-        base = getattr(type(module), "_trireme_base", None)
-        if base is not None:
-            module.__class__ = base
+        while hasattr(type(module), "_trireme_base"):
+            module.__class__ = type(module)._trireme_base
             for setting in _SETTINGS:
                 module.__dict__.pop(setting, None)

@@ -1,0 +1,299 @@
+"""patch(): rotary embeddings, sums with the residual stream, the loss."""
+import collections
+import copy
+import functools
+import pickle
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+from torch import nn
+
+import tiny_models
+import trireme.torch as tt
+from trireme.torch import _linear, _rewrite
+
+# Architecture -> (attentions with rope, layers with a fused sum), of two layers.
+TAKEN = {
+    "llama": (2, 2), "mistral": (2, 2), "qwen2": (2, 2), "qwen3": (2, 2), "phi3": (2, 0), "gemma": (2, 2), "gemma2": (2, 2),
+    "gemma3_text": (2, 2), "glm4": (2, 2), "cohere": (2, 0), "granite": (2, 0), "olmo2": (2, 0), "smollm3": (2, 2),
+    "mixtral": (2, 2), "deepseek_v3": (2, 2), "gpt2": (0, 0), "modernbert": (2, 0),
+}
+
+
+@functools.lru_cache(maxsize=None)
+def made(name):
+    return tiny_models.tiny(name)
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_is_taken_and_that_nothing_changes(name):
+    model, inputs = made(name)
+    model, patched = copy.deepcopy(model), copy.deepcopy(model)
+    report = tt.patch(patched)
+    kinds = collections.Counter(kernel for value in report.values() for kernel in value.split(", "))
+    assert (kinds["rope"], sum(count for kind, count in kinds.items() if kind.startswith("residual"))) == TAKEN[name], report
+    assert "linear_cross_entropy" in report[""], report
+    tiny_models.grow(model)
+    tiny_models.grow(patched)
+    worst, what = tiny_models.compare(model, patched, inputs)
+    assert worst <= 5e-4, (worst, what)
+    tt.unpatch(patched)
+    assert [type(each) for each in patched.modules()] == [type(each) for each in model.modules()]
+    assert not any("trireme" in key for each in patched.modules() for key in each.__dict__)
+
+
+def wide():
+    """A model whose logits are its largest array by far."""
+    import transformers
+    config = transformers.LlamaConfig(vocab_size=5000, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+                                      num_attention_heads=2, num_key_value_heads=2, pad_token_id=0)
+    torch.manual_seed(2)
+    return transformers.LlamaForCausalLM(config), torch.randint(5000, (2, 40))
+
+
+def test_training_has_no_logits_of_all_tokens(monkeypatch):
+    """Of all that is made in the forward and the backward the weight's gradient is the largest, where a chunk has 8 tokens."""
+    model, tokens = wide()
+    tt.patch(model)
+    model.train()
+    monkeypatch.setattr(_linear, "tokens_of", lambda *_: 8)
+    elements = []
+    original = torch.Tensor.new_empty
+    monkeypatch.setattr(torch.Tensor, "new_empty", lambda self, *shape, **more: elements.append(
+        original(self, *shape, **more)) or elements[-1])
+    out = model(input_ids=tokens, labels=tokens)
+    assert isinstance(out.logits, torch.Tensor) and out.logits.shape == (2, 40, 5000) and out.logits.dtype == torch.float32
+    out.loss.backward()
+    monkeypatch.undo()
+    assert max(each.numel() for each in elements) == 5000 * 16
+    assert out.logits.__dict__["value"] is None, "nobody asked for them"
+    exact = model.lm_head.weight.detach()
+    assert torch.equal(out.logits.argmax(-1), (out.logits.__dict__["source"][0] @ exact.t()).argmax(-1))
+    model.eval()
+    assert type(model(input_ids=tokens, labels=tokens).logits) is torch.Tensor
+    model.train()
+    assert type(model(input_ids=tokens).logits) is torch.Tensor
+    with torch.no_grad():
+        assert type(model(input_ids=tokens, labels=tokens).logits) is torch.Tensor
+
+
+def test_logits_are_theirs_to_whoever_uses_them():
+    model, tokens = wide()
+    patched = copy.deepcopy(model)
+    tt.patch(patched)
+    theirs, mine = (each.train()(input_ids=tokens, labels=tokens) for each in (model, patched))
+    for use in (lambda x: x.float(), lambda x: x[:, -1], lambda x: x.softmax(-1), lambda x: torch.cat([x, x]), lambda x: x * 2,
+                lambda x: x.detach(), lambda x: x.float().mean(), lambda x: x.to(torch.float64), lambda x: x.clone()):
+        torch.testing.assert_close(use(mine.logits), use(theirs.logits), rtol=1e-4, atol=1e-4)
+    assert "grad_fn" in repr(mine.logits) and pickle.loads(pickle.dumps(mine.logits.detach())).shape == (2, 40, 5000)
+    for model, out in ((model, theirs), (patched, mine)):  # a loss of one's own on top
+        (out.loss + out.logits.square().mean()).backward()
+    for a, b in zip(patched.parameters(), model.parameters()):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("more", [dict(num_items_in_batch=torch.tensor(33)), dict(num_items_in_batch=17),
+                                  dict(shift_labels=True)], ids=str)
+def test_losses_as_trainers_ask_for_them(more):
+    model, tokens = wide()
+    if "shift_labels" in more:
+        more = dict(shift_labels=torch.roll(tokens, -1, 1))
+    labels = tokens.clone()
+    labels[:, :7] = -100
+    patched = copy.deepcopy(model)
+    tt.patch(patched)
+    found = []
+    for each in (model, patched):
+        loss = each.train()(input_ids=tokens, labels=labels, **more).loss
+        loss.backward()
+        found.append([loss.detach(), *(parameter.grad for parameter in each.parameters())])
+    for a, b in zip(*found):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_whoever_watches_the_head_or_a_norm_sees_it_run():
+    model, tokens = wide()
+    plain = copy.deepcopy(model)
+    tt.patch(model)
+    seen = []
+    model.lm_head.register_forward_hook(lambda module, inputs, output: seen.append(type(output)))
+    model.model.layers[0].post_attention_layernorm.register_forward_hook(
+        lambda module, inputs, output: seen.append(output.shape))
+    loss = model.train()(input_ids=tokens, labels=tokens).loss
+    assert seen == [(2, 40, 16), torch.Tensor]
+    torch.testing.assert_close(loss, plain.train()(input_ids=tokens, labels=tokens).loss)
+    model, _ = wide()
+    model.lm_head = nn.Sequential(model.lm_head)
+    model.get_output_embeddings = lambda: model.lm_head
+    report = tt.patch(model)
+    assert "its head is Sequential" in report.left[""]
+
+
+def test_pickle_copy_compile_and_checkpoints():
+    model, tokens = wide()
+    plain = copy.deepcopy(model)
+    tt.patch(model)
+    model.train()
+    wanted = model(input_ids=tokens, labels=tokens).loss
+    wanted.backward()
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert torch.equal(other(input_ids=tokens, labels=tokens).loss, wanted)
+        tt.unpatch(other)
+        assert type(other) is type(plain) and type(other.lm_head) is nn.Linear
+    assert tt.patch(model) == {}, "it is patched already"
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="aot_eager")
+    torch.testing.assert_close(compiled(input_ids=tokens, labels=tokens).loss, wanted, rtol=1e-5, atol=1e-5)
+    model.gradient_checkpointing_enable()
+    loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss
+    grads = torch.autograd.grad(loss, list(model.parameters()))
+    for mine, parameter in zip(grads, model.parameters()):
+        assert torch.equal(mine, parameter.grad)
+    assert plain.state_dict().keys() == model.state_dict().keys()
+
+
+def test_autocast_gives_the_same_types():
+    model, tokens = wide()
+    patched = copy.deepcopy(model)
+    tt.patch(patched)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        theirs, mine = (each.train()(input_ids=tokens, labels=tokens) for each in (model, patched))
+    assert theirs.logits.dtype == mine.logits.dtype
+    torch.testing.assert_close(mine.loss, theirs.loss, rtol=2e-2, atol=2e-2)
+    torch.testing.assert_close(mine.logits, theirs.logits, rtol=5e-2, atol=5e-2)
+
+
+# ---- rope: what a function does, not what it is called ----
+
+def half(x):
+    left, right = x.chunk(2, -1)
+    return torch.cat((-right, left), -1)
+
+
+def llama(q, k, cos, sin, unsqueeze_dim=1):
+    cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
+    return q * cos + half(q) * sin, k * cos + half(k) * sin
+
+
+def backwards(q, k, cos, sin, unsqueeze_dim=1):
+    return llama(q, k, cos, -sin, unsqueeze_dim)
+
+
+def clamped(q, k, cos, sin, unsqueeze_dim=1):
+    return llama(q.clamp(-100, 100), k, cos, sin, unsqueeze_dim)
+
+
+def keys_alone(q, k, cos, sin, unsqueeze_dim=1):
+    return q, llama(q, k, cos, sin, unsqueeze_dim)[1]
+
+
+def held(q, k, cos, sin, unsqueeze_dim=1):
+    return llama(q.detach(), k, cos, sin, unsqueeze_dim)
+
+
+def other_names(query, key, table):
+    return query, key
+
+
+@pytest.mark.parametrize("function, why", [(backwards, "no kernel"), (clamped, "clamp"), (keys_alone, "no kernel"),
+                                           (held, "could not be tried|no kernel"), (other_names, "takes query, key, table")])
+def test_other_rotations_are_left_alone(function, why):
+    with pytest.raises(_rewrite.Unknown, match=why):
+        _rewrite.rotary_function(function)
+
+
+def test_calls_of_rope_that_were_not_tried_are_the_functions_own():
+    calls = []
+
+    def counted(q, k, cos, sin, unsqueeze_dim=1):
+        calls.append(q.dtype)
+        return llama(q, k, cos, sin, unsqueeze_dim)
+
+    ours = _rewrite.rotary_function(counted)
+    calls.clear()
+    q, k, cos, sin = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 5, 8), torch.randn(1, 5, 8), torch.randn(1, 5, 8)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        given = [each.to(dtype) for each in (q, k, cos, sin)]
+        for mine, theirs in zip(ours(*given), llama(*given)):
+            if dtype == torch.float32:
+                torch.testing.assert_close(mine, theirs)
+            else:
+                assert torch.equal(mine, theirs)
+    assert not calls
+    for given in ((q.bfloat16(), k.bfloat16(), cos, sin), (q.double(), k.double(), cos.double(), sin.double())):
+        for mine, theirs in zip(ours(*given), llama(*given)):
+            assert torch.equal(mine, theirs) and mine.dtype == theirs.dtype
+    assert len(calls) == 2
+    for mine, theirs in zip(ours(q.transpose(1, 2), k.transpose(1, 2), cos, sin, unsqueeze_dim=2), llama(q, k, cos, sin)):
+        torch.testing.assert_close(mine.transpose(1, 2), theirs)
+
+
+# ---- residual streams ----
+
+class Layer(nn.Module):
+    def __init__(self, norm):
+        super().__init__()
+        self.norm, self.linear = norm, nn.Linear(16, 16)
+
+    def forward(self, hidden, scale: "NotDefinedAnywhere" = 1.0, *, residual=None):
+        residual = hidden if residual is None else residual
+        hidden = self.linear(hidden) * scale
+        hidden = residual + hidden
+        residual = hidden
+        hidden = self.norm(hidden)
+        return residual + self.linear(hidden)
+
+
+class Decorated(Layer):
+    @functools.wraps(Layer.forward)
+    def forward(self, *inputs):
+        return Layer.forward(self, *inputs)
+
+
+class Scaled(Layer):
+    def forward(self, hidden):
+        residual = hidden
+        hidden = self.linear(hidden)
+        hidden = residual + 2 * hidden
+        residual = hidden
+        hidden = self.norm(hidden)
+        return residual + hidden
+
+
+@pytest.mark.parametrize("norm", [nn.LayerNorm(16), nn.RMSNorm(16), nn.RMSNorm(16, eps=1e-3), nn.LayerNorm(16, bias=False)],
+                         ids=str)
+def test_sums_of_torchs_norms(norm):
+    layer = Layer(norm)
+    patched = copy.deepcopy(layer)
+    report = tt.patch(patched)
+    assert report[""] == "residual sum with norm"
+    x = torch.randn(3, 5, 16)
+    for call in (lambda each: each(x), lambda each: each(x, 2.0), lambda each: each(x, residual=x * 2)):
+        torch.testing.assert_close(call(patched), call(layer), rtol=1e-5, atol=1e-5)
+        for mine, theirs in zip(torch.autograd.grad(call(patched).square().sum(), list(patched.parameters())),
+                                torch.autograd.grad(call(layer).square().sum(), list(layer.parameters()))):
+            torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    half_precision, same = copy.deepcopy(patched).bfloat16(), copy.deepcopy(layer).bfloat16()
+    torch.testing.assert_close(half_precision(x.bfloat16()), same(x.bfloat16()), rtol=2e-2, atol=2e-2)
+    row = x[:, :1]
+    torch.testing.assert_close(patched(x, residual=row), layer(x, residual=row), rtol=1e-5, atol=1e-5)  # spread: not fused
+
+
+def test_other_lines_are_left_alone():
+    for layer in (Decorated(nn.LayerNorm(16)), Scaled(nn.LayerNorm(16))):
+        report = tt.patch(layer)
+        assert "" not in report and report["norm"] == "layer_norm"
+        assert "decorated" in report.left.get("", "decorated")
+    layer = Layer(nn.LayerNorm(16))
+    layer.forward = lambda hidden: hidden
+    assert "replaced" in tt.patch(layer).left[""]
+    assert tt.patch(Layer(nn.LayerNorm(16)), residual=False) == {"norm": "layer_norm"}
+    assert tt.patch(Layer(nn.LayerNorm(16)), norms=False) == {}
+
+
+def test_the_report_is_printed(capsys):
+    report = tt.patch(copy.deepcopy(made("deepseek_v4")[0]), verbose=True)
+    said = capsys.readouterr().out
+    assert said.strip() == str(report) and "linear_cross_entropy: 1 modules" in said and "left alone, " in said

@@ -1,0 +1,141 @@
+"""The head of a language model and its loss in one, without changing the model's own forward.
+
+While a forward with labels trains, the head gives logits that are not computed yet. The model's loss function, where it is the
+causal or the masked one of transformers, takes the head's input from them and needs no logits; for everything else that touches them they
+are computed first, and are what they always were.
+"""
+import functools
+import sys
+
+import torch
+from torch.nn import functional as F
+
+from . import losses
+from ._recognise import Unknown
+
+_METADATA = {torch.Tensor.size, torch.Tensor.dim, torch.Tensor.numel, torch.Tensor.is_floating_point,
+             torch.Tensor.element_size, torch.Tensor.get_device, torch.numel, torch.is_floating_point,
+             *(getattr(torch.Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "layout", "is_cuda",
+                                                                "is_cpu", "is_meta", "is_sparse", "is_quantized"))}
+
+
+class Logits(torch.Tensor):
+    """linear(hidden, weight, bias), computed when it is first used."""
+
+    @staticmethod
+    def __new__(cls, hidden, weight, bias, wide=False):
+        cast = torch.get_autocast_dtype(hidden.device.type) if torch.is_autocast_enabled(hidden.device.type) else None
+        kind = torch.float32 if wide else cast or hidden.dtype
+        made = torch.Tensor._make_wrapper_subclass(cls, (*hidden.shape[:-1], weight.shape[0]), dtype=kind,
+                                                   device=hidden.device)
+        made.__dict__.update(source=(hidden, weight, bias), cast=cast, wide=wide, value=None)
+        return made
+
+    def compute(self):
+        if self.__dict__["value"] is None:
+            hidden, weight, bias = self.__dict__["source"]
+            cast = self.__dict__["cast"]
+            with torch.enable_grad(), torch.autocast(hidden.device.type, cast, enabled=cast is not None):
+                value = F.linear(hidden, weight, bias)
+            self.__dict__["value"] = value.float() if self.__dict__["wide"] else value
+        return self.__dict__["value"]
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), named=None):
+        if function in _METADATA:
+            with torch._C.DisableTorchFunctionSubclass():
+                return function(*arguments, **(named or {}))
+        if function is torch.Tensor.float and arguments[0].__dict__["value"] is None:
+            return cls(*arguments[0].__dict__["source"], wide=True)
+        return function(*_computed(arguments), **_computed(named or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, arguments=(), named=None):
+        return function(*_computed(arguments), **_computed(named or {}))
+
+
+def _computed(values):
+    return torch.utils._pytree.tree_map_only(Logits, Logits.compute, values)
+
+
+def _is_known(loss):
+    module = sys.modules.get("transformers.loss.loss_utils")
+    return module is not None and loss in (module.ForCausalLMLoss, module.ForMaskedLMLoss)
+
+
+def _loss(theirs, logits, labels, vocab_size, num_items_in_batch=None, ignore_index=-100, shift_labels=None, **more):
+    """ForCausalLMLoss or ForMaskedLMLoss, of logits that may not be there."""
+    if type(logits) is not Logits or logits.__dict__["value"] is not None or vocab_size != logits.shape[-1]:
+        if shift_labels is not None:
+            more["shift_labels"] = shift_labels
+        return theirs(logits, labels, vocab_size, num_items_in_batch=num_items_in_batch, ignore_index=ignore_index, **more)
+    if theirs.__name__ == "ForMaskedLMLoss":
+        shift_labels = labels
+    elif shift_labels is None:
+        shift_labels = F.pad(labels, (0, 1), value=ignore_index)[..., 1:]
+    hidden, weight, bias = logits.__dict__["source"]
+    loss = losses.linear_cross_entropy(hidden, weight, shift_labels.reshape(hidden.shape[:-1]).to(hidden.device), bias,
+                                       ignore_index=ignore_index,
+                                       reduction="mean" if num_items_in_batch is None else "sum")
+    if num_items_in_batch is None:
+        return loss
+    return loss / (num_items_in_batch.to(loss.device) if torch.is_tensor(num_items_in_batch) else num_items_in_batch)
+
+
+def recognise(module):
+    """The head of a model that trains by a loss of transformers' language models; None for what has no such loss."""
+    if not isinstance(getattr(type(module), "loss_function", None), property) or not hasattr(module, "get_output_embeddings"):
+        return None
+    try:
+        head, loss = module.get_output_embeddings(), module.loss_function
+    except Exception as error:  # whatever a stranger's code may raise
+        raise Unknown(f"its head could not be found: {type(error).__name__}") from error
+    if head is None or not any(each is head for each in module.modules()):
+        return None
+    if not _is_known(loss):
+        raise Unknown(f"its loss is {getattr(loss, '__name__', loss)}")
+    if type(head) is not torch.nn.Linear:
+        raise Unknown(f"its head is {type(head).__name__}")
+    return head
+
+
+def _can_wait(model, head, labels):
+    """Whether the head's weight is still there when the loss is computed, and nobody else wants to see its result."""
+    return (labels is not None and model.training and torch.is_grad_enabled() and "_trireme_waits" in head.__dict__ and
+            isinstance(head, torch.nn.Linear) and "forward" not in head.__dict__ and
+            not (head._forward_hooks or head._forward_pre_hooks or head._backward_hooks) and
+            type(head.weight) is torch.nn.Parameter and head.weight.numel() > 0)
+
+
+def model_attributes(base):
+    """What the class of such a model has in place of `base`'s."""
+    @functools.wraps(base.forward)
+    def forward(self, *inputs, **more):
+        if torch.compiler.is_compiling():
+            return base.forward(self, *inputs, **more)
+        head = self.get_output_embeddings()
+        if not _can_wait(self, head, more.get("labels")):
+            return base.forward(self, *inputs, **more)
+        head.__dict__["_trireme_waits"] = True
+        try:
+            return base.forward(self, *inputs, **more)
+        finally:
+            head.__dict__["_trireme_waits"] = False
+
+    def loss_function(self):
+        theirs = base.loss_function.fget(self)
+        if torch.compiler.is_compiling() or not _is_known(theirs):
+            return theirs
+        return functools.partial(_loss, theirs)
+
+    return {"forward": forward, "loss_function": property(loss_function, base.loss_function.fset)}
+
+
+def head_attributes(base):
+    @functools.wraps(base.forward)
+    def forward(self, input):
+        if self.__dict__.get("_trireme_waits") and type(input) is torch.Tensor:
+            return Logits(input, self.weight, self.bias)
+        return base.forward(self, input)
+
+    return {"forward": forward}
