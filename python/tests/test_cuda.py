@@ -94,6 +94,64 @@ def test_fault_58_targets():
     torch.testing.assert_close(tt.cross_entropy(x, target), torch.nn.functional.cross_entropy(x, target))
 
 
+def test_rope_and_losses_of_rows_have_the_cpus_bits():
+    torch.manual_seed(3)
+    for kind in (torch.float32, torch.bfloat16):
+        q, k = (torch.randn(2, 70, heads, 64).to(kind).transpose(1, 2) for heads in (8, 2))
+        cos, sin = (torch.randn(1, 70, 64).to(kind) for _ in range(2))
+        x, t = torch.randn(40, 5003).to(kind), torch.randn(40, 5003).log_softmax(-1).to(kind)
+        target, weight = torch.randint(5003, (40,)), torch.rand(5003)
+        target[3] = -100
+        for function, operands in [
+            (lambda q, k: tt.rope(q, k, cos.to(q.device), sin.to(q.device)), (q, k)),
+            (lambda q, k: tt.rope(q, k, cos.to(q.device), sin.to(q.device), interleaved=True, rounded=True), (q, k)),
+            (lambda x: tt.cross_entropy(x, target.to(x.device), weight.to(x.device), reduction="none", label_smoothing=0.1,
+                                        softcap=5.0, z_loss=1e-3), (x,)),
+            (lambda x: tt.kl_div(x, t.to(x.device), reduction="none", log_target=True), (x,)),
+            (lambda x: tt.jsd(x, t.to(x.device), reduction="none"), (t,)), (lambda x: tt.clamped_swiglu(x, x), (x,)),
+        ]:
+            host = gradients(function, *operands)
+            device = gradients(function, *[each.cuda() for each in operands])
+            assert all(torch.equal(a, b.cpu()) for a, b in zip(host, device))
+
+
+def test_losses_over_a_vocabulary():
+    torch.manual_seed(4)
+    hidden, weight = torch.randn(700, 64, device="cuda").bfloat16(), torch.randn(128256, 64, device="cuda").bfloat16() / 8
+    target = torch.randint(128256, (700,), device="cuda")
+    target[::7] = -100
+    exact = [each.double().requires_grad_() for each in (hidden, weight)]
+    wanted = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*exact), target)
+    wanted.backward()
+    for loss in (lambda x, w: tt.linear_cross_entropy(x, w, target, chunk=256), lambda x, w: tt.linear_cross_entropy(x, w, target),
+                 lambda x, w: tt.linear_cross_entropy(x, w, target, reduction="none").sum() / (target >= 0).sum(),
+                 lambda x, w: tt.cross_entropy(torch.nn.functional.linear(x, w), target, in_place=True),
+                 lambda x, w: tt.cross_entropy(torch.nn.functional.linear(x, w), target)):
+        leaves = [each.clone().requires_grad_() for each in (hidden, weight)]
+        made = loss(*leaves)
+        made.backward()
+        assert abs(float(made.detach() - wanted.detach())) < 2e-3 * float(wanted.detach())
+        for leaf, want in zip(leaves, exact):
+            error = (leaf.grad.double() - want.grad).norm() / want.grad.norm()
+            assert error < 2e-2, error
+
+
+def test_linear_cross_entropy_takes_the_memory_of_a_chunk():
+    tokens, classes, columns = 4096, 32000, 64
+    hidden = torch.randn(tokens, columns, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    weight = torch.randn(classes, columns, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    target = torch.randint(classes, (tokens,), device="cuda")
+    tt.linear_cross_entropy(hidden, weight, target, chunk=256).backward()
+    hidden.grad = weight.grad = None
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    tt.linear_cross_entropy(hidden, weight, target, chunk=256).backward()
+    used = torch.cuda.max_memory_allocated() - before
+    arrays = 256 * classes + classes * columns + tokens * columns
+    assert used < 1.25 * 2 * arrays + (4 << 20), used  # of 2 bytes; all logits would take 262 MB
+
+
 def test_fault_53_patched_under_autocast():
     for norm in (torch.nn.LayerNorm(64), torch.nn.RMSNorm(64, eps=1e-6)):
         norm = norm.cuda()
