@@ -20,6 +20,24 @@ def needs_graph(operands):
     return torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in operands)
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def is_plain(operands):
+    """Whether memory may be touched at once: no subclass, no mode, no transform, no tracer has a say."""
+    for each in operands:
+        if each is not None and (type(each) not in _PLAIN or each.is_meta):
+            return False
+    return not (_C._len_torch_dispatch_stack() or _C._are_functorch_transforms_active() or _C._get_tracing_state())
+
+
+def is_wrapped(operands):
+    """Whether a gradient or a tangent is a batch (of torch.autograd.grad(is_grads_batched=True) and its kin), or was saved
+    by a transform of torch.func that is over."""
+    return any(each is not None and (_C._functorch.is_legacy_batchedtensor(each) or
+                                     _C._functorch.is_functorch_wrapped_tensor(each)) for each in operands)
+
+
 class Function(torch.autograd.function._SingleLevelFunction):
     """`apply(call, *operands)` gives all results. Of a single level: transforms of torch.func are seen to by the dispatcher
     (_register.autograd), and eager calls have none."""

@@ -14,7 +14,8 @@ import functools
 import torch
 from torch.autograd.function import once_differentiable
 
-from ._operator import is_plain, op
+from ._autograd import is_plain
+from ._operator import op
 from ._register import LIBRARY
 
 CHUNK_BYTES = 1 << 29  # of logits: 2048 tokens of 128256 classes in bf16, enough for products at full speed

@@ -10,12 +10,11 @@ import re
 import threading
 
 import torch
-from torch import _C
 
 import trireme
 
 from . import _programs
-from ._autograd import Call, Function, gradient_key, needs_graph
+from ._autograd import Call, Function, gradient_key, is_plain, is_wrapped, needs_graph
 from ._register import DTYPES, NAMES, fill, register, types_dict, types_text
 
 if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
@@ -98,7 +97,7 @@ class TorchOperator:
     def call(self, operands, constants, axes=1, types="", wanted=-1, dim=None):
         """All results as a tuple; those that are not `wanted`, a bit each, are None or tensors of no elements.
         `dim`: rows were that axis of the operands; where it costs nothing, results are contiguous once it is back."""
-        if torch.compiler.is_compiling() or not is_plain(operands) or (self.level and _is_wrapped(operands)):
+        if torch.compiler.is_compiling() or not is_plain(operands) or (self.level and is_wrapped(operands)):
             made = self.overload(*operands, *constants, axes, types, wanted)
             return made if isinstance(made, tuple) else (made,)
         if not needs_graph(operands):
@@ -241,24 +240,6 @@ class _Link:
             found = self._wanted[needed, dtypes] = (sum(1 << k for k in places),
                                                     self.by.types_of({k: dtypes[place] for k, place in places.items()}))
         return found
-
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
-
-
-def is_plain(operands):
-    """Whether memory may be touched at once: no subclass, no mode, no transform, no tracer has a say."""
-    for each in operands:
-        if each is not None and (type(each) not in _PLAIN or each.is_meta):
-            return False
-    return not (_C._len_torch_dispatch_stack() or _C._are_functorch_transforms_active() or _C._get_tracing_state())
-
-
-def _is_wrapped(operands):
-    """Whether a gradient or a tangent is a batch (of torch.autograd.grad(is_grads_batched=True) and its kin), or was saved
-    by a transform of torch.func that is over."""
-    return any(each is not None and (_C._functorch.is_legacy_batchedtensor(each) or
-                                     _C._functorch.is_functorch_wrapped_tensor(each)) for each in operands)
 
 
 def _make(operator, name):

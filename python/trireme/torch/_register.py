@@ -12,7 +12,7 @@ import torch
 from torch import _C
 from torch.autograd import forward_ad
 
-from ._autograd import Call, Function, needs_graph
+from ._autograd import Call, Function, is_plain, is_wrapped, needs_graph
 
 LIBRARY = torch.library.Library("trireme", "FRAGMENT")
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
@@ -46,6 +46,9 @@ def register(self):
 
     def autograd(keyset, *values):
         operands, constants, axes, types, wanted = split(values)
+        graph = needs_graph(operands)
+        if not graph and is_plain(operands) and not is_wrapped(operands):  # as compiled code calls
+            return give(fill(self.forward(operands, constants, axes, types, wanted), operands))
 
         grad_enabled, forward_enabled = torch.is_grad_enabled(), _C._is_fwd_grad_enabled()
 
@@ -56,7 +59,7 @@ def register(self):
                 made = overload.redispatch(keyset & _C._after_autograd_keyset, *operands, *constants, axes, types, wanted)
             return made if isinstance(made, tuple) else (made,)
 
-        if not needs_graph(operands):
+        if not graph:
             return give(below(operands, wanted))
         with _single_level():  # a transform of torch.func calls this once for each of its levels
             return give(Function.apply(Call(self, constants, axes, types, wanted, below), *operands))

@@ -3,7 +3,8 @@ import torch
 from torch import Tensor, _C
 
 from . import _linear, _loss_programs
-from ._operator import is_plain, named, op
+from ._autograd import is_plain
+from ._operator import named, op
 
 
 def _reduction(reduction, size_average, reduce):
