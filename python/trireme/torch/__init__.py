@@ -4,7 +4,8 @@
     y = tt.rms_norm(x, (4096,), weight, eps=1e-5)        # as torch.nn.functional.rms_norm
     norm = tt.RMSNorm(4096)                              # as torch.nn.RMSNorm, same state_dict
     mine = tt.op("scaled(x[i,j], s = 2) -> (y[i,j])\\n y = x * s")
-    tt.patch(model)                                      # a Hugging Face model's norms and gated units
+    loss = tt.linear_cross_entropy(x, head, labels)      # head and loss, without the logits of all tokens
+    tt.patch(model)                                      # a Hugging Face model's norms, gated units, rope and loss
 
 Everything works under torch.compile(fullgraph=True), autocast, checkpointing and CUDA graphs. `trireme.rms_norm` itself
 also takes tensors: the raw path, without dispatcher and gradients.
