@@ -154,6 +154,42 @@ def test_pickle_copy_compile_and_checkpoints():
     assert plain.state_dict().keys() == model.state_dict().keys()
 
 
+def train_on_two(rank, folder):
+    """One of two processes: sharded (FSDP2) and replicated (DDP), gradients beside those of the unpatched model."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    model, _ = wide()
+    torch.manual_seed(5 + rank)
+    tokens = torch.randint(5000, (2, 40))
+    sharded, replicated = copy.deepcopy(model), copy.deepcopy(model)
+    model.train()(input_ids=tokens, labels=tokens).loss.backward()
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+        parameter.grad /= 2
+    mesh = init_device_mesh("cpu", (2,))
+    for each in (sharded, replicated):
+        assert "linear_cross_entropy" in tt.patch(each).values()
+        each.train()
+    for layer in sharded.model.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(sharded, mesh=mesh)
+    sharded(input_ids=tokens, labels=tokens).loss.backward()
+    parallel = nn.parallel.DistributedDataParallel(replicated)
+    parallel(input_ids=tokens, labels=tokens).loss.backward()
+    for a, b, wanted in zip(sharded.parameters(), replicated.parameters(), model.parameters()):
+        torch.testing.assert_close(a.grad.full_tensor(), wanted.grad, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(b.grad, wanted.grad, rtol=1e-4, atol=1e-6)
+    dist.destroy_process_group()
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without distributed")
+def test_sharded_and_replicated(tmp_path):
+    torch.multiprocessing.spawn(train_on_two, (str(tmp_path),), nprocs=2)
+
+
 def test_autocast_gives_the_same_types():
     model, tokens = wide()
     patched = copy.deepcopy(model)

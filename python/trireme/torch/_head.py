@@ -87,11 +87,12 @@ def recognise(module):
     if not isinstance(getattr(type(module), "loss_function", None), property) or not hasattr(module, "get_output_embeddings"):
         return None
     try:
-        head, loss = module.get_output_embeddings(), module.loss_function
+        head = module.get_output_embeddings()
+        if head is None or not any(each is head for each in module.modules()):
+            return None
+        loss = module.loss_function
     except Exception as error:  # whatever a stranger's code may raise
         raise Unknown(f"its head could not be found: {type(error).__name__}") from error
-    if head is None or not any(each is head for each in module.modules()):
-        return None
     if not _is_known(loss):
         raise Unknown(f"its loss is {getattr(loss, '__name__', loss)}")
     if type(head) is not torch.nn.Linear:
