@@ -60,10 +60,39 @@ def test_rounded_is_torchs_to_the_bit_and_nothing_is_saved():
     (made, none) = tt.rope(x, None, cos, sin, rounded=True)
     assert none is None and torch.equal(made, wanted(x, cos, sin, 1, False))
     x = x.requires_grad_()
+    dy = torch.randn_like(x)
+    for interleaved in (False, True):  # gradients too
+        mine = torch.autograd.grad(tt.rope(x, None, cos, sin, rounded=True, interleaved=interleaved)[0], x, dy)[0]
+        assert torch.equal(mine, torch.autograd.grad(wanted(x, cos, sin, 1, interleaved), x, dy)[0])
     saved = []
     with torch.autograd.graph.saved_tensors_hooks(lambda each: saved.append(each.shape) or each, lambda each: each):
         tt.rope(x, None, cos, sin)
     assert x.transpose(1, 2).shape not in saved and x.shape not in saved, saved
+
+
+def test_derivatives_of_every_kind():
+    x, cos, sin = (torch.randn(shape, dtype=torch.float64) for shape in ((2, 4, 5, 6), (1, 5, 6), (1, 5, 6)))
+    for interleaved in (False, True):
+        def work(x):
+            return tt.rope(x, None, cos, sin, interleaved=interleaved)[0]
+
+        leaf = x.clone().requires_grad_()
+        assert torch.autograd.gradcheck(work, leaf) and torch.autograd.gradgradcheck(work, leaf)
+        tangent = torch.randn_like(x)
+        made = torch.func.jvp(work, (x,), (tangent,))[1]
+        torch.testing.assert_close(made, wanted(tangent, cos, sin, 1, interleaved))
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, tangent)
+            torch.testing.assert_close(torch.autograd.forward_ad.unpack_dual(work(dual)).tangent, made)
+        grads = torch.func.grad(lambda x: work(x).square().sum())(x)
+        torch.testing.assert_close(grads, torch.autograd.grad(wanted(leaf, cos, sin, 1, interleaved).square().sum(), leaf)[0])
+
+
+def test_queries_and_keys_have_graphs_of_their_own():
+    q, k, cos, sin = (torch.randn(shape) for shape in ((2, 4, 5, 6), (2, 2, 5, 6), (1, 5, 6), (1, 5, 6)))
+    leaves = [each.requires_grad_() for each in (q, k)]
+    for leaf, made in zip(leaves, tt.rope(*leaves, cos, sin)):
+        assert torch.autograd.grad(made.sum(), leaf)[0].shape == leaf.shape
 
 
 def test_positions_and_errors():
@@ -79,6 +108,16 @@ def test_positions_and_errors():
             tt.rope(q, k, *wrong)
     compiled = torch.compile(lambda q, k: tt.rope(q, k, cos[:5], sin[:5])[0].sum(), fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(q, k), tt.rope(q, k, cos[:5], sin[:5])[0].sum())
+
+    def work(q, k, interleaved):
+        made = tt.rope(q, k, cos[:5], sin[:5], interleaved=interleaved)
+        return (made[0] * made[0][:, :1]).sum() + made[1].square().sum()
+
+    compiled = torch.compile(work, fullgraph=True, backend="aot_eager")
+    leaves = [each.requires_grad_() for each in (q, k)]
+    for interleaved in (False, True):
+        for mine, theirs in zip(*(torch.autograd.grad(each(*leaves, interleaved), leaves) for each in (compiled, work))):
+            torch.testing.assert_close(mine, theirs)
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3", "cohere", "glm"])
