@@ -33,6 +33,7 @@ for name, size in dict(layers=8, hidden=2048, intermediate=8192, heads=32, kv_he
                        tokens=4096, steps=10, warm_up=4).items():
     parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=size)
 parser.add_argument("--chunk", type=int, help="tokens in a chunk of Trireme's linear loss")
+parser.add_argument("--left-to-inductor", default="", help="programs that trireme-compile leaves to Inductor: swiglu,rope")
 parser.add_argument("--type", default="bfloat16", choices=["bfloat16", "float16", "float32"])
 parser.add_argument("--device", help="cuda where there is one, else cpu")
 parser.add_argument("--profile", action="store_true", help="also list the kernels of a step")
@@ -102,6 +103,8 @@ def trireme_operators(is_linear):
     import torch.nn.functional as F
     import trireme.torch as tt
 
+    if options.left_to_inductor:
+        tt.leave_to_inductor(*options.left_to_inductor.split(","))
     gelu = tt.op("gelu(x[i,j]) -> (y[i,j])\n    y = gelu(x)\n")
 
     def loss(hidden, head, labels):

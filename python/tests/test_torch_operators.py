@@ -186,3 +186,68 @@ def test_fault_49_backwards_have_a_fixed_number_of_results():
     x, w = torch.randn(5, 33), torch.randn(33)
     dx, dw = torch.ops.trireme.rms_norm_backward(x, x, w, None, 1e-6, 0.0, 1, "", 0b10)
     assert dx.numel() == 0 and torch.equal(dw, trireme.rms_norm.gradient()(x, x, w, results="dgamma"))
+
+
+INLINED = [name for name in SMOOTH if all(each[1] in ("[i,j]", "[i]") for each in trireme.operator(name).results)]
+
+
+@pytest.fixture
+def left():
+    names = []
+
+    def leave(*more):
+        names.extend(more)
+        torch._dynamo.reset()
+        tt.leave_to_inductor(*more)
+
+    yield leave
+    tt.leave_to_inductor(*names, leave=False)
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("name", INLINED)
+def test_programs_left_to_inductor_are_the_kernels(name, left):
+    """In f64 to rounding; no call of ours is in the graph."""
+    left(name)
+    operator, targets = tt.named(name), []
+
+    def backend(graph, inputs):
+        targets.extend(str(node.target) for node in graph.graph.nodes)
+        return graph
+
+    problem = Problem(name)
+    problem.operands.update({key: value.requires_grad_() for key, value in problem.differentiable().items()})
+    operands = list(problem.operands.values())
+
+    def work(*operands):
+        return operator(*operands, **problem.constants, types=problem.types, results="all")
+
+    made, wanted = (each if isinstance(each, tuple) else (each,) for each in
+                    (torch.compile(work, fullgraph=True, backend=backend)(*operands), work(*operands)))
+    assert targets and not any("trireme" in each for each in targets), targets
+    leaves = [each for each in operands if each.requires_grad]
+    for a, b in zip(made, wanted):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+    dy = [torch.randn_like(each) for each in wanted]
+    for a, b in zip(torch.autograd.grad(made, leaves, dy, allow_unused=True),
+                    torch.autograd.grad(wanted, leaves, dy, allow_unused=True)):
+        assert (a is None) == (b is None)
+        if a is not None:
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_what_is_left_to_inductor_rounds_as_programs_say(left):
+    x, gate = (torch.randn(40, 65).bfloat16() for _ in range(2))
+    q, cos, sin = torch.randn(2, 4, 5, 8), torch.randn(1, 5, 8), torch.randn(1, 5, 8)
+    works = [lambda: tt.named("swiglu_llama")(x, gate), lambda: tt.add_rms_norm(x, gate)[0],
+             lambda: tt.rope(q.bfloat16(), None, cos, sin, interleaved=True)[0], lambda: tt.rope(q, None, cos, sin)[0]]
+    wanted = [work() for work in works]
+    left("swiglu_llama", "add_rms_norm", "rope", "rope_interleaved")
+    for work, want in zip(works, wanted):
+        made = torch.compile(work, fullgraph=True, backend="aot_eager")()
+        assert made.dtype == want.dtype and made.shape == want.shape
+        assert (made != want).float().mean() < (0.02 if want.dtype == torch.bfloat16 else 1.1)
+        torch.testing.assert_close(made, want, rtol=1e-2, atol=1e-5)
+    with pytest.raises(trireme.Unsupported, match="no counterpart|other than|formula"):
+        tt.op("summed(x[i,j]) -> (y[j])\n    y = colsum(x)")
+        tt.leave_to_inductor("summed")

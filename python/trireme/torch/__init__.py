@@ -10,7 +10,7 @@
 Everything works under torch.compile(fullgraph=True), autocast, checkpointing and CUDA graphs. `trireme.rms_norm` itself
 also takes tensors: the raw path, without dispatcher and gradients.
 """
-from ._operator import TorchOperator, named, op
+from ._operator import TorchOperator, leave_to_inductor, named, op
 from .functional import (add_layer_norm, add_rms_norm, clamped_swiglu, geglu, group_norm, l2_norm, layer_norm, log_softmax,
                          rms_norm, softmax, swiglu)
 from .losses import (cross_entropy, dpo_loss, grpo_loss, jsd, kl_div, linear_cross_entropy, linear_dpo_loss,
@@ -23,5 +23,5 @@ from .rotary import rope
 __all__ = ["AddLayerNorm", "AddRMSNorm", "CrossEntropyLoss", "GeGLU", "GroupNorm", "LayerNorm", "LinearCrossEntropyLoss",
            "LogSoftmax", "RMSNorm", "Softmax", "SwiGLU", "TorchOperator", "add_layer_norm", "add_rms_norm", "clamped_swiglu",
            "cross_entropy", "dpo_loss", "geglu", "group_norm", "grpo_loss", "jsd", "kl_div", "l2_norm", "layer_norm",
-           "linear_cross_entropy", "linear_dpo_loss", "linear_grpo_loss", "linear_log_probability", "log_softmax", "named",
-           "op", "patch", "rms_norm", "rope", "softmax", "swiglu", "unpatch"]
+           "leave_to_inductor", "linear_cross_entropy", "linear_dpo_loss", "linear_grpo_loss", "linear_log_probability",
+           "log_softmax", "named", "op", "patch", "rms_norm", "rope", "softmax", "swiglu", "unpatch"]

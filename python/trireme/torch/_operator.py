@@ -13,9 +13,9 @@ import torch
 
 import trireme
 
-from . import _programs
+from . import _inline, _programs
 from ._autograd import Call, Function, gradient_key, is_plain, is_wrapped, needs_graph
-from ._register import DTYPES, NAMES, fill, register, types_dict, types_text
+from ._register import DTYPES, NAMES, fill, register, storage_types, types_dict, types_text
 
 if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
     raise ImportError(f"trireme.torch needs torch 2.11 or newer, and this is {torch.__version__}; trireme itself takes its "
@@ -63,6 +63,7 @@ class TorchOperator:
         self.operand_keys = [self._key(name) for name in self.operands]
         self.result_keys = [self._key(name) for name in self.results]
         self._chosen = {}  # places and names of results, by `wanted`
+        self.inlined = None  # the program in torch's operations, where compiled code is to have it
         self.overload = register(self)
 
     def _key(self, name):
@@ -97,6 +98,8 @@ class TorchOperator:
     def call(self, operands, constants, axes=1, types="", wanted=-1, dim=None):
         """All results as a tuple; those that are not `wanted`, a bit each, are None or tensors of no elements.
         `dim`: rows were that axis of the operands; where it costs nothing, results are contiguous once it is back."""
+        if self.inlined is not None and torch.compiler.is_compiling():
+            return self._inline(operands, constants, axes, types, wanted)
         if torch.compiler.is_compiling() or not is_plain(operands) or (self.level and is_wrapped(operands)):
             made = self.overload(*operands, *constants, axes, types, wanted)
             return made if isinstance(made, tuple) else (made,)
@@ -107,6 +110,14 @@ class TorchOperator:
             return fill(self.forward(operands, constants, axes, types, wanted, dim), operands)
 
         return Function.apply(Call(self, constants, axes, types, wanted, run), *operands)
+
+    def _inline(self, operands, constants, axes, types, wanted):
+        first = next(each for each, (_, spread, *_) in zip(operands, self.operator.operands)
+                     if each is not None and spread == "[i,j]")
+        kinds = storage_types(self, operands, first, dict(each.split("=") for each in types.split(",")) if types else {})
+        outer = first.shape[:len(first.shape) - axes]
+        shapes = [first.shape if spread == "[i,j]" else outer for _, spread, *_ in self.operator.results]
+        return _inline.run(self, operands, constants, axes, kinds, shapes, wanted)
 
     def forward(self, operands, constants, axes, types, wanted, dim=None):
         """Runs the kernel. Results that are not wanted are None."""
@@ -246,9 +257,25 @@ def _make(operator, name):
     if re.search(r"__d\d", operator.text):
         raise trireme.InvalidProgram(f"{operator.name}: names with __d and a digit are those of gradients")
     made = TorchOperator(operator, name)
+    if operator.name in _inlined:
+        made.inlined = _inline.write(operator)
     with contextlib.suppress(trireme.TriremeError):  # of an operator without derivatives: said when one is asked for
         made.backward  # at once, so that torch.ops.trireme has it and compiled code finds it made
     return made
+
+
+_inlined = set()  # names of programs
+
+
+def leave_to_inductor(*names: str, leave: bool = True) -> None:
+    """In code that torch.compile compiles, the programs of these names (tt.op's texts too) are given to it in torch's operations,
+    so that it fuses them with what stands around; `leave=False`: kernels are called again. Eager calls are kernels always.
+    Code that is compiled already is compiled anew."""
+    made = [each for each in vars(_Made).values() if isinstance(each, TorchOperator) and each.operator.name in names]
+    found = [(each, _inline.write(each.operator) if leave else None) for each in made]
+    (_inlined.update if leave else _inlined.difference_update)(names)
+    for each, inlined in found:
+        each.inlined = inlined
 
 
 class _Made:

@@ -134,15 +134,23 @@ def fake_results(self, operands, constants, axes, types, wanted):
         if each is not None and each.device != first.device:
             raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
                                f"{first.device} and {each.device} ({name})!")
+    storage = storage_types(self, operands, first, types)
+    values = dict(zip(self.constants, constants))
+    return [first.new_empty(extents(spread, first.shape, axes, values), dtype=storage[name])
+            if wanted >> k & 1 else first.new_empty(0) for k, (name, spread, *_) in enumerate(self.operator.results)]
+
+
+def storage_types(self, operands, first, types):
+    """Types of operands and results by name. `first`: the first [i,j] operand; `types`: those that were said."""
     storage = {name: each.dtype for name, each in zip(self.operands, operands) if each is not None}
     for name, spread, *_ in self.operator.results:
         if spread == "[i,j]":
             storage[name] = first.dtype
     storage.update({name: DTYPES[kind] for name, kind in types.items()})
     compute = torch.float64 if torch.float64 in storage.values() else torch.float32
-    values = dict(zip(self.constants, constants))
-    return [first.new_empty(extents(spread, first.shape, axes, values), dtype=storage.get(name, compute))
-            if wanted >> k & 1 else first.new_empty(0) for k, (name, spread, *_) in enumerate(self.operator.results)]
+    for name, *_ in self.operator.results:
+        storage.setdefault(name, compute)
+    return storage
 
 
 def extents(spread, shape, axes, constants):

@@ -1,0 +1,141 @@
+"""Row programs in torch's own operations, for compilers that fuse them with what stands around.
+
+A kernel of ours is one call to Inductor, which fuses nothing with it. Where the neighbours would have been fused that may cost
+more than the kernel saves; then the program itself can be given to Inductor. Values are computed in f32 (f64), casts and
+results are rounded as the program says; sums are in torch's order.
+"""
+import ast
+import re
+
+import torch
+from torch.nn import functional as F
+
+import trireme
+
+from . import _programs
+
+
+def _wide(value, like):
+    return value if isinstance(value, torch.Tensor) else torch.full((), float(value), dtype=like.dtype, device=like.device)
+
+
+def _select(condition, a, b):
+    return torch.where(condition, a, b)
+
+
+def _of_two(function):
+    def call(a, b):
+        if not isinstance(a, torch.Tensor) and not isinstance(b, torch.Tensor):
+            return function(torch.tensor(float(a)), torch.tensor(float(b))).item()
+        like = a if isinstance(a, torch.Tensor) else b
+        return function(_wide(a, like), _wide(b, like))
+
+    return call
+
+
+def _of_one(function):
+    def call(a):
+        return function(a) if isinstance(a, torch.Tensor) else function(torch.tensor(float(a))).item()
+
+    return call
+
+
+FUNCTIONS = {
+    "sum": lambda e: e.sum(1, keepdim=True), "mean": lambda e: e.mean(1, keepdim=True),
+    "amax": lambda e: e.amax(1, keepdim=True), "amin": lambda e: e.amin(1, keepdim=True),
+    "min": _of_two(torch.minimum), "max": _of_two(torch.maximum), "select": _select, "square": lambda e: e * e,
+    "and_": torch.logical_and, "or_": torch.logical_or, "not_": torch.logical_not, "fma": lambda a, b, c: a * b + c,
+    "stop_gradient": lambda e: e.detach(), "rotate": lambda e, k: torch.roll(e, -int(k), 1),
+    "clamp": lambda e, low, high: torch.clamp(e, low, high), "gelu_tanh": lambda e: F.gelu(e, approximate="tanh"),
+    **{name: _of_one(function) for name, function in dict(
+        rsqrt=torch.rsqrt, sqrt=torch.sqrt, exp=torch.exp, log=torch.log, expm1=torch.expm1, log1p=torch.log1p,
+        tanh=torch.tanh, abs=torch.abs, sigmoid=torch.sigmoid, erf=torch.erf, floor=torch.floor, round=torch.round,
+        silu=F.silu, gelu=F.gelu, relu=torch.relu, softplus=F.softplus, sign=torch.sign).items()},
+}
+
+
+class Unsuited(trireme.Unsupported):
+    """Why a program is not written in torch's operations."""
+
+
+def _index(part):
+    """`(i / heads) % positions` in torch's whole numbers."""
+    return re.sub(_programs.NAME, lambda name: name.group() if name.group() in ("i", "j", "n") else f"int({name.group()})",
+                  part.replace("/", "//"))
+
+
+def _as_matrix(name, spread):
+    """The text that makes an operand a matrix that broadcasts against (rows, columns)."""
+    parts = [part.strip() for part in spread.strip("[]").split(",") if part.strip()]
+    plain = {(): "1, 1", ("i", "j"): "rows, columns", ("i",): "rows, 1", ("j",): "1, columns"}.get(tuple(parts))
+    if plain:
+        return f"{name}.reshape({plain})"
+    if len(parts) == 1:
+        return f"{name}.reshape(-1)[{_index(parts[0])}]"
+    return f"{name}.reshape(-1, {name}.shape[-1])[{', '.join(map(_index, parts))}]"
+
+
+def _lines(operator):
+    body = _programs.take_apart(operator.text).body
+    for line in re.sub(r"\n {6,}", " ", body).splitlines():
+        if "=" in line:
+            name, expression = line.split("=", 1)
+            yield name.strip(), re.sub(r"\b(and|or|not)\(", r"\1_(", expression.strip())
+
+
+def write(operator):
+    """A function (operands by name, constants by name, rows, columns, types of names) -> results by name, as matrices."""
+    results = {name: spread for name, spread, *_ in operator.results}
+    spreads = {name: spread for name, spread, *_ in operator.operands}
+    known = set(FUNCTIONS) | {"cast", "i", "j", "n", "inf", "nan", *spreads, *results,
+                              *(name for name, *_ in operator.constants)}
+    text = ["def run(given, numbers, rows, columns, kinds, wide, device):",
+            "    i = torch.arange(rows, device=device)[:, None]; j = torch.arange(columns, device=device)[None, :]; n = columns"]
+    text += [f"    {name} = numbers[{name!r}]" for name, *_ in operator.constants]
+    for name, _, optional, fallback in operator.operands:
+        if optional and fallback is None:
+            raise Unsuited(f"{operator.name}: the default of {name} is a formula")
+        text.append(f"    {name} = given[{name!r}]")
+        text.append(f"    {name} = widen({_as_matrix(name, spreads[name])}, wide)" + (f" if {name} is not None else {float(fallback)!r}" if optional else ""))
+    if any(spread not in ("[i,j]", "[i]") for spread in results.values()):
+        raise Unsuited(f"{operator.name}: results other than [i,j] and [i] are left to kernels")
+    for name, expression in _lines(operator):
+        tree = ast.parse(expression, mode="eval")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and node.func.id == "cast":
+                node.args[1] = ast.parse(f"kinds[{node.args[1].id!r}]", mode="eval").body
+        unknown = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - known - {"kinds"}
+        if unknown:
+            raise Unsuited(f"{operator.name}: {', '.join(sorted(unknown))} has no counterpart in torch's operations")
+        known.add(name)
+        text.append(f"    {name} = {ast.unparse(tree)}")
+    text.append(f"    return {{{', '.join(f'{name!r}: {name}' for name in results)}}}")
+    scope = {**FUNCTIONS, "torch": torch, "inf": float("inf"), "nan": float("nan"), "widen": _widen,
+             "cast": lambda e, kind: e.to(kind).to(e.dtype)}
+    exec(compile("\n".join(text), f"<{operator.name} in torch's operations>", "exec"), scope)
+    return scope["run"]
+
+
+def _widen(value, wide):
+    return value.to(wide) if value.is_floating_point() else value
+
+
+def run(operator, operands, constants, axes, kinds, shapes, wanted):
+    """All results as a tuple, None for those that are not wanted. `kinds`: types by name; `shapes`: of results."""
+    first = next(each for each, (_, spread, *_) in zip(operands, operator.operator.operands)
+                 if each is not None and spread == "[i,j]")
+    columns = 1
+    for extent in first.shape[len(first.shape) - axes:]:
+        columns = columns * extent
+    rows = first.numel() // columns
+    wide = torch.float64 if torch.float64 in kinds.values() else torch.float32
+    made = operator.inlined(dict(zip(operator.operands, operands)), dict(zip(operator.constants, constants)), rows, columns,
+                            kinds, wide, first.device)
+    found = []
+    for k, (name, spread, *_) in enumerate(operator.operator.results):
+        if wanted >> k & 1:
+            value = made[name].expand(rows, columns) if spread == "[i,j]" else made[name].expand(rows, 1)
+            found.append(value.to(kinds[name]).reshape(shapes[k]))
+        else:
+            found.append(None)
+    return tuple(found)
