@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from ._autograd import is_plain
 from ._operator import op
-from ._register import LIBRARY
+from ._register import LIBRARY, show_to_inductor
 
 CHUNK_BYTES = 1 << 29  # of logits: 2048 tokens of 128256 classes in bf16, enough for products at full speed
 OPERANDS = ("target", "chosen", "w", "share", "z")  # that programs may have beside x
@@ -153,7 +153,12 @@ _GIVEN = f"({', '.join(['Tensor'] * MOST_RESULTS)})"
 def _register(name, schema, kernel, fake):
     LIBRARY.define(f"{name}{schema}", tags=torch.Tag.needs_fixed_stride_order)
     LIBRARY.impl(name, kernel, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"trireme::{name}", fake, lib=LIBRARY)
+
+    def shown(*values):
+        show_to_inductor(name)
+        return fake(*values)
+
+    torch.library.register_fake(f"trireme::{name}", shown, lib=LIBRARY)
     return getattr(torch.ops.trireme, name).default
 
 
