@@ -1,8 +1,8 @@
 """The head of a language model and its loss in one, without changing the model's own forward.
 
 While a forward with labels trains, the head gives logits that are not computed yet. The model's loss function, where it is the
-causal or the masked one of transformers, takes the head's input from them and needs no logits; for everything else that touches them they
-are computed first, and are what they always were.
+causal or the masked one of transformers, takes the head's input from them and needs no logits; for everything else that
+touches them they are computed first, and are what they always were.
 """
 import functools
 import sys

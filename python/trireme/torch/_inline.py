@@ -90,13 +90,15 @@ def write(operator):
     known = set(FUNCTIONS) | {"cast", "i", "j", "n", "inf", "nan", *spreads, *results,
                               *(name for name, *_ in operator.constants)}
     text = ["def run(given, numbers, rows, columns, kinds, wide, device):",
-            "    i = torch.arange(rows, device=device)[:, None]; j = torch.arange(columns, device=device)[None, :]; n = columns"]
+            "    i, j = torch.arange(rows, device=device)[:, None], torch.arange(columns, device=device)[None, :]",
+            "    n = columns"]
     text += [f"    {name} = numbers[{name!r}]" for name, *_ in operator.constants]
     for name, _, optional, fallback in operator.operands:
         if optional and fallback is None:
             raise Unsuited(f"{operator.name}: the default of {name} is a formula")
         text.append(f"    {name} = given[{name!r}]")
-        text.append(f"    {name} = widen({_as_matrix(name, spreads[name])}, wide)" + (f" if {name} is not None else {float(fallback)!r}" if optional else ""))
+        otherwise = f" if {name} is not None else {float(fallback)!r}" if optional else ""
+        text.append(f"    {name} = widen({_as_matrix(name, spreads[name])}, wide){otherwise}")
     if any(spread not in ("[i,j]", "[i]") for spread in results.values()):
         raise Unsuited(f"{operator.name}: results other than [i,j] and [i] are left to kernels")
     for name, expression in _lines(operator):

@@ -48,13 +48,18 @@ def _pieces(input, weight, bias, chunk):
 
 
 def _run(operator, known, piece, constants, results, out):
-    """A program of a piece of the tokens. What is `[i]` is cut."""
+    """A program of a piece of the tokens. What is `[i]` is cut, but `at`: it comes from the piece."""
     given = {}
     for name, spread, *_ in operator.operands:
         each = known.get(name)
-        given[name] = each[piece] if each is not None and name != "x" and spread == "[i]" else each
+        given[name] = each[piece] if each is not None and name != "at" and spread == "[i]" else each
     names = [name for name, *_ in operator.constants]
     operator(**given, **{name: constants[name] for name in names}, results=results, out=out)
+
+
+def at_target(logits, target):
+    """Each row's logit of its class; any of a row that does not count."""
+    return logits.gather(-1, target.clamp(min=0).long()[..., None])[..., 0]
 
 
 class _Gradients:
@@ -130,8 +135,8 @@ def _summed(input, weight, bias, *rest):
     operator, known = _operator(program).operator, dict(zip(OPERANDS, operands))
     loss, gradients = input.new_empty(len(input), dtype=_wide(input)), _Gradients(input, weight, bias, wanted)
     for piece, part in _pieces(input, weight, bias, chunk):
-        _run(operator, {**known, "x": part}, piece, _names(program, constants), ["loss", "dx"],
-             {"loss": loss[piece], "dx": part})
+        _run(operator, {**known, "x": part, "at": at_target(part, known["target"][piece])}, piece,
+             _names(program, constants), ["loss", "dx"], {"loss": loss[piece], "dx": part})
         gradients.add(piece, part)
     return loss.sum(), *gradients.found
 

@@ -268,8 +268,8 @@ _inlined = set()  # names of programs
 
 
 def leave_to_inductor(*names: str, leave: bool = True) -> None:
-    """In code that torch.compile compiles, the programs of these names (tt.op's texts too) are given to it in torch's operations,
-    so that it fuses them with what stands around; `leave=False`: kernels are called again. Eager calls are kernels always.
+    """In code that torch.compile compiles, the programs of these names (tt.op's texts too) are given to it in torch's
+    operations, so that it fuses them with what stands around; `leave=False`: kernels are called again. Eager calls are kernels always.
     Code that is compiled already is compiled anew."""
     made = [each for each in vars(_Made).values() if isinstance(each, TorchOperator) and each.operator.name in names]
     found = [(each, _inline.write(each.operator) if leave else None) for each in made]

@@ -166,7 +166,8 @@ class _Fuse(ast.NodeTransformer):
                     isinstance(second, ast.Assign) and len(second.targets) == 1 and isinstance(second.targets[0], ast.Name)):
                 return None
             hidden, residual = first.targets[0].id, second.targets[0].id
-            if hidden != residual and match[0] in (f"{hidden} = {residual} + {hidden}", f"{hidden} = {hidden} + {residual}") and \
+            sums = f"{hidden} = {residual} + {hidden}", f"{hidden} = {hidden} + {residual}"
+            if hidden != residual and match[0] in sums and \
                     match[1:] == (f"{residual} = {hidden}", f"{hidden} = self.{norm}({hidden})"):
                 self.fused.append(norm)
                 return ast.parse(f"{hidden}, {residual} = _trireme_add_norm(self.{norm}, {hidden}, {residual})").body[0]

@@ -86,7 +86,7 @@ class _OverLogits(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, logits, operator, operands, constants):
-        given = {"x": logits, **operands}
+        given = {"x": logits, "at": _linear.at_target(logits, operands["target"]), **operands}
         names = [name for name, *_ in operator.operator.operands]
         loss, dx = operator.operator(*(given[name] for name in names), **constants, results=["loss", "dx"],
                                      out={"dx": logits.detach()})

@@ -13,7 +13,8 @@ from . import _head, _rewrite, functional
 from ._kernels import GATED, NORMS
 from ._recognise import Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
 
-_SETTINGS = ("_trireme_waits", "_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_unit", "_trireme_order")
+_SETTINGS = ("_trireme_waits", "_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_unit",
+             "_trireme_order")
 
 
 class Report(dict):
