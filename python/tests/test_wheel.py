@@ -24,7 +24,7 @@ print(sys.version_info[1], trireme.__version__)
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
-    if not (BUILD / "libtrireme.a").exists():
+    if not (BUILD / "libtrireme.a").exists() or not (BUILD / "trireme").exists():
         pytest.skip("the package under test was not built here")
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-build-isolation", "--no-deps", "--quiet",
@@ -35,15 +35,48 @@ def wheel(tmp_path_factory):
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
-    assert re.fullmatch(r"trireme-[\d.]+-cp310-abi3-linux_x86_64\.whl", wheel.name)
+    assert re.fullmatch(r"trireme_kernels-[\d.]+-cp310-abi3-linux_x86_64\.whl", wheel.name)
     names = zipfile.ZipFile(wheel).namelist()
     sources = {f"trireme/{path.relative_to(ROOT / 'python/trireme')}"
                for pattern in ("*.py", "*.pyi", "py.typed") for path in (ROOT / "python/trireme").rglob(pattern)}
-    assert {name for name in names if ".dist-info/" not in name} == sources | {"trireme/_core.abi3.so"}
+    tool = wheel.name.split("-cp310")[0] + ".data/scripts/trireme"
+    assert {name for name in names if ".dist-info/" not in name} == sources | {"trireme/_core.abi3.so", tool}
     metadata = zipfile.ZipFile(wheel).read(next(name for name in names if name.endswith("METADATA"))).decode()
     assert re.findall(r"^Requires-Dist: (.*)$", metadata, re.M)[0] == "numpy"
     version = re.search(r"project\(trireme VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
     assert f"\nVersion: {version}\n" in metadata
+
+
+def test_manylinux(wheel, tmp_path):
+    """The same files under the name of the oldest glibc they run on; pip installs it, and the tool runs."""
+    shutil.copy(wheel, tmp_path)
+    if b"libstdc++.so" in (BUILD / "trireme").read_bytes():  # not built with TRIREME_STATIC: refused, and left out below
+        done = subprocess.run([sys.executable, ROOT / "tools/manylinux.py", tmp_path / wheel.name], capture_output=True, text=True)
+        assert done.returncode == 1 and "scripts/trireme needs libstdc++" in done.stderr
+        with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(tmp_path / wheel.name, "w") as less:
+            for name in whole.namelist():
+                if name.endswith("/RECORD"):
+                    lines = whole.read(name).decode().splitlines(True)
+                    less.writestr(name, "".join(line for line in lines if "scripts/trireme" not in line))
+                elif not name.endswith("scripts/trireme"):
+                    less.writestr(name, whole.read(name))
+    done = subprocess.run([sys.executable, ROOT / "tools/manylinux.py", tmp_path / wheel.name], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = tmp_path.glob("*.whl")
+    assert re.fullmatch(r"trireme_kernels-[\d.]+-cp310-abi3-manylinux_2_\d+_x86_64\.whl", made.name), made.name
+    assert done.stdout.strip() == str(made)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "--python", tmp_path / "venv/bin/python", "install", "--no-deps", "--no-index",
+                    "--quiet", made], check=True)
+    if (tmp_path / "venv/bin/trireme").exists():
+        said = subprocess.run([tmp_path / "venv/bin/trireme", "list"], capture_output=True, text=True)
+        assert said.returncode == 0 and "rms_norm" in said.stdout, said.stderr
+    metadata = "import importlib.metadata as m; print(m.version('trireme-kernels'))"
+    assert subprocess.run([tmp_path / "venv/bin/python", "-c", metadata], capture_output=True).returncode == 0
+    shutil.copy(wheel, tmp_path / "newer.whl")
+    needs = subprocess.run([sys.executable, ROOT / "tools/manylinux.py", tmp_path / "newer.whl", "--newest", "2.5"],
+                           capture_output=True, text=True)
+    assert needs.returncode == 1 and "newer than 2.5" in needs.stderr
 
 
 def test_it_needs_libc_alone_and_imports_everywhere(wheel, tmp_path):
