@@ -79,6 +79,39 @@ def test_training_has_no_logits_of_all_tokens(monkeypatch):
         assert type(model(input_ids=tokens, labels=tokens).logits) is torch.Tensor
 
 
+@pytest.mark.parametrize("name", ["llama", "cohere", "gemma2", "modernbert"])
+def test_training_without_logits(name):
+    """logits=False: a loss and no logits, compiled too. Models that use their logits before the loss still can."""
+    model, inputs = made(name)
+    model, patched = (copy.deepcopy(model).train() for _ in range(2))
+    tt.patch(patched, logits=False)
+    if name == "modernbert":
+        inputs = {key: value for key, value in inputs.items() if key != "use_cache"}
+    torch.manual_seed(11)  # dropout
+    wanted = model(**inputs).loss
+    wanted.backward()
+    torch._dynamo.reset()
+    graphs = []
+
+    def backend(graph, _):
+        graphs.extend(str(node.target) for node in graph.graph.nodes)
+        return graph
+
+    calls = [patched, torch.compile(patched, backend=backend, fullgraph=True)] if name != "modernbert" else [patched]
+    for call in calls:
+        patched.zero_grad()
+        torch.manual_seed(11)
+        out = call(**inputs)
+        assert (out.get("logits") is None) == (name not in ("cohere", "gemma2"))  # which scale or cap them
+        torch.testing.assert_close(out.loss, wanted, rtol=1e-5, atol=1e-6)
+        out.loss.backward()
+        for mine, theirs in zip(patched.parameters(), model.parameters()):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=2e-3, atol=1e-5)
+    if name == "llama":
+        assert any("linear_summed" in each for each in graphs), graphs
+    assert torch.equal(patched.eval()(**inputs).logits, patched(**inputs).logits)
+
+
 def test_logits_are_theirs_to_whoever_uses_them():
     model, tokens = wide()
     patched = copy.deepcopy(model)
@@ -144,8 +177,8 @@ def test_pickle_copy_compile_and_checkpoints():
         assert type(other) is type(plain) and type(other.lm_head) is nn.Linear
     assert tt.patch(model) == {}, "it is patched already"
     torch._dynamo.reset()
-    compiled = torch.compile(model, backend="aot_eager")
-    torch.testing.assert_close(compiled(input_ids=tokens, labels=tokens).loss, wanted, rtol=1e-5, atol=1e-5)
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(input_ids=tokens, labels=tokens, use_cache=False).loss, wanted, rtol=1e-5, atol=1e-5)
     model.gradient_checkpointing_enable()
     loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss
     grads = torch.autograd.grad(loss, list(model.parameters()))

@@ -54,6 +54,53 @@ class Logits(torch.Tensor):
         return function(*_computed(arguments), **_computed(named or {}))
 
 
+class Unmade:
+    """The same for models that give no logits in training, and no tensor: compiled code may make one."""
+
+    def __init__(self, hidden, weight, bias):
+        self.source, self.value = (hidden, weight, bias), None
+        self.shape = (*hidden.shape[:-1], weight.shape[0])
+
+    def compute(self):
+        if self.value is None:
+            self.value = F.linear(*self.source)
+        return self.value
+
+    def __getattr__(self, name):
+        return getattr(self.compute(), name)
+
+    def __getitem__(self, index):
+        return self.compute()[index]
+
+    def __mul__(self, other):
+        return self.compute() * other
+
+    def __truediv__(self, other):
+        return self.compute() / other
+
+    def __add__(self, other):
+        return self.compute() + other
+
+    def __sub__(self, other):
+        return self.compute() - other
+
+    __rmul__, __radd__ = __mul__, __add__
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), named=None):
+        arguments, named = torch.utils._pytree.tree_map_only(Unmade, Unmade.compute, (arguments, named or {}))
+        return function(*arguments, **named)
+
+
+def _without_logits(out):
+    """What a model gives, without logits that nobody made."""
+    if isinstance(out, tuple):
+        return tuple(each for each in out if not isinstance(each, Unmade))
+    if isinstance(out.get("logits"), Unmade):
+        return type(out)(**{name: each for name, each in out.items() if name != "logits"})
+    return out
+
+
 def _computed(values):
     return torch.utils._pytree.tree_map_only(Logits, Logits.compute, values)
 
@@ -65,7 +112,7 @@ def _is_known(loss):
 
 def _loss(theirs, logits, labels, vocab_size, num_items_in_batch=None, ignore_index=-100, shift_labels=None, **more):
     """ForCausalLMLoss or ForMaskedLMLoss, of logits that may not be there."""
-    if type(logits) is not Logits or logits.__dict__["value"] is not None or vocab_size != logits.shape[-1]:
+    if type(logits) not in (Logits, Unmade) or logits.__dict__["value"] is not None or vocab_size != logits.shape[-1]:
         if shift_labels is not None:
             more["shift_labels"] = shift_labels
         return theirs(logits, labels, vocab_size, num_items_in_batch=num_items_in_batch, ignore_index=ignore_index, **more)
@@ -102,7 +149,7 @@ def recognise(module):
 
 def _can_wait(model, head, labels):
     """Whether the head's weight is still there when the loss is computed, and nobody else wants to see its result."""
-    return (labels is not None and model.training and torch.is_grad_enabled() and "_trireme_waits" in head.__dict__ and
+    return (labels is not None and model.training and torch.is_grad_enabled() and hasattr(head, "_trireme_waits") and
             isinstance(head, torch.nn.Linear) and "forward" not in head.__dict__ and
             not (head._forward_hooks or head._forward_pre_hooks or head._backward_hooks) and
             type(head.weight) is torch.nn.Parameter and head.weight.numel() > 0)
@@ -110,22 +157,26 @@ def _can_wait(model, head, labels):
 
 def model_attributes(base):
     """What the class of such a model has in place of `base`'s."""
+    find_loss = base.loss_function.fget
+
     @functools.wraps(base.forward)
     def forward(self, *inputs, **more):
-        if torch.compiler.is_compiling():
+        keeps = self._trireme_logits
+        if keeps and torch.compiler.is_compiling():
             return base.forward(self, *inputs, **more)
         head = self.get_output_embeddings()
         if not _can_wait(self, head, more.get("labels")):
             return base.forward(self, *inputs, **more)
-        head.__dict__["_trireme_waits"] = True
+        head._trireme_waits = Logits if keeps else Unmade
         try:
-            return base.forward(self, *inputs, **more)
+            out = base.forward(self, *inputs, **more)
         finally:
-            head.__dict__["_trireme_waits"] = False
+            head._trireme_waits = None
+        return out if keeps else _without_logits(out)
 
     def loss_function(self):
-        theirs = base.loss_function.fget(self)
-        if torch.compiler.is_compiling() or not _is_known(theirs):
+        theirs = find_loss(self)
+        if self._trireme_logits and torch.compiler.is_compiling() or not _is_known(theirs):
             return theirs
         return functools.partial(_loss, theirs)
 
@@ -135,8 +186,9 @@ def model_attributes(base):
 def head_attributes(base):
     @functools.wraps(base.forward)
     def forward(self, input):
-        if self.__dict__.get("_trireme_waits") and type(input) is torch.Tensor:
-            return Logits(input, self.weight, self.bias)
+        kind = self._trireme_waits
+        if kind is not None and type(input) is torch.Tensor:
+            return kind(input, self.weight, self.bias)
         return base.forward(self, input)
 
     return {"forward": forward}

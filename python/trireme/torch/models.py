@@ -13,7 +13,7 @@ from . import _head, _rewrite, functional
 from ._kernels import GATED, NORMS
 from ._recognise import Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
 
-_SETTINGS = ("_trireme_waits", "_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_unit",
+_SETTINGS = ("_trireme_waits", "_trireme_logits", "_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_unit",
              "_trireme_order")
 
 
@@ -138,10 +138,11 @@ def _with_forward(forward, found):
 
 
 def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True, rope: bool = True, residual: bool = True,
-          loss: bool = True, verbose: bool = False) -> Report:
+          loss: bool = True, logits: bool = True, verbose: bool = False) -> Report:
     """Patches a model in place: norms, gated units, rotary embeddings, sums with the residual stream that are normalised in the
     next line, and the loss of `forward(labels=...)`. Gives a dict: module's name -> kernel's name, whose `left` says why
-    others were left alone; `verbose` prints it.
+    others were left alone; `verbose` prints it. With `logits=False` a forward that trains with labels gives no logits beside its
+    loss, also where torch.compile compiles it; else they are computed when they are first used, and compiled code has them.
 
     Weights and state_dict stay, and so does what isinstance says; eps is read from the module at every call. A call that is
     unlike those that were tried (more arguments, other types) goes to the module's own forward. `unpatch` undoes it.
@@ -164,7 +165,8 @@ def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True, rope: 
             module.__dict__.update(settings)
             module.__class__ = _patched_class(type(module), forward)
             report[path] = kernel
-    for wanted, change in ((rope, _patch_rope), (residual, _patch_residual), (loss, _patch_loss)):
+    change_loss = functools.partial(_patch_loss, logits=logits)
+    for wanted, change in ((rope, _patch_rope), (residual, _patch_residual), (loss, change_loss)):
         for path, module in model.named_modules() if wanted else ():
             try:
                 kernel = change(module)
@@ -212,7 +214,7 @@ def _patch_residual(module):
     return f"residual sum with {', '.join(fused)}"
 
 
-def _patch_loss(module):
+def _patch_loss(module, logits):
     if "_loss" in _steps(module):
         return None
     head = _head.recognise(module)
@@ -220,7 +222,8 @@ def _patch_loss(module):
         return None
     _exchange(module, "_loss")
     _exchange(head, "_head")
-    head.__dict__["_trireme_waits"] = False
+    module.__dict__["_trireme_logits"] = logits
+    head.__dict__["_trireme_waits"] = None
     return "linear_cross_entropy"
 
 
