@@ -223,6 +223,27 @@ def test_sharded_and_replicated(tmp_path):
     torch.multiprocessing.spawn(train_on_two, (str(tmp_path),), nprocs=2)
 
 
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without distributed")
+def test_tensors_that_are_spread_over_machines_are_torchs(tmp_path):
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import distribute_module, distribute_tensor
+
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
+    try:
+        mesh = init_device_mesh("cpu", (1,))
+        layer = Layer(nn.LayerNorm(16))
+        patched = copy.deepcopy(layer)
+        tt.patch(patched)
+        x = torch.randn(3, 5, 16)
+        wanted = layer(x)
+        for each in (layer, patched):
+            spread = distribute_module(each, mesh)
+            torch.testing.assert_close(spread(distribute_tensor(x, mesh)).full_tensor(), wanted, rtol=1e-5, atol=1e-5)
+    finally:
+        dist.destroy_process_group()
+
+
 def test_autocast_gives_the_same_types():
     model, tokens = wide()
     patched = copy.deepcopy(model)

@@ -64,7 +64,7 @@ def rotary_function(theirs):
 
     def fits(given, cos, sin, axis):
         first = given[0]
-        return axis in (1, 2) and all(each.dim() == 4 and each.dtype == first.dtype and each.shape[0] == first.shape[0] and
+        return axis in (1, 2) and not is_distributed(*given, cos, sin) and all(each.dim() == 4 and each.dtype == first.dtype and each.shape[0] == first.shape[0] and
                                       each.shape[3 - axis] == cos.shape[1] and each.shape[-1] == cos.shape[-1]
                                       for each in given) and cos.dim() == 3 and cos.shape == sin.shape and \
             cos.shape[0] in (1, first.shape[0]) and cos.dtype == sin.dtype and (first.dtype, cos.dtype) in pairs and \
@@ -234,6 +234,11 @@ def add_norm(norm, hidden, residual):
     return norm(total), total
 
 
+def is_distributed(*arrays):
+    """Whether one is a DTensor, whose operations are torch's to spread."""
+    return any(type(each).__name__ == "DTensor" for each in arrays)
+
+
 def autocasts(x):
     """Whether torch would compute its own norms in another type than the input's."""
     return x.is_cuda and x.dtype != torch.float32 and torch.is_autocast_enabled("cuda")
@@ -245,7 +250,7 @@ def _may_fuse(norm, hidden, residual):
             norm._forward_pre_hooks or norm._backward_hooks or norm._backward_pre_hooks:
         return False
     return (hidden.dtype == residual.dtype and hidden.shape == residual.shape and hidden.device == residual.device and
-            not (norm.__dict__.get("_trireme_widened", True) and autocasts(hidden)))
+            not is_distributed(hidden, residual, norm._parameters.get("weight")) and not (norm.__dict__.get("_trireme_widened", True) and autocasts(hidden)))
 
 
 def _was_tried(norm, hidden):
