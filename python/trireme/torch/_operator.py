@@ -13,7 +13,7 @@ import torch
 
 import trireme
 
-from . import _inline, _programs
+from . import _distributed, _inline, _programs
 from ._autograd import Call, Function, gradient_key, is_plain, is_wrapped, needs_graph
 from ._register import DTYPES, NAMES, fill, register, storage_types, types_dict, types_text
 
@@ -101,6 +101,8 @@ class TorchOperator:
         if self.inlined is not None and torch.compiler.is_compiling():
             return self._inline(operands, constants, axes, types, wanted)
         if torch.compiler.is_compiling() or not is_plain(operands) or (self.level and is_wrapped(operands)):
+            if not torch.compiler.is_compiling() and _distributed.is_distributed(*operands):
+                self.is_spread  # over machines: DTensor is told, once
             made = self.overload(*operands, *constants, axes, types, wanted)
             return made if isinstance(made, tuple) else (made,)
         if not needs_graph(operands):
@@ -203,6 +205,11 @@ class TorchOperator:
         if self.parent:
             return self.parent.held
         return {name for name in self.operands if gradient_key(name, 1) not in self.full_backward.result_keys}
+
+    @once
+    def is_spread(self):
+        _distributed.register(self)
+        return True
 
     @once
     def is_stopped(self):

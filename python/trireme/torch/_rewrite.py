@@ -19,6 +19,7 @@ import types
 import torch
 
 from . import functional, rotary
+from ._distributed import is_distributed
 from ._kernels import NORMS
 from ._recognise import SHAPES_ONLY, TYPES, Unknown, _gradients, _quietly, _Recorder, _same, _same_gradients
 
@@ -232,11 +233,6 @@ def add_norm(norm, hidden, residual):
             return functional.add_rms_norm(hidden, residual, norm.weight, eps, axes=len(norm.normalized_shape))
     total = residual + hidden
     return norm(total), total
-
-
-def is_distributed(*arrays):
-    """Whether one is a DTensor, whose operations are torch's to spread."""
-    return any(type(each).__name__ == "DTensor" for each in arrays)
 
 
 def autocasts(x):

@@ -10,6 +10,7 @@ import functools
 import torch
 
 from . import _head, _rewrite, functional
+from ._distributed import is_distributed
 from ._kernels import GATED, NORMS
 from ._recognise import Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
 
@@ -80,7 +81,7 @@ def _kernel_attributes(base, name):
 
     @functools.wraps(base.forward)
     def forward(self, *inputs, **more):
-        fits = len(inputs) == 1 and not more and not _rewrite.is_distributed(inputs[0], self._parameters.get("weight"))
+        fits = len(inputs) == 1 and not more and not is_distributed(inputs[0], self._parameters.get("weight"))
         made = ours(self, inputs[0]) if fits else None
         return base.forward(self, *inputs, **more) if made is None else made
 
