@@ -172,10 +172,15 @@ def test_unpatch_pickle_and_compile():
 # ---- fault 53: what small samples, one mode or one instance do not show ----
 
 class ClampedMlp(Mlp):
-    """DeepSeek-V4's: beyond 10 it is another function."""
+    """DeepSeek-V4's has (None, 10) and (-10, 10): beyond 10 it is another function."""
+
+    def __init__(self, size, act_fn, gate=(-10, 10), up=(-10, 10)):
+        super().__init__(size, act_fn)
+        self.limits = gate, up
 
     def forward(self, x):
-        gate, up = self.gate_proj(x).clamp(max=10), self.up_proj(x).clamp(-10, 10)
+        (low, high), (least, most) = self.limits
+        gate, up = self.gate_proj(x).clamp(min=low, max=high), self.up_proj(x).clamp(least, most)
         return self.down_proj(self.act_fn(gate) * up)
 
 
@@ -270,7 +275,9 @@ class DroppedNorm(LlamaNorm):
 
 
 @pytest.mark.parametrize("module, why", [
-    (ClampedMlp(16, nn.SiLU()), "clamp"), (DroppedMlp(16, nn.SiLU()), "dropout|bernoulli"),
+    (ClampedMlp(16, nn.SiLU()), "clamp"), (ClampedMlp(16, nn.SiLU(), (None, 10), (-9, 10)), "clamp"),
+    (ClampedMlp(16, nn.SiLU(), (None, 1e4), (-1e4, 1e4)), "clamp"), (ClampedMlp(16, nn.ReLU(), (None, 7), (-7, 7)), "no kernel"),
+    (DroppedMlp(16, nn.SiLU()), "dropout|bernoulli"),
     (SparseMlp(16, nn.SiLU(), 1.5), "std|var"), (ResidualMlp(16, nn.SiLU()), "add"),
     (Mlp(16, nn.Hardswish()), "hardswish"), (Mlp(16, nn.Tanh()), "no kernel"),
     (Mlp(16, lambda x: F.silu(x) * 1.0001), "no kernel"), (BiasedNorm(16, 1e-6), "no kernel"),
@@ -308,6 +315,17 @@ def test_fault_53_decided_by_instance():
     x = torch.randn(5, 16) * 20
     for mine, theirs in zip(holder, before):
         torch.testing.assert_close(mine(x), theirs(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
+def test_clamped_gates_of_their_own_limits(kind):
+    modules = [ClampedMlp(16, nn.SiLU(), (None, limit), (-limit, limit)).to(kind) for limit in (10, 7.3, 0.5)]
+    holder = nn.ModuleList(copy.deepcopy(modules))
+    assert set(tt.patch(holder).values()) == {"clamped_swiglu_rounded"}
+    x = (torch.randn(5, 16) * 60).to(kind)
+    for mine, theirs in zip(holder, modules):
+        torch.testing.assert_close(mine(x), theirs(x), rtol=1e-5 if kind == torch.float32 else 2e-2, atol=1e-2)
+    assert not torch.allclose(holder[0](x), holder[2](x))
 
 
 def test_fault_53_a_replaced_forward_stays():
@@ -392,8 +410,7 @@ def test_fault_54_calls_that_were_not_tried_go_to_the_module_itself():
 ARCHITECTURES = {
     "llama": {}, "mistral": {}, "qwen3": {}, "phi3": {}, "gemma": {}, "glm4": {}, "deepseek_v3": {}, "gemma4_text": {},
     "mamba2": {}, "bamba": {}, "granitemoehybrid": {},
-    "deepseek_v4": {"mlp.shared_experts": "clamp", "self_attn": "could not be tried"},
-    "glm5_next_text": {"mlp": "clamp", "shared_experts": "clamp", "o_norm": "could not be tried"},
+    "deepseek_v4": {"self_attn": "could not be tried"}, "glm5_next_text": {"o_norm": "could not be tried"},
     "seed_oss": {"mlp": "dropout|bernoulli"}, "t5gemma": {"mlp": "dropout|bernoulli", "": "its head is T5GemmaLMHead|dropout|bernoulli"},
     "gemma3n_text": {"layers.0.mlp": "std|mean"}, "zamba2": {"feed_forward": "could not be tried"},
 }

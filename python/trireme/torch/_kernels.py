@@ -58,3 +58,8 @@ _GATED = "{}(x[i,j], gate[i,j]) -> (y[i,j])\n    y = cast({}(gate), gate) * x\n"
 GATED = {each.__name__: each for each in [
     named("swiglu_llama"), op(_GATED.format("geglu_rounded", "gelu_tanh")), op(_GATED.format("geglu_erf_rounded", "gelu")),
     op(_GATED.format("reglu_rounded", "relu")), op(_GATED.format("sigmoid_gate_rounded", "sigmoid"))]}
+# Those of gates and values that were clamped before; a limit has its storage type's value.
+CLAMPED = {each.__name__: each for each in [op("""clamped_swiglu_rounded(x[i,j], gate[i,j], limit) -> (y[i,j])
+    g = cast(min(gate, limit), gate)
+    y = cast(silu(g), gate) * cast(clamp(x, -limit, limit), x)
+""")]}

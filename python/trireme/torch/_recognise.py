@@ -2,8 +2,9 @@
 
 Names say nothing. A module is looked at by itself, never by its class: its forward runs on a shadow of it, with parameters
 and projections of our own, and every operation that it calls is seen. Those must all be of a few smooth ones, so that no
-clamp, dropout, sparsity or branch on values can hide between the samples. Then results and gradients must be a kernel's: on
-small, large and negative values, in every storage type, in training and in evaluation, with weights, biases and eps changed.
+dropout, sparsity or branch on values can hide between the samples; a clamp's limits are read, and samples go beyond them. Then
+results and gradients must be a kernel's: on small, large and negative values, in every storage type, in training and in
+evaluation, with weights, biases and eps changed.
 """
 import contextlib
 
@@ -11,7 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ._kernels import GATED, NORMS
+from ._kernels import CLAMPED, GATED, NORMS
 
 EPS_NAMES = ("variance_epsilon", "eps", "epsilon", "norm_eps")
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -22,7 +23,7 @@ SHAPES_ONLY = {"view", "_unsafe_view", "reshape", "expand", "unsqueeze", "squeez
 NORM_OPERATIONS = SHAPES_ONLY | {
     "_to_copy", "pow", "square", "mul", "mean", "sum", "add", "sub", "rsub", "div", "rsqrt", "sqrt", "reciprocal", "var",
     "var_mean", "native_layer_norm", "_fused_rms_norm", "rms_norm", "neg", "ones_like", "ones", "full"}
-GATED_OPERATIONS = SHAPES_ONLY | {"_to_copy", "mul", "silu", "gelu", "relu", "sigmoid", "tanh", "erf"}
+GATED_OPERATIONS = SHAPES_ONLY | {"_to_copy", "mul", "silu", "gelu", "relu", "sigmoid", "tanh", "erf", "clamp"}
 # Those that autocast on a GPU computes in f32, whatever comes.
 WIDENED = {"pow", "rsqrt", "reciprocal", "sum", "native_layer_norm", "rms_norm", "_fused_rms_norm"}
 
@@ -39,13 +40,18 @@ class _Recorder(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.seen = {}  # in order; whether one had 16-bit tensors
+        self.clamps = set()  # (least, most)
 
     def note(self, name, arguments):
         narrow = any(isinstance(each, torch.Tensor) and each.dtype in TYPES[1:] for each in arguments)
         self.seen[name] = self.seen.get(name, False) or narrow
 
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
-        self.note(function._schema.name.partition("::")[2].rstrip("_"), arguments)  # in place or not
+        name = function._schema.name.partition("::")[2].rstrip("_")  # in place or not
+        self.note(name, arguments)
+        if name == "clamp":
+            given = {**dict(zip(("min", "max"), arguments[1:])), **(named or {})}
+            self.clamps.add((given.get("min"), given.get("max")))
         return function(*arguments, **(named or {}))
 
 
@@ -84,7 +90,7 @@ def _shadow(module, training, parameters=None, children=None):
 
 
 def _run(shadow, allowed, x):
-    """Its forward, hooks left out; and whether autocast on a GPU would compute in other types."""
+    """Its forward, hooks left out; whether autocast on a GPU would compute in other types; and what was clamped to."""
     version, recorder = x._version, _Recorder()
     before = {name: value for name, value in shadow.__dict__.items()}
     children = [each for child in shadow._modules.values() if child is not None for each in child.modules()]
@@ -104,7 +110,7 @@ def _run(shadow, allowed, x):
         raise Unknown("its forward changes it")
     if x._version != version:
         raise Unknown("its forward changes its input")
-    return made, any(recorder.seen.get(name) for name in WIDENED)
+    return made, any(recorder.seen.get(name) for name in WIDENED), recorder.clamps
 
 
 @contextlib.contextmanager
@@ -205,7 +211,7 @@ def _is_norm(module, norm, eps_name, columns, kind, weight_kind, widened):
         if eps is not None:
             setattr(shadow, eps_name, eps)
         x = _samples(shape, len(shape)).to(kind).requires_grad_(is_wide)
-        wanted, is_widened = _run(shadow, NORM_OPERATIONS, x)
+        wanted, is_widened, _ = _run(shadow, NORM_OPERATIONS, x)
         if is_widened:
             widened.add(kind)
         made = norm.run(shadow, x, getattr(shadow, eps_name))
@@ -232,35 +238,56 @@ def recognise_gated(module):
     """The kernel's name, and what else a forward in its place needs to know."""
     names = projections(module)
     with _quietly():
-        for kernel in GATED.values():
-            orders = [_order_if_gated(module, kernel, names, kind, training) for kind in TYPES for training in (False, True)]
+        clamps = _between(module, names, torch.float32, False)[-1]
+        limits = {"limit": float(max(most for _, most in clamps))} if _are_limits(clamps) else {}
+        if clamps and not limits:
+            raise Unknown(f"its code has clamp to {sorted(map(str, clamps))}")
+        for kernel in (CLAMPED if limits else GATED).values():
+            orders = [_order_if_gated(module, kernel, names, kind, training, limits, clamps) for kind in TYPES
+                      for training in (False, True)]
             if None not in orders:
                 if len(set(orders)) > 1:
                     raise Unknown("its projections are called in no fixed order")
-                return kernel.__name__, {"_trireme_unit": kernel.__name__, "_trireme_order": orders[0]}
+                return kernel.__name__, {"_trireme_unit": kernel.__name__, "_trireme_order": orders[0],
+                                         "_trireme_limits": limits}
     raise Unknown("no kernel gives its results")
 
 
-def _order_if_gated(module, kernel, names, kind, training):
+def _are_limits(clamps):
+    """Whether the gate is clamped from above and the value from both sides, at one limit that samples go beyond."""
+    most = {high for _, high in clamps if isinstance(high, (int, float))}
+    (limit,) = most if len(most) == 1 else (0,)
+    return 0 < limit <= 100 and clamps == {(None, limit), (-limit, limit)}
+
+
+def _order_if_gated(module, kernel, names, kind, training, limits, clamps):
     """In which order the projections are called, if the kernel does what is done between them; else None."""
+    order, up, gate, wanted, seen = _between(module, names, kind, training)
+    if seen != clamps:
+        raise Unknown("it clamps now and then")
+    made = kernel(up, gate, **limits)
+    if not _same(made, wanted, kind):
+        return None
+    if kind == torch.float32 and not _same_gradients(_gradients(made, (up, gate)), _gradients(wanted, (up, gate))):
+        return None
+    return order
+
+
+def _between(module, names, kind, training):
+    """The order of the projections, what two of them gave, what the last was given, and what was clamped to."""
     is_wide = kind == torch.float32
     up, gate = (_samples((2, 16, 48), seed).to(kind).requires_grad_(is_wide) for seed in (3, 4))
     x, down = torch.randn(2, 16, 8).to(kind), torch.randn(2, 16, 8).to(kind)
     calls = []
     gives = {"gate_proj": gate, "up_proj": up, "down_proj": down, "gate_up_proj": torch.cat([gate, up], -1)}
     shadow = _shadow(module, training, children={name: _Stub(name, gives[name], calls) for name in names})
-    returned, _ = _run(shadow, GATED_OPERATIONS, x)
+    returned, _, clamps = _run(shadow, GATED_OPERATIONS, x)
     order = tuple(name for name, *_ in calls)
     if sorted(order) != sorted(names) or order[-1] != "down_proj" or returned is not down or any(
             more or len(inputs) != 1 or (name != "down_proj" and inputs[0] is not x) for name, inputs, more in calls):
         raise Unknown("its projections are not called as those of a gated unit")
     (wanted,) = calls[-1][1]
-    made = kernel(up, gate)
-    if not _same(made, wanted, kind):
-        return None
-    if is_wide and not _same_gradients(_gradients(made, (up, gate)), _gradients(wanted, (up, gate))):
-        return None
-    return order
+    return order, up, gate, wanted, clamps
 
 
 # ---- one answer for modules that cannot differ ----

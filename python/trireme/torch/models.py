@@ -11,11 +11,11 @@ import torch
 
 from . import _head, _rewrite, functional
 from ._distributed import is_distributed
-from ._kernels import GATED, NORMS
+from ._kernels import CLAMPED, GATED, NORMS
 from ._recognise import Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
 
 _SETTINGS = ("_trireme_waits", "_trireme_logits", "_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_unit",
-             "_trireme_order")
+             "_trireme_order", "_trireme_limits")
 
 
 class Report(dict):
@@ -49,7 +49,7 @@ def _norm(self, x):
 
 
 def _gated(self, x):
-    kernel = GATED[self._trireme_unit]
+    kernel = GATED.get(self._trireme_unit) or CLAMPED[self._trireme_unit]
     if self._trireme_order[0] == "gate_up_proj":
         gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
     elif self._trireme_order[0] == "gate_proj":
@@ -59,7 +59,7 @@ def _gated(self, x):
         up = self.up_proj(x)
         gate = self.gate_proj(x)
     types = {"y": torch.promote_types(up.dtype, gate.dtype)} if up.dtype != gate.dtype else None
-    return self.down_proj(kernel(up, gate, types=types))
+    return self.down_proj(kernel(up, gate, types=types, **self._trireme_limits))
 
 
 def _torch_rms_norm(self, x):
