@@ -410,7 +410,7 @@ def test_fault_54_calls_that_were_not_tried_go_to_the_module_itself():
 ARCHITECTURES = {
     "llama": {}, "mistral": {}, "qwen3": {}, "phi3": {}, "gemma": {}, "glm4": {}, "deepseek_v3": {}, "gemma4_text": {},
     "mamba2": {}, "bamba": {}, "granitemoehybrid": {},
-    "deepseek_v4": {"self_attn": "could not be tried"}, "glm5_next_text": {"o_norm": "could not be tried"},
+    "deepseek_v4": {}, "glm5_next_text": {"o_norm": "could not be tried"},
     "seed_oss": {"mlp": "dropout|bernoulli"}, "t5gemma": {"mlp": "dropout|bernoulli", "": "its head is T5GemmaLMHead|dropout|bernoulli"},
     "gemma3n_text": {"layers.0.mlp": "std|mean"}, "zamba2": {"feed_forward": "could not be tried"},
 }

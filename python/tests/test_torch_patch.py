@@ -18,7 +18,7 @@ from trireme.torch import _linear, _rewrite
 TAKEN = {
     "llama": (2, 2), "mistral": (2, 2), "qwen2": (2, 2), "qwen3": (2, 2), "phi3": (2, 0), "gemma": (2, 2), "gemma2": (2, 2),
     "gemma3_text": (2, 2), "glm4": (2, 2), "cohere": (2, 0), "granite": (2, 0), "olmo2": (2, 0), "smollm3": (2, 2),
-    "mixtral": (2, 2), "deepseek_v3": (2, 2), "gpt2": (0, 0), "modernbert": (2, 0),
+    "mixtral": (2, 2), "deepseek_v3": (2, 2), "gpt2": (0, 0), "modernbert": (2, 0), "gpt_oss": (2, 2),
 }
 
 
@@ -384,6 +384,6 @@ def test_other_lines_are_left_alone():
 
 
 def test_the_report_is_printed(capsys):
-    report = tt.patch(copy.deepcopy(made("deepseek_v4")[0]), verbose=True)
+    report = tt.patch(copy.deepcopy(made("gemma3n_text")[0]), verbose=True)
     said = capsys.readouterr().out
     assert said.strip() == str(report) and "linear_cross_entropy: 1 modules" in said and "left alone, " in said

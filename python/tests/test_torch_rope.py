@@ -88,6 +88,26 @@ def test_derivatives_of_every_kind():
         torch.testing.assert_close(grads, torch.autograd.grad(wanted(leaf, cos, sin, 1, interleaved).square().sum(), leaf)[0])
 
 
+@pytest.mark.parametrize("layout", [0, 1])
+def test_one_of_anything(layout):
+    """One sample, one head (keys of multi-query attention), one token (generation)."""
+    for samples, heads, tokens, shared, learned in itertools.product((1, 2), (1, 3), (1, 4), (True, False), (True, False)):
+        x = torch.randn(samples, tokens, heads, 6, dtype=torch.float64).transpose(1, 2)
+        x = (x.contiguous() if layout else x).requires_grad_()
+        cos, sin = (torch.randn(1 if shared else samples, tokens, 6, dtype=torch.float64).requires_grad_(learned)
+                    for _ in range(2))
+        leaves = [x, *[cos, sin] * learned]
+        for interleaved in (False, True):
+            for dim in (1, 2):
+                given = x if dim == 1 else x.transpose(1, 2)
+                mine, theirs = tt.rope(given, None, cos, sin, None, dim, interleaved=interleaved)[0], wanted(
+                    given, cos, sin, dim, interleaved)
+                torch.testing.assert_close(mine, theirs)
+                dy = torch.randn_like(theirs)
+                for a, b in zip(torch.autograd.grad(mine, leaves, dy), torch.autograd.grad(theirs, leaves, dy)):
+                    torch.testing.assert_close(a, b)
+
+
 def test_queries_and_keys_have_graphs_of_their_own():
     q, k, cos, sin = (torch.randn(shape) for shape in ((2, 4, 5, 6), (2, 2, 5, 6), (1, 5, 6), (1, 5, 6)))
     leaves = [each.requires_grad_() for each in (q, k)]

@@ -24,7 +24,7 @@ from ._kernels import NORMS
 from ._recognise import SHAPES_ONLY, TYPES, Unknown, _gradients, _quietly, _Recorder, _same, _same_gradients
 
 ROTARY = "apply_rotary_pos_emb"
-ROTARY_OPERATIONS = SHAPES_ONLY | {"mul", "add", "neg", "cat", "stack", "_to_copy", "flatten", "repeat_interleave", "index",
+ROTARY_OPERATIONS = SHAPES_ONLY | {"mul", "add", "sub", "neg", "cat", "stack", "_to_copy", "flatten", "repeat_interleave", "index",
                                    "arange", "index_select", "floor_divide", "copy", "empty_like", "lift_fresh"}
 
 
@@ -61,12 +61,13 @@ def rotary_attributes(kind):
 @functools.lru_cache(maxsize=None)
 def rotary_function(theirs):
     """The kernel in the place of a function that rotates queries and keys, or one of them. Raises Unknown."""
-    count, interleaved, rounded, is_cut, pairs = _recognise_rotary(theirs)
+    count, interleaved, rounded, tables, pairs = _recognise_rotary(theirs)
 
     def fits(given, cos, sin, axis):
         first = given[0]
         return axis in (1, 2) and not is_distributed(*given, cos, sin) and all(each.dim() == 4 and each.dtype == first.dtype and each.shape[0] == first.shape[0] and
-                                      each.shape[3 - axis] == cos.shape[1] and each.shape[-1] == cos.shape[-1]
+                                      each.shape[3 - axis] == cos.shape[1] and
+                                      each.shape[-1] == cos.shape[-1] * (2 if tables == "half" else 1)
                                       for each in given) and cos.dim() == 3 and cos.shape == sin.shape and \
             cos.shape[0] in (1, first.shape[0]) and cos.dtype == sin.dtype and (first.dtype, cos.dtype) in pairs and \
             first.device == cos.device
@@ -77,20 +78,20 @@ def rotary_function(theirs):
             axis = named.get("unsqueeze_dim", 1)
             if more or not named.keys() <= {"unsqueeze_dim"} or not fits((q, k), cos, sin, axis):
                 return theirs(q, k, cos, sin, *more, **named)
-            return _run_rotary((q, k), cos, sin, axis, interleaved, rounded, is_cut)
+            return _run_rotary((q, k), cos, sin, axis, interleaved, rounded, tables)
     else:
         @functools.wraps(theirs)
         def apply(x, cos, sin, *more, **named):
             axis = named.get("unsqueeze_dim", 1)
             if more or not named.keys() <= {"unsqueeze_dim"} or not fits((x,), cos, sin, axis):
                 return theirs(x, cos, sin, *more, **named)
-            return _run_rotary((x,), cos, sin, axis, interleaved, rounded, is_cut)[0]
+            return _run_rotary((x,), cos, sin, axis, interleaved, rounded, tables)[0]
 
     return apply
 
 
-def _run_rotary(given, cos, sin, axis, interleaved, rounded, is_cut):
-    if is_cut:
+def _run_rotary(given, cos, sin, axis, interleaved, rounded, tables):
+    if tables == "left half":
         cos, sin = (each[..., :each.shape[-1] // 2] for each in (cos, sin))
     return rotary.rope(*given, *[None] * (2 - len(given)), cos, sin, None, axis, interleaved=interleaved,
                        rounded=rounded)[:len(given)]
@@ -104,8 +105,9 @@ def _recognise_rotary(theirs):
         raise Unknown(f"{ROTARY} takes {', '.join(names)}")
     axes = (1, 2) if "unsqueeze_dim" in names else (1,)
     pairs = [(x, table) for x in TYPES for table in {x, torch.float32}]
-    ways = [(interleaved, rounded, is_cut) for interleaved in (False, True) for rounded in (True, False)
-            for is_cut in (False, True)]
+    # Tables of all columns, of which all or the left half is used, or of half the columns.
+    ways = [(interleaved, rounded, tables) for interleaved in (False, True) for rounded in (True, False)
+            for tables in ("all", "left half", "half")]
     with _quietly():
         found = {way: tuple(pair for pair in pairs if all(_is_rotary(theirs, count, axis, *pair, *way) for axis in axes))
                  for way in ways}
@@ -115,7 +117,7 @@ def _recognise_rotary(theirs):
     return count, *best, found[best]
 
 
-def _is_rotary(theirs, count, axis, kind, table_kind, interleaved, rounded, is_cut):
+def _is_rotary(theirs, count, axis, kind, table_kind, interleaved, rounded, tables):
     generator = torch.Generator().manual_seed(3)
 
     def draw(*shape):
@@ -125,15 +127,18 @@ def _is_rotary(theirs, count, axis, kind, table_kind, interleaved, rounded, is_c
     for samples in (1, 3):
         given = [(30 * draw(3, 5, heads, 8)).to(kind) for heads in (4, 2)[:count]]
         given = [(each.transpose(1, 2) if axis == 1 else each).requires_grad_(is_wide) for each in given]
-        cos, sin = (draw(samples, 5, 8).to(table_kind) for _ in range(2))
+        cos, sin = (draw(samples, 5, 4 if tables == "half" else 8).to(table_kind) for _ in range(2))
         recorder = _Recorder()
-        with recorder:
-            wanted = theirs(*given, cos, sin, **({"unsqueeze_dim": axis} if axis != 1 else {}))
+        try:
+            with recorder:
+                wanted = theirs(*given, cos, sin, **({"unsqueeze_dim": axis} if axis != 1 else {}))
+        except RuntimeError:  # it takes other tables
+            return False
         strange = [name for name in recorder.seen if name not in ROTARY_OPERATIONS]
         if strange:
             raise Unknown(f"{ROTARY} has {', '.join(strange)}")
         wanted = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
-        made = _run_rotary(given, cos, sin, axis, interleaved, rounded, is_cut)
+        made = _run_rotary(given, cos, sin, axis, interleaved, rounded, tables)
         if len(wanted) != count or not all(_same(a, b, kind) for a, b in zip(made, wanted)):
             return False
         if is_wide and not all(_same_gradients(_gradients(a, [x]), _gradients(b, [x]))

@@ -32,7 +32,9 @@ def _rotate(x, cos, sin, heads_axis, interleaved, is_rounded):
     rows = "positions" if by_heads else "tokens" if not is_shared or x.shape[0] == 1 else "tokens of each sample"
     program = op(_text(rows, interleaved, is_rounded))
     known = {"heads": float(x.shape[2]), "positions": float(cos.shape[1])}
-    tables = [each.reshape(-1, each.shape[-1]) for each in (cos, sin)]
+    # Of one head a row has a table's row to itself, and the table has x's own shape.
+    shape = x.shape if rows == "tokens" and x.shape[2] == 1 else (-1, x.shape[-1])
+    tables = [each.reshape(shape) for each in (cos, sin)]
     (y,) = program.call([x, *tables], [known[name] for name in program.constants], wanted=1)
     return y.transpose(1, 2) if heads_axis == 1 and not by_heads else y
 
