@@ -1,4 +1,6 @@
 """Losses with torch's names, parameters and checks, and those that language models are trained with."""
+import math
+
 import torch
 from torch import Tensor, _C
 
@@ -76,6 +78,19 @@ class _Classes:
         return torch.where(self.kept.any(), loss, torch.nan)
 
 
+def _in_range(operands, input):
+    """Operands of a program with gradient, and what its loss is to be multiplied by. A mean's gradient of logits, some 1 / rows
+    of a probability, is below the smallest f16, and the scale that a GradScaler multiplies it by arrives too late; the whole
+    sum's products may be beyond the largest. So f16 has 1 / sqrt(rows) in it, and the rest behind it."""
+    kind = torch.get_autocast_dtype(input.device.type) if torch.is_autocast_enabled(input.device.type) else input.dtype
+    if kind != torch.float16 or "share" not in operands:
+        return operands, None
+    share = operands["share"]
+    inside = torch.full_like(share, 2.0 ** -round(math.log2(max(operands["target"].numel(), 1)) / 2))
+    rest = share / inside
+    return {**operands, "share": inside, **({"z": operands["z"] / rest} if "z" in operands else {})}, rest
+
+
 def _flags(operands, label_smoothing, softcap):
     return dict(weighted="chosen" in operands, smoothed=bool(label_smoothing), capped=softcap is not None,
                 scaled="share" in operands, squared="z" in operands)
@@ -128,7 +143,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     flags = _flags(operands, label_smoothing, softcap)
     if in_place and reduction != "none" and input.requires_grad and torch.is_grad_enabled() and \
             not torch.compiler.is_compiling() and is_plain([logits, *operands.values()]):
+        operands, rest = _in_range(operands, logits)
         loss = _OverLogits.apply(logits, _loss_programs.cross_entropy(**flags, with_gradient=True), operands, constants)
+        loss = loss if rest is None else loss * rest
     elif not any(flags.values()) or (reduction == "mean" and sum(flags.values()) == 1):
         loss = named("cross_entropy").call([logits, operands["target"]], [-1.0], wanted=1)[0]
         if reduction == "mean":
@@ -168,8 +185,10 @@ def linear_cross_entropy(input: Tensor, weight: Tensor, target: Tensor, bias: Te
     operands = {name: each.reshape(-1) if name in ("target", "chosen") else each for name, each in operands.items()}
     wants = torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in (input, weight, bias))
     if reduction != "none" and wants:
+        operands, rest = _in_range(operands, input)
         loss = _linear.summed(input, weight, bias, _loss_programs.cross_entropy(**flags, with_gradient=True), operands,
                               constants, chunk)
+        loss = loss if rest is None else loss * rest
     else:
         loss = _linear.rows(input, weight, bias, _loss_programs.cross_entropy(**flags), operands, constants, chunk)[0]
         loss = loss if reduction == "none" else loss.sum()
