@@ -116,6 +116,28 @@ def test_what_was_changed_since_is_noticed():
     assert grad.data_ptr() == memory, "the gradient has memory of its own"
     with pytest.raises(RuntimeError, match="second time"):
         torch.autograd.grad(loss, scaled)
+    for mine in (leaf, leaf.view(-1, leaf.shape[-1])):  # as torch of any operation in place
+        with pytest.raises(RuntimeError, match="a leaf that requires grad"):
+            tt.cross_entropy(mine, target, in_place=True)
+    assert torch.equal(leaf, logits)
+
+
+def test_shapes_and_devices_at_the_edge():
+    """One token without an axis, part of a sequence, none at all, no memory."""
+    input, matrix, _, _, target, _ = plain()
+    leaf, weight = input[0].clone().requires_grad_(), matrix.clone().requires_grad_()
+    one = tt.linear_cross_entropy(leaf, weight, target[0])
+    same(one, F.cross_entropy(weight @ leaf, target[0]), [leaf, weight])
+    part = input.repeat(3, 1, 1)[:, :-1].requires_grad_()
+    labels = target.clamp(0).repeat(3, 1)[:, 1:]
+    same(tt.linear_cross_entropy(part, weight.t().contiguous().t(), labels),
+         F.cross_entropy(F.linear(part, weight).flatten(0, 1), labels.flatten()), [part, weight])
+    assert tt.cross_entropy(input[:0], target[:0]).isnan() and tt.cross_entropy(
+        input[:0].requires_grad_(), target[:0], reduction="sum", label_smoothing=0.1) == 0
+    with torch.device("meta"):
+        assert tt.linear_cross_entropy(torch.empty(5, 6), torch.empty(9, 6), torch.empty(5, dtype=torch.long)).is_meta
+    assert torch.func.grad(lambda x: tt.cross_entropy(x, target[:2], label_smoothing=0.1, z_loss=0.1))(
+        torch.randn(2, 33)).shape == (2, 33)
 
 
 def test_memory_of_one_chunk(monkeypatch):
@@ -264,6 +286,21 @@ def test_compiled_and_autocast(reduction):
         schema = getattr(torch.ops.trireme, overload).default._schema
         assert all(str(each.type) == "Tensor" for each in schema.returns)
         assert not any("List[Tensor]" in str(each.type) for each in schema.arguments)
+
+
+def test_transforms_of_torch_func():
+    input, matrix, _, _, target, _ = plain()
+    target = target.clamp(0)
+    for mine, theirs in [
+        (lambda x: tt.linear_cross_entropy(x, matrix, target), lambda x: F.cross_entropy(F.linear(x, matrix), target)),
+        (lambda x: tt.linear_cross_entropy(x, matrix, target, reduction="none").sum(),
+         lambda x: F.cross_entropy(F.linear(x, matrix), target, reduction="sum")),
+        (lambda x: tt.linear_log_probability(x, matrix, target)[0].sum(),
+         lambda x: -F.cross_entropy(F.linear(x, matrix), target, reduction="sum")),
+    ]:
+        tangent = torch.randn_like(input)
+        for transform in (torch.func.grad, torch.func.jacfwd, lambda each: lambda x: torch.func.jvp(each, (x,), (tangent,))[1]):
+            torch.testing.assert_close(transform(mine)(input), transform(theirs)(input), rtol=1e-9, atol=1e-10)
 
 
 def distributions(dtype=torch.float64):

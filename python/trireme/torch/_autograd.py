@@ -20,6 +20,13 @@ def needs_graph(operands):
     return torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in operands)
 
 
+def autocast_type(device):
+    """The type to which torch casts what it multiplies now, None where it does not."""
+    if torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type):
+        return torch.get_autocast_dtype(device.type)
+    return None
+
+
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 

@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from . import losses
+from ._autograd import autocast_type
 from ._recognise import Unknown
 
 _METADATA = {torch.Tensor.size, torch.Tensor.dim, torch.Tensor.numel, torch.Tensor.is_floating_point,
@@ -24,7 +25,7 @@ class Logits(torch.Tensor):
 
     @staticmethod
     def __new__(cls, hidden, weight, bias, wide=False):
-        cast = torch.get_autocast_dtype(hidden.device.type) if torch.is_autocast_enabled(hidden.device.type) else None
+        cast = autocast_type(hidden.device)
         kind = torch.float32 if wide else cast or hidden.dtype
         made = torch.Tensor._make_wrapper_subclass(cls, (*hidden.shape[:-1], weight.shape[0]), dtype=kind,
                                                    device=hidden.device)

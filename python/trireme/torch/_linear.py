@@ -14,7 +14,7 @@ import functools
 import torch
 from torch.autograd.function import once_differentiable
 
-from ._autograd import is_plain
+from ._autograd import autocast_type, is_plain
 from ._operator import op
 from ._register import LIBRARY, show_to_inductor
 
@@ -245,8 +245,8 @@ class _Summed(torch.autograd.Function):
 # ---- calls ----
 
 def _arguments(input, weight, bias, operator, operands, constants, chunk):
-    if torch.is_autocast_enabled(input.device.type):  # as torch.nn.functional.linear
-        kind = torch.get_autocast_dtype(input.device.type)
+    kind = autocast_type(input.device)
+    if kind is not None:  # as torch.nn.functional.linear
         input, weight, bias = (each if each is None or not each.is_floating_point() else each.to(kind)
                                for each in (input, weight, bias))
     if input.shape[-1] != weight.shape[-1] or weight.dim() != 2:

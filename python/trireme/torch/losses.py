@@ -3,9 +3,10 @@ import math
 
 import torch
 from torch import Tensor, _C
+from torch.autograd import forward_ad
 
 from . import _linear, _loss_programs
-from ._autograd import is_plain
+from ._autograd import autocast_type, is_plain
 from ._operator import named, op
 
 
@@ -82,7 +83,7 @@ def _in_range(operands, input):
     """Operands of a program with gradient, and what its loss is to be multiplied by. A mean's gradient of logits, some 1 / rows
     of a probability, is below the smallest f16, and the scale that a GradScaler multiplies it by arrives too late; the whole
     sum's products may be beyond the largest. So f16 has 1 / sqrt(rows) in it, and the rest behind it."""
-    kind = torch.get_autocast_dtype(input.device.type) if torch.is_autocast_enabled(input.device.type) else input.dtype
+    kind = autocast_type(input.device) or input.dtype
     if kind != torch.float16 or "share" not in operands:
         return operands, None
     share = operands["share"]
@@ -143,6 +144,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     flags = _flags(operands, label_smoothing, softcap)
     if in_place and reduction != "none" and input.requires_grad and torch.is_grad_enabled() and \
             not torch.compiler.is_compiling() and is_plain([logits, *operands.values()]):
+        if input.is_leaf or (input._is_view() and input._base.is_leaf):
+            raise RuntimeError("a leaf that requires grad is used with in_place=True, which would overwrite it")
         operands, rest = _in_range(operands, logits)
         loss = _OverLogits.apply(logits, _loss_programs.cross_entropy(**flags, with_gradient=True), operands, constants)
         loss = loss if rest is None else loss * rest
@@ -167,6 +170,11 @@ def _soft(logits, target, weight, reduction, constants):
     return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / max(loss.numel(), 1)
 
 
+def _is_transformed():
+    """Whether torch.func or forward mode wants derivatives, of all kinds: head and loss are then called apart."""
+    return not torch.compiler.is_compiling() and (_C._are_functorch_transforms_active() or forward_ad._current_level >= 0)
+
+
 def linear_cross_entropy(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None, *,
                          ce_weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
                          label_smoothing: float = 0.0, softcap: float | None = None, z_loss: float = 0.0,
@@ -178,6 +186,11 @@ def linear_cross_entropy(input: Tensor, weight: Tensor, target: Tensor, bias: Te
     ce_weight: cross_entropy's weight, of classes. chunk: tokens in a chunk; unless said, those whose logits take 512 MiB."""
     _check_smoothing(label_smoothing)
     reduction = _reduction(reduction, None, None)
+    if _is_transformed():
+        logits = torch.nn.functional.linear(input, weight, bias)
+        loss = cross_entropy(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), ce_weight, ignore_index=ignore_index,
+                             reduction=reduction, label_smoothing=label_smoothing, softcap=softcap, z_loss=z_loss)
+        return loss.reshape(target.shape) if reduction == "none" else loss
     rows = _Classes(target, input.shape[:-1], weight.shape[0], ignore_index, ce_weight)
     operands = rows.operands(input, reduction, ce_weight, label_smoothing, z_loss)
     flags = _flags(operands, label_smoothing, softcap)
@@ -203,6 +216,8 @@ def linear_log_probability(input: Tensor, weight: Tensor, target: Tensor, bias: 
     makes the logits again, a chunk at a time."""
     rows = _Classes(target, input.shape[:-1], weight.shape[0], ignore_index)
     program = _loss_programs.log_probability()
+    if _is_transformed():
+        return program.call([torch.nn.functional.linear(input, weight, bias), rows.target], [1.0 / temperature], wanted=3)[:2]
     logprob, entropy, _ = _linear.rows(input, weight, bias, program, {"target": rows.target.reshape(-1)},
                                        {"inverse_temperature": 1.0 / temperature}, chunk)
     return logprob, entropy
