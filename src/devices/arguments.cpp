@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "ir/contract.hpp"
 #include "support/mxcsr.hpp"
@@ -128,6 +129,14 @@ Blocks cut_rows(const Kernels& kernels, const Kernel& kernel, std::int64_t rows,
   return blocks;
 }
 
+Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t row_block) {
+  Blocks blocks{.units = rows, .row_block = row_block, .count = ceil_div(rows, row_block)};
+  if (!kernels.sums.empty())
+    blocks.workspace_bytes = static_cast<std::int64_t>(kernels.sums[0].results.size()) * blocks.count * whole(columns) *
+                             static_cast<std::int64_t>(bytes(kernels.rows.compute));
+  return blocks;
+}
+
 std::int64_t entries_of(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std::int64_t columns) {
   std::int64_t count = 0;
   for (std::size_t c = 0; c < kernels.sums.size(); ++c) {
@@ -171,8 +180,15 @@ void fill_slots(const Kernels& kernels, const Program& program, const Problem2d&
     return *program.compute == Type::F32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
                                          : std::bit_cast<std::uint64_t>(value);
   };
-  const bool has_blocks = !kernels.sums.empty() && kernels.sums[0].by_blocks();
-  auto sums = [&](const Slot& slot) { return sum_blocks(kernels.sums[slot.index], problem.rows, problem.columns); };
+  const bool per_column = kernels.sums.size() == 1 && !kernels.sums[0].where.row.present;
+  const bool has_blocks = !kernels.sums.empty() && kernels.sums[0].by_blocks() && !per_column;
+  SumBlocks cut;  // of the class that was asked for last
+  int last = -1;
+  auto sums = [&](const Slot& slot) -> const SumBlocks& {
+    if (std::exchange(last, slot.index) != slot.index)
+      cut = sum_blocks(kernels.sums[slot.index], problem.rows, problem.columns);
+    return cut;
+  };
   auto value_of = [&](const Slot& slot) -> std::uint64_t {
     switch (slot.kind) {
       case Slot::Kind::Columns: return integer(problem.columns);

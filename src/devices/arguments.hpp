@@ -33,6 +33,8 @@ struct Blocks {
 };
 Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns);  // of kernels.rows
 Blocks cut_rows(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std::int64_t columns);
+// Other blocks than the contract's, to measure them: where all sums are per column.
+Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t row_block);
 
 // Entries that a kernel of kernels.columns counts.
 std::int64_t entries_of(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std::int64_t columns);

@@ -40,7 +40,8 @@ class LanesExecutable : public Executable {
   Status run(const Problem2d& problem, const RunOptions& options) override {
     TRIREME_CHECK(check_layout(config_.layout, program_, problem));
     Blocks blocks = cut_rows(kernels_, problem.rows, problem.columns);
-    if (row_block_ && kernels_.rows.launch.sums < 0) blocks.row_block = row_block_;
+    const bool has_blocks = !kernels_.sums.empty() && kernels_.sums[0].by_blocks();  // the contract's
+    if (row_block_ && !has_blocks) blocks.row_block = row_block_;
     std::vector<std::byte> workspace(blocks.workspace_bytes + 64), scratch(scratch_bytes(kernels_, problem.columns));
     auto address = [](auto& bytes) { return reinterpret_cast<std::uint64_t>(bytes.data()); };
     std::vector<std::uint64_t> args =
