@@ -140,6 +140,7 @@ void RowLowering::lay_out_scratch() {
   }
   b_.kernel().scratch_bytes = at;
   if (config_.simd && at > 0) b_.slot_number({Slot::Kind::Scratch});
+  if (b_.kernel().scratch_bytes_per_stripe > 0) b_.slot_number({Slot::Kind::Columns});  // whoever lends it asks
 }
 
 void RowLowering::run() {
