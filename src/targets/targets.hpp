@@ -35,6 +35,8 @@ struct Target {
   Result<Artifact> (*emit)(const Kernels& kernels, std::string_view arch, const std::string& manifest);
   Result<std::string> (*listing)(const Kernels& kernels, std::string_view arch);
   std::string (*entries)(const Kernels& kernels, const Artifact& artifact);  // how they are called, a line each
+  // What a loader must know beyond what all targets have: members of a JSON object, each with a comma behind it.
+  std::string (*manifest)(const Kernels& kernels, std::string_view arch);
 };
 
 std::span<const Target* const> targets();

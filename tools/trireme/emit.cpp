@@ -6,10 +6,9 @@
 #include <memory>
 #include <span>
 
-#include "artifact_text.hpp"
 #include "files.hpp"
+#include "plan/emission.hpp"
 #include "plan/kernel_abi.hpp"
-#include "plan/wasm_manifest.hpp"
 #include "program_options.hpp"
 #include "targets.hpp"
 #include "verbs.hpp"
@@ -22,6 +21,16 @@ struct EmitOptions {
   std::string target, arch, abi, file;
   bool c_header = false;
 };
+
+std::string as_comments(const std::string& text) {
+  std::string all;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = text.find('\n', at);
+    all += "// " + text.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  return all;
+}
 
 // A module for hosts of the kernel ABI: the program's name says all.
 Result<int> emit_for_hosts(const EmitOptions& options, const Target& target) {
@@ -47,26 +56,14 @@ Result<int> emit(const EmitOptions& options) {
   const Target& target = *found;
   if (!options.abi.empty()) return emit_for_hosts(options, target);
   TRIREME_TRY(bound, bind_program(options.program));
-  TRIREME_TRY(lowered, lower_for(bound, target, options.arch));
-  std::string manifest;
-  if (target.form == Target::Form::Module) {
-    TRIREME_TRY(wasm, wasm::options_of(lowered.arch));
-    TRIREME_TRY(text, wasm_manifest(bound.prepared.program, lowered.kernels, lowered.config,
-                                    {.columns = options.program.columns,
-                                     .constants = bound.prepared.constants,
-                                     .relaxed = wasm::uses_relaxed(lowered.kernels, wasm)}));
-    manifest = text;
-  }
-  TRIREME_TRY(artifact, target.emit(lowered.kernels, lowered.arch, manifest));
-  const Emitted emitted{options.program, bound, lowered, artifact};
-  const std::string text = describe(emitted);
-  const std::string head = options.c_header                    ? c_header(emitted)
-                           : target.form == Target::Form::Text ? as_comments(text)
+  TRIREME_TRY(emission, trireme::emit(bound.prepared, bound.facts, target, options.arch));
+  const std::string head = options.c_header                    ? emission.c_header
+                           : target.form == Target::Form::Text ? as_comments(emission.description)
                                                                : "";
-  std::span<const std::uint8_t> bytes(artifact.bytes);
+  std::span<const std::uint8_t> bytes(emission.bytes);
   if (options.c_header) bytes = {};  // they stand in it
   TRIREME_CHECK(write_file(options.file, std::as_bytes(std::span(head)), std::as_bytes(bytes)));
-  if (options.file != "-") fmt::print("{}{}: {} bytes\n", text, options.file, artifact.bytes.size());
+  if (options.file != "-") fmt::print("{}{}: {} bytes\n", emission.description, options.file, emission.bytes.size());
   return fine;
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "plan/emission.hpp"
 #include "plan/operators_page.hpp"
 #include "plan/ops.hpp"
 #include "reports.hpp"

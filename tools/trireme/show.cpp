@@ -6,6 +6,7 @@
 #include "language/print.hpp"
 #include "passes/advise.hpp"
 #include "passes/passes.hpp"
+#include "plan/emission.hpp"
 #include "program_options.hpp"
 #include "schedule/stages.hpp"
 #include "sources.hpp"
@@ -43,7 +44,7 @@ Result<std::string> text_of(const ShowOptions& options) {
   }
   TRIREME_TRY(bound, bind_program(options.program));
   const Program& expanded = bound.prepared.program;
-  auto lowered = [&] { return lower_for(bound, *target, options.arch); };
+  auto lowered = [&] { return lower_for(bound.prepared, bound.facts, *target, options.arch); };
   switch (stage) {
     case Stage::Parse: break;
     case Stage::Bind: return print(bound.prepared.bound);

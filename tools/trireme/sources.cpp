@@ -56,12 +56,4 @@ Result<Prepared> load_layout(const Problem& problem) {
   return naming_the_file(problem.program, prepare_problem(problem, text, Fill::NoMemory));
 }
 
-std::string signature_of(const Program& program) {
-  std::string text = print(program);
-  // The body's lines are set in by four, those of a long signature by more.
-  std::size_t end = text.find('\n');
-  while (end != text.npos && text.compare(end + 1, 5, "     ") == 0) end = text.find('\n', end + 1);
-  return text.substr(0, end);
-}
-
 }  // namespace trireme::cli

@@ -16,7 +16,4 @@ Result<Prepared> load_problem(const Problem& problem);        // with samples
 Result<Prepared> load_empty_problem(const Problem& problem);  // operands are zeros
 Result<Prepared> load_layout(const Problem& problem);         // without memory, whatever the shape
 
-// The head of its text: rms_norm(x[i,j], ...) -> (y[i,j], rstd[i])
-std::string signature_of(const Program& program);
-
 }  // namespace trireme::cli

@@ -1,4 +1,4 @@
-// Programs lowered for a target by its name, and how options name targets.
+// How options name targets.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -35,17 +35,5 @@ std::string target_help();  // "ptx, x86 or wasm"
 std::vector<std::string> target_words();
 std::string arch_help();
 std::vector<std::string> arch_words();
-
-struct Lowered {
-  const Target& target;
-  std::string arch;
-  Config config;
-  Kernels kernels;
-};
-
-// An empty arch is the target's default.
-Result<Lowered> lower_for(const BoundProgram& bound, const Target& target, std::string arch);
-
-std::string print(const Lowered& lowered);  // config and kernels
 
 }  // namespace trireme::cli

@@ -69,6 +69,20 @@ std::string entries_of(const Kernels& kernels, const Artifact&) {
   return text;
 }
 
+std::string manifest_of_target(const Kernels& kernels, std::string_view arch) {
+  std::string entries;
+  auto add = [&](const trireme::Kernel& kernel) {
+    const Launch& launch = kernel.launch;
+    entries += fmt::format(R"({}{{"name":"{}","threads":{},"teams":{},"cluster":{},"columns":{},"sharedBytes":{}}})",
+                           entries.empty() ? "" : ",", kernel.name, launch.threads(), launch.teams, launch.cluster,
+                           launch.columns_covered, kernel.scratch_bytes);
+  };
+  for (const trireme::Kernel& each : kernels.before) add(each);
+  add(kernels.rows);
+  for (const trireme::Kernel& each : kernels.columns) add(each);
+  return fmt::format(R"("arch":"{}","entries":[{}],)", arch, entries);
+}
+
 constexpr std::string_view common[] = {"sm_80", "sm_90", "sm_100", "sm_120"};
 
 }  // namespace
@@ -83,6 +97,7 @@ const Target target = {
     .emit = emit_artifact,
     .listing = list,
     .entries = entries_of,
+    .manifest = manifest_of_target,
 };
 
 }  // namespace trireme::ptx

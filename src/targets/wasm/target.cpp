@@ -36,6 +36,12 @@ std::string entries_of(const Kernels& kernels, const Artifact&) {
   return text;
 }
 
+// Whether it holds relaxed_madd: for engines where that is fused.
+std::string manifest_of_target(const Kernels& kernels, std::string_view arch) {
+  const Result<Options> options = options_of(arch);
+  return options && uses_relaxed(kernels, *options) ? "\"relaxed\":true," : "\"relaxed\":false,";
+}
+
 constexpr std::string_view common[] = {"simd128", "relaxed"};
 
 }  // namespace
@@ -50,6 +56,7 @@ const Target target = {
     .emit = emit_artifact,
     .listing = list,
     .entries = entries_of,
+    .manifest = manifest_of_target,
 };
 
 }  // namespace trireme::wasm

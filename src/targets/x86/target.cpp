@@ -68,6 +68,7 @@ const Target target = {
     .emit = emit_artifact,
     .listing = list,
     .entries = entries_of,
+    .manifest = [](const Kernels&, std::string_view arch) { return fmt::format(R"("arch":"{}",)", arch); },
 };
 
 }  // namespace trireme::x86

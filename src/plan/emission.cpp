@@ -1,4 +1,4 @@
-#include "artifact_text.hpp"
+#include "plan/emission.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,12 @@
 
 #include "devices/arguments.hpp"
 #include "ir/contract.hpp"
-#include "sources.hpp"
+#include "language/print.hpp"
+#include "plan/manifest.hpp"
+#include "schedule/lower.hpp"
+#include "support/out_of_memory.hpp"
 
-namespace trireme::cli {
+namespace trireme {
 namespace {
 
 // What a slot is called in a C header, and in words.
@@ -60,38 +63,30 @@ SlotText describe_slot(const Slot& slot, const Program& program) {
   return {};
 }
 
-}  // namespace
+struct Emitted {
+  const Program& program;
+  const Facts& facts;
+  const Lowered& lowered;
+  const Artifact& artifact;
+};
 
 std::string describe(const Emitted& emitted) {
-  const auto& [options, bound, lowered, artifact] = emitted;
-  const Program& program = bound.prepared.program;
+  const auto& [program, facts, lowered, artifact] = emitted;
   const Kernels& kernels = lowered.kernels;
   std::string text = signature_of(program) + "\n";
-  text += fmt::format("{} columns, contract version {}, {}: {}\n", options.columns, contract::version, lowered.arch,
+  text += fmt::format("{} columns, contract version {}, {}: {}\n", facts.columns, contract::version, lowered.arch,
                       print(lowered.config));
   text += lowered.target.entries(lowered.kernels, artifact);
   if (lowered.config.vector > 1) text += "arrays begin at multiples of 16 bytes, and so do their rows\n";
   for (std::size_t k = 0; k < kernels.rows.slots.size(); ++k)
     text += fmt::format("args[{}]: {}\n", k, describe_slot(kernels.rows.slots[k], program).words);
-  if (std::int64_t scratch = scratch_bytes(kernels, options.columns))
+  if (std::int64_t scratch = scratch_bytes(kernels, facts.columns))
     text += fmt::format("scratch: {} bytes{}\n", scratch, kernels.rows.simd ? "" : " of dynamic shared memory a block");
-  Blocks blocks = cut_rows(kernels, options.rows, options.columns);
-  text += fmt::format("for {} rows: row blocks of {}, {} bytes of workspace\n", options.rows, blocks.row_block,
+  Blocks blocks = cut_rows(kernels, facts.rows, facts.columns);
+  text += fmt::format("for {} rows: row blocks of {}, {} bytes of workspace\n", facts.rows, blocks.row_block,
                       blocks.workspace_bytes);
   return text;
 }
-
-std::string as_comments(const std::string& text) {
-  std::string all;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = text.find('\n', at);
-    all += "// " + text.substr(at, end - at) + "\n";
-    at = end + 1;
-  }
-  return all;
-}
-
-namespace {
 
 std::string upper(std::string text) {
   for (char& c : text)
@@ -107,12 +102,10 @@ std::string c_array(const std::string& name, const Artifact& artifact, bool text
   return out + (text ? "0" : "") + "\n};\n";
 }
 
-}  // namespace
-
 std::string c_header(const Emitted& emitted) {
-  const auto& [options, bound, lowered, artifact] = emitted;
+  const auto& [program, facts, lowered, artifact] = emitted;
   const Kernels& kernels = lowered.kernels;
-  const std::string name = bound.prepared.program.name, prefix = upper(name) + "_", guard = "TRIREME_" + prefix + "H";
+  const std::string name = program.name, prefix = upper(name) + "_", guard = "TRIREME_" + prefix + "H";
   std::string out = "/* " + describe(emitted) + " */\n";
   for (std::size_t at = 0; (at = out.find('\n', at + 1)) + 1 < out.size();) out.insert(at + 1, " * "), at += 3;
   out += fmt::format("#ifndef {0}\n#define {0}\n#include <stdint.h>\n\n", guard);
@@ -123,30 +116,30 @@ std::string c_header(const Emitted& emitted) {
   };
   std::set<std::string> taken;
   for (std::size_t k = 0; k < kernels.rows.slots.size(); ++k) {
-    std::string slot = describe_slot(kernels.rows.slots[k], bound.prepared.program).name;
+    std::string slot = describe_slot(kernels.rows.slots[k], program).name;
     while (!taken.insert(slot).second) slot += '_';  // an operand may be called workspace
     constant("ARG_" + slot, static_cast<std::int64_t>(k));
   }
   constant("ARGS", static_cast<std::int64_t>(kernels.rows.slots.size()));
   constant("CONTRACT", contract::version);
-  constant("COLUMNS", options.columns);
-  Blocks blocks = cut_rows(kernels, options.rows, options.columns);
+  constant("COLUMNS", facts.columns);
+  Blocks blocks = cut_rows(kernels, facts.rows, facts.columns);
   out += "/* For so many rows: */\n";
-  constant("ROWS", options.rows);
+  constant("ROWS", facts.rows);
   constant("ROW_BLOCK", blocks.row_block);
   constant("ROW_BLOCKS", blocks.count);
   constant("WORKSPACE_BYTES", blocks.workspace_bytes);
   if (kernels.sums.empty()) constant("WORKSPACE_STRIDE", 0);
   for (std::size_t c = 0; c < kernels.sums.size(); ++c) {
-    const SumBlocks cut = sum_blocks(kernels.sums[c], options.rows, options.columns);
+    const SumBlocks cut = sum_blocks(kernels.sums[c], facts.rows, facts.columns);
     const std::string of = c == 0 ? "" : fmt::format("_OF_{}", c);
     constant("WORKSPACE_STRIDE" + of, cut.stride);
     if (kernels.sums[c].by_blocks() && !kernels.sums[c].where.row.present) continue;
     for (std::size_t k = 0; k < sum_number_names.size(); ++k)
-      constant(upper(std::string(sum_number_names[k])) + of, cut.number(static_cast<SumNumber>(k), options.rows));
+      constant(upper(std::string(sum_number_names[k])) + of, cut.number(static_cast<SumNumber>(k), facts.rows));
   }
   out += "/* For any number: */\n";
-  constant("SCRATCH_BYTES", scratch_bytes(kernels, options.columns));
+  constant("SCRATCH_BYTES", scratch_bytes(kernels, facts.columns));
   if (!kernels.rows.simd) {
     constant("THREADS", kernels.rows.launch.threads());
     constant("ROW_BLOCKS_A_BLOCK", kernels.rows.launch.teams);
@@ -165,4 +158,79 @@ std::string c_header(const Emitted& emitted) {
   return out + "#endif\n";
 }
 
-}  // namespace trireme::cli
+}  // namespace
+
+std::string signature_of(const Program& program) {
+  std::string text = print(program);
+  // The body's lines are set in by four, those of a long signature by more.
+  std::size_t end = text.find('\n');
+  while (end != text.npos && text.compare(end + 1, 5, "     ") == 0) end = text.find('\n', end + 1);
+  return text.substr(0, end);
+}
+
+Result<Lowered> lower_for(const Prepared& prepared, const Facts& facts, const Target& target, std::string arch) {
+  if (arch.empty()) arch = target.default_arch;
+  TRIREME_TRY(machine, target.machine(arch));
+  TRIREME_TRY(config, config_for(prepared.program, machine, facts));
+  TRIREME_TRY(kernels, lower(prepared.program, config));
+  return Lowered{target, std::move(arch), config, std::move(kernels)};
+}
+
+std::string print(const Lowered& lowered) {
+  std::string text = fmt::format("config: {}\n\n{}", print(lowered.config), print(lowered.kernels.rows));
+  for (auto* list : {&lowered.kernels.before, &lowered.kernels.columns})
+    for (const Kernel& kernel : *list) text += "\n" + print(kernel);
+  return text;
+}
+
+Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target& target, std::string arch) {
+  TRIREME_TRY(lowered, lower_for(prepared, facts, target, std::move(arch)));
+  TRIREME_TRY(manifest, manifest_of(prepared.program, lowered.kernels, lowered.config,
+                                    {.columns = facts.columns,
+                                     .constants = prepared.constants,
+                                     .of_target = target.manifest(lowered.kernels, lowered.arch)}));
+  TRIREME_TRY(artifact, target.emit(lowered.kernels, lowered.arch, manifest));
+  if (artifact.columns_entry >= 0)
+    manifest.insert(manifest.size() - 1, fmt::format(R"(,"columnsEntry":{})", artifact.columns_entry));
+  const Emitted emitted{prepared.program, facts, lowered, artifact};
+  Emission emission{.target = std::string(target.name),
+                    .arch = lowered.arch,
+                    .config = print(lowered.config),
+                    .description = describe(emitted),
+                    .manifest = manifest,
+                    .c_header = c_header(emitted)};
+  emission.bytes = std::move(artifact.bytes);
+  return emission;
+}
+
+std::vector<std::string> emit_targets() {
+  std::vector<std::string> names;
+  for (const Target* each : targets()) names.emplace_back(each->name);
+  return names;
+}
+
+Result<Emission> emit(const EmitOptions& options) {
+  return or_out_of_memory([&]() -> Result<Emission> {
+    if (!options.program) return Error{Code::InvalidArgument, "emit: there is no program"};
+    if (options.rows < 0 || options.columns < 1)
+      return Error{Code::InvalidArgument, "emit: at least one column is needed, and no less than no rows"};
+    TRIREME_TRY(target, find_target(options.target));
+    const Program& forward = options.program.forward();
+    Problem problem{.program = forward.name};
+    problem.shape = {std::max<std::int64_t>(options.rows, 1), options.columns};
+    problem.axes = 1;
+    problem.backward = options.program.is_backward();
+    problem.types = options.types;
+    problem.constants = options.constants;
+    problem.absent = options.absent;
+    TRIREME_TRY(prepared, prepare_problem(problem, print(forward), Fill::NoMemory));
+    Facts facts = facts_of(prepared.program, prepared.view());
+    if (!options.config.empty()) {
+      TRIREME_TRY(config, parse_config(options.config));
+      facts.config = config;
+    }
+    return emit(prepared, facts, *target, options.arch);
+  });
+}
+
+}  // namespace trireme

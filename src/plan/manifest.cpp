@@ -1,4 +1,4 @@
-#include "plan/wasm_manifest.hpp"
+#include "plan/manifest.hpp"
 
 #include <fmt/format.h>
 
@@ -57,8 +57,8 @@ std::string list(const Range& range, Print&& print) {
 
 }  // namespace
 
-Result<std::string> wasm_manifest(const Program& program, const Kernels& kernels, const Config& config,
-                                  const ManifestOptions& options) {
+Result<std::string> manifest_of(const Program& program, const Kernels& kernels, const Config& config,
+                                const ManifestOptions& options) {
   bool fixed = config.columns != 0 || has(program, Op::Rotate);  // which bind has made a number of columns
   std::vector<std::string> operands, results;
   for (std::size_t k = 0; k < program.operands.size(); ++k) {
@@ -85,9 +85,9 @@ Result<std::string> wasm_manifest(const Program& program, const Kernels& kernels
   }
   const auto same = [](const std::string& text) { return text; };
   return fmt::format(
-      R"({{"format":2,"contract":{},"program":"{}","compute":"{}","relaxed":{},"columns":{},"operands":{},"results":{},)"
+      R"({{"format":2,"contract":{},"program":"{}","compute":"{}",{}"columns":{},"operands":{},"results":{},)"
       R"("slots":{},"scratch":{{"bytes":{},"bytesPerStripe":{}}},"sums":{}}})",
-      contract::version, program.name, name(*program.compute), options.relaxed, fixed ? options.columns : 0,
+      contract::version, program.name, name(*program.compute), options.of_target, fixed ? options.columns : 0,
       list(operands, same), list(results, same),
       list(kernels.rows.slots,
            [](const Slot& slot) {

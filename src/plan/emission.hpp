@@ -1,0 +1,29 @@
+// From a problem to an artifact, and to what a caller of it has to know: entries, arguments, grid, scratch and
+// workspace; in words, as JSON, and as a C header that holds the artifact itself.
+#pragma once
+#include <string>
+
+#include "plan/check.hpp"
+#include "schedule/config.hpp"
+#include "targets/targets.hpp"
+#include "trireme/emit.hpp"
+
+namespace trireme {
+
+// The head of its text: rms_norm(x[i,j], ...) -> (y[i,j], rstd[i])
+std::string signature_of(const Program& program);
+
+struct Lowered {
+  const Target& target;
+  std::string arch;
+  Config config;
+  Kernels kernels;
+};
+
+// An empty arch is the target's default.
+Result<Lowered> lower_for(const Prepared& prepared, const Facts& facts, const Target& target, std::string arch);
+std::string print(const Lowered& lowered);  // config and kernels
+
+Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target& target, std::string arch);
+
+}  // namespace trireme
