@@ -217,6 +217,40 @@ TRIREME_C_API trireme_status trireme_workspace_create(const trireme_plan* plan, 
 TRIREME_C_API trireme_status trireme_workspace_memory(const trireme_workspace* workspace, void** memory, size_t* bytes);
 TRIREME_C_API trireme_status trireme_workspace_destroy(trireme_workspace* workspace);
 
+/* ---- kernels without plans: text and bytes for those who launch them themselves (docs/plans.md) ---- */
+
+typedef struct trireme_emit_options {
+  size_t struct_size;
+  const char* target;    /* "ptx", "x86" or "wasm" */
+  const char* arch;      /* "sm_90", "avx512", "relaxed"; null: the target's default */
+  int64_t rows, columns; /* 0: 4096; code may be made for these columns, rows are what a schedule may count on */
+  const trireme_named_type* types;
+  size_t type_count;
+  const trireme_named_value* constants;
+  size_t constant_count;
+  const char* const* absent; /* operands that take their defaults, and results that are not stored */
+  size_t absent_count;
+  const char* config; /* a schedule; null: chosen */
+} trireme_emit_options;
+
+/* Strings and bytes live as long as the emission. */
+typedef struct trireme_emission_view {
+  size_t struct_size;
+  const void* bytes; /* PTX text, machine code, or a module */
+  size_t byte_count;
+  const char* arch;
+  const char* config;
+  const char* description; /* for people, a line each: entries, arguments, grid, scratch, workspace */
+  const char* manifest;    /* the same for programs, as JSON */
+  const char* c_header;    /* the bytes as an array, arguments and sizes as constants */
+} trireme_emission_view;
+
+typedef struct trireme_emission trireme_emission;
+TRIREME_C_API trireme_status trireme_emit(const trireme_program* program, const trireme_emit_options* options,
+                                          trireme_emission** emission);
+TRIREME_C_API trireme_status trireme_emission_get(const trireme_emission* emission, trireme_emission_view* view);
+TRIREME_C_API trireme_status trireme_emission_destroy(trireme_emission* emission);
+
 /* ---- kernels of your own: CUDA C++ and PTX (docs/jit.md) ---- */
 
 typedef struct trireme_jit_header {
