@@ -80,7 +80,7 @@ test("modules that come with the package", async (t) => {
         alpha: samples("alpha", "f32", 1, { low: 0.25, high: 1 }),  // as ops/dynamic_tanh.row says
       };
       const operator = await installed.loadOperator("dynamic_tanh");
-      assert.deepEqual(Object.keys(operator), ["forward"]);
+      assert.deepEqual(Object.keys(operator).sort(), ["backward", "forward"]);
       assert.equal(digest_of(operator.forward, operator.forward(values, { columns: 33 })), reference_digests(["dynamic_tanh 5x33"])[0]);
       const { backward } = await loadOperator({ backward: emit("rms_norm", "--backward") });
       assert.equal(backward.manifest.program, "rms_norm_backward");

@@ -69,7 +69,8 @@ TEST(PlanMisuse, fault_45_a_workspace_over_an_array) {
   RowProgram backward = rms_norm().differentiate().value();
   Plan plan = Plan::create(cpu(), {.program = backward, .shape = {300, 64}, .results = {{"dx", "dgamma"}}}).value();
   ASSERT_GT(plan.workspace_bytes(), 0u);
-  Workspace memory(plan.workspace_bytes() + 300 * 64 * sizeof(float)), own(plan.workspace_bytes());
+  const std::size_t room = plan.workspace_bytes() + 300 * 64 * sizeof(float);
+  Workspace memory(room), own(room);
   Floats dy = sampled(300 * 64, "dy"), x = sampled(300 * 64), gamma = sampled(64), rstd = sampled(300), dgamma(64);
   Args args = plan.args();
   args["dy"] = view(dy), args["x"] = view(x), args["gamma"] = view(gamma), args["rstd"] = view(rstd);
