@@ -286,7 +286,9 @@ void RowLowering::finish_groups(const Groups& groups) {
                             : groups.shares.counts[1] > 0 ? groups.shares.boundary + 1
                                                           : groups.shares.boundary;
   Reg entry = b_.copy(zero_), wide = b_.index(groups.wide), filled = b_.index(std::min(some, groups.wide));
-  auto [sums, q] = sums_of_result(groups.result);
+  const auto found = sums_of_result(groups.result);
+  const auto sums = found.first;
+  const auto q = found.second;
   if (!sums && layout_.result(groups.result).strided) {
     const ColumnSteps& steps = result_columns_.at(groups.result);
     b_.repeat_while_less(entry, wide, [&] {
