@@ -354,7 +354,8 @@ void RowLowering::groups_by_threads(const Groups& groups) {
       if (!wrap) return b_.add(first, k);
       if (run == 1) return b_.add(first, b_.mul(k, wrap));
       const Reg runs = b_.index(Do::IndexDivide, k, run);
-      return b_.add(b_.add(first, k), b_.mul(runs, run * wrap - run));
+      const Reg jumped = b_.mul(runs, run * wrap - run);
+      return b_.add(b_.add(first, k), jumped);
     };
     Reg sum, mask;
     if (by_thread) {

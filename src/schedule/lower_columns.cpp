@@ -301,7 +301,8 @@ class ColumnLowering {
   // Thread machines: a block a result; each group takes an aligned run of stripes, a power of two of them: one subtree.
   void row_of_rows_by_threads() {
     const Reg lane = b_.special(Do::ThreadLane), group = b_.special(Do::ThreadGroup);
-    const Reg q = b_.add(b_.argument(0), b_.special(Do::BlockIndex));
+    const Reg block = b_.special(Do::BlockIndex);
+    const Reg q = b_.add(b_.argument(0), block);
     const Reg rows = b_.slot(SumNumber::Rows, number_), stripes = stripes_of(rows);
     const Reg pointer = b_.pointer(base_, b_.index(Do::IndexMul, q, stride_), value_bytes());
     Reg run = b_.copy(one_), covered = b_.index(groups_);

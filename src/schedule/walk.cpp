@@ -107,7 +107,8 @@ void RowLowering::begin_block() {
   const Reg first = b_.mul(entry_, row.divide);
   if (!row.wrap) {
     row_ = b_.add(first, k);
-    end = b_.index(Do::IndexMin, b_.add(row_, size), b_.add(first, row.divide));
+    const Reg run_end = b_.add(first, row.divide);
+    end = b_.index(Do::IndexMin, b_.add(row_, size), run_end);
   } else if (row.divide == 1) {
     row_step_ = row.wrap;
     row_ = b_.add(entry_, b_.mul(k, row_step_));
