@@ -242,7 +242,7 @@ typedef struct trireme_emission_view {
   const char* config;
   const char* description; /* for people, a line each: entries, arguments, grid, scratch, workspace */
   const char* manifest;    /* the same for programs, as JSON */
-  const char* c_header;    /* the bytes as an array, arguments and sizes as constants */
+  const char* c_constants; /* arguments and sizes as constants of C */
 } trireme_emission_view;
 
 typedef struct trireme_emission trireme_emission;

@@ -32,14 +32,15 @@ struct EmitOptions {
 };
 
 struct Emission {
-  std::string target, arch, config;
+  std::string program, target, arch, config;
   std::vector<std::uint8_t> bytes;  // PTX text, machine code, or a module
   std::string description;          // for people, a line each: entries, arguments, grid, scratch, workspace
   std::string manifest;             // the same for programs, as JSON
-  std::string c_header;             // the bytes as an array, arguments and sizes as constants
+  std::string c_constants;          // arguments and sizes as constants of C
 };
 
 TRIREME_API Result<Emission> emit(const EmitOptions& options);
+TRIREME_API std::string c_header(const Emission& emission);  // the constants, and the bytes as an array
 TRIREME_API std::vector<std::string> emit_targets();
 
 }  // namespace trireme

@@ -19,29 +19,12 @@ Result<PlanOptions> options_of(const trireme_plan_options& from) {
   if (from.max_workspace_bytes < 0) return invalid("max_workspace_bytes is negative; 0 is no limit");
   if (from.max_workspace_bytes > 0) to.max_workspace_bytes = from.max_workspace_bytes;
   if (from.config) to.config = from.config;
-  TRIREME_CHECK(each_of(from.types, from.type_count, "types", [&](const trireme_named_type& each) -> Status {
-    TRIREME_CHECK(given(each.name, "a name in types"));
-    TRIREME_TRY(type, type_of(each.type));
-    to.types[each.name] = type;
-    return Done{};
-  }));
-  TRIREME_CHECK(
-      each_of(from.constants, from.constant_count, "constants", [&](const trireme_named_value& each) -> Status {
-        TRIREME_CHECK(given(each.name, "a name in constants"));
-        to.constants[each.name] = each.value;
-        return Done{};
-      }));
-  TRIREME_CHECK(each_of(from.absent, from.absent_count, "absent", [&](const char* name) -> Status {
-    TRIREME_CHECK(given(name, "a name in absent"));
-    to.absent.insert(name);
-    return Done{};
-  }));
+  TRIREME_CHECK(read_types(from.types, from.type_count, to.types));
+  TRIREME_CHECK(read_constants(from.constants, from.constant_count, to.constants));
+  TRIREME_CHECK(read_names(from.absent, from.absent_count, "absent", to.absent));
   if (from.results) to.results.emplace();
-  TRIREME_CHECK(each_of(from.results, from.result_count, "results", [&](const char* name) -> Status {
-    TRIREME_CHECK(given(name, "a name in results"));
-    to.results->insert(name);
-    return Done{};
-  }));
+  if (from.result_count > 0) TRIREME_CHECK(given(from.results, "results"));
+  if (from.results) TRIREME_CHECK(read_names(from.results, from.result_count, "results", *to.results));
   TRIREME_CHECK(each_of(from.in_place, from.in_place_count, "in_place", [&](const trireme_in_place& each) -> Status {
     TRIREME_CHECK(given(each.result, "a result in in_place"));
     TRIREME_CHECK(given(each.operand, "an operand in in_place"));

@@ -15,23 +15,9 @@ Result<EmitOptions> options_of(const trireme_emit_options& raw) {
   if (raw.config) options.config = raw.config;
   if (raw.rows) options.rows = raw.rows;
   if (raw.columns) options.columns = raw.columns;
-  TRIREME_CHECK(each_of(raw.types, raw.type_count, "options.types", [&](const trireme_named_type& each) -> Status {
-    TRIREME_CHECK(given(each.name, "a type's name"));
-    TRIREME_TRY(type, type_of(each.type));
-    options.types[each.name] = type;
-    return Done{};
-  }));
-  TRIREME_CHECK(
-      each_of(raw.constants, raw.constant_count, "options.constants", [&](const trireme_named_value& each) -> Status {
-        TRIREME_CHECK(given(each.name, "a constant's name"));
-        options.constants[each.name] = each.value;
-        return Done{};
-      }));
-  TRIREME_CHECK(each_of(raw.absent, raw.absent_count, "options.absent", [&](const char* each) -> Status {
-    TRIREME_CHECK(given(each, "a name of options.absent"));
-    options.absent.insert(each);
-    return Done{};
-  }));
+  TRIREME_CHECK(read_types(raw.types, raw.type_count, options.types));
+  TRIREME_CHECK(read_constants(raw.constants, raw.constant_count, options.constants));
+  TRIREME_CHECK(read_names(raw.absent, raw.absent_count, "absent", options.absent));
   return options;
 }
 
@@ -67,7 +53,7 @@ trireme_status trireme_emission_get(const trireme_emission* emission, trireme_em
              .config = object->config.c_str(),
              .description = object->description.c_str(),
              .manifest = object->manifest.c_str(),
-             .c_header = object->c_header.c_str()};
+             .c_constants = object->c_constants.c_str()};
     return Done{};
   });
 }

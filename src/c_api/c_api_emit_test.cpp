@@ -36,7 +36,7 @@ TEST(CApiEmit, GivesWhatTheToolWrites) {
       EXPECT_GT(made.view.byte_count, 100u);
       EXPECT_NE(std::strstr(made.view.manifest, "\"columns\":"), nullptr) << made.view.manifest;
       EXPECT_NE(std::strstr(made.view.description, "512 columns"), nullptr) << made.view.description;
-      EXPECT_NE(std::strstr(made.view.c_header, "#define RMS_NORM"), nullptr);
+      EXPECT_NE(std::strstr(made.view.c_constants, "#define RMS_NORM"), nullptr);
     }
   trireme_program_destroy(backward);
   trireme_program_destroy(program);

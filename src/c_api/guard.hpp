@@ -8,7 +8,9 @@
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <map>
 #include <new>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -107,6 +109,30 @@ inline Result<Dims> dims_of(const std::int64_t* values, std::int32_t rank, const
 inline Result<Type> type_of(std::int32_t type) {
   if (type >= 0 && type < static_cast<std::int32_t>(type_facts.size())) return static_cast<Type>(type);
   return invalid("there is no type " + std::to_string(type));
+}
+
+// Lists of options, by name.
+inline Status read_types(const trireme_named_type* list, std::size_t count, std::map<std::string, Type>& into) {
+  return each_of(list, count, "types", [&](const trireme_named_type& each) -> Status {
+    TRIREME_CHECK(given(each.name, "a name in types"));
+    TRIREME_TRY(type, type_of(each.type));
+    into[each.name] = type;
+    return Done{};
+  });
+}
+inline Status read_constants(const trireme_named_value* list, std::size_t count, std::map<std::string, double>& into) {
+  return each_of(list, count, "constants", [&](const trireme_named_value& each) -> Status {
+    TRIREME_CHECK(given(each.name, "a name in constants"));
+    into[each.name] = each.value;
+    return Done{};
+  });
+}
+inline Status read_names(const char* const* list, std::size_t count, const char* what, std::set<std::string>& into) {
+  return each_of(list, count, what, [&](const char* name) -> Status {
+    TRIREME_CHECK(given(name, (std::string("a name in ") + what).c_str()));
+    into.insert(name);
+    return Done{};
+  });
 }
 
 }  // namespace trireme::c_api

@@ -94,21 +94,12 @@ std::string upper(std::string text) {
   return text;
 }
 
-// Bytes as a C array; PTX ends with a 0, since drivers take it as a string.
-std::string c_array(const std::string& name, const Artifact& artifact, bool text) {
-  std::string out = fmt::format("static const unsigned char {}[] = {{", name);
-  for (std::size_t k = 0; k < artifact.bytes.size(); ++k)
-    out += fmt::format("{}{},", k % 24 ? "" : "\n", artifact.bytes[k]);
-  return out + (text ? "0" : "") + "\n};\n";
-}
-
-std::string c_header(const Emitted& emitted) {
+std::string c_constants(const Emitted& emitted) {
   const auto& [program, facts, lowered, artifact] = emitted;
   const Kernels& kernels = lowered.kernels;
-  const std::string name = program.name, prefix = upper(name) + "_", guard = "TRIREME_" + prefix + "H";
+  const std::string prefix = upper(program.name) + "_";
   std::string out = "/* " + describe(emitted) + " */\n";
   for (std::size_t at = 0; (at = out.find('\n', at + 1)) + 1 < out.size();) out.insert(at + 1, " * "), at += 3;
-  out += fmt::format("#ifndef {0}\n#define {0}\n#include <stdint.h>\n\n", guard);
   auto constant = [&](const std::string& what, std::int64_t value) {
     bool small = value <= std::numeric_limits<int>::max();
     out += fmt::format("#define {}{} {}\n", prefix, what,
@@ -150,12 +141,7 @@ std::string c_header(const Emitted& emitted) {
     }
   }
   if (artifact.columns_entry >= 0) constant("COLUMNS_ENTRY", artifact.columns_entry);
-  out += "\n";
-  if (lowered.target.form == Target::Form::Code)
-    out +=
-        fmt::format("typedef void {}_entry(const uint64_t* args, int64_t first, int64_t last, int64_t total);\n", name);
-  out += c_array(fmt::format("{}_{}", name, lowered.target.name), artifact, lowered.target.form == Target::Form::Text);
-  return out + "#endif\n";
+  return out;
 }
 
 }  // namespace
@@ -193,14 +179,31 @@ Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target
   if (artifact.columns_entry >= 0)
     manifest.insert(manifest.size() - 1, fmt::format(R"(,"columnsEntry":{})", artifact.columns_entry));
   const Emitted emitted{prepared.program, facts, lowered, artifact};
-  Emission emission{.target = std::string(target.name),
+  Emission emission{.program = prepared.program.name,
+                    .target = std::string(target.name),
                     .arch = lowered.arch,
                     .config = print(lowered.config),
                     .description = describe(emitted),
                     .manifest = manifest,
-                    .c_header = c_header(emitted)};
+                    .c_constants = c_constants(emitted)};
   emission.bytes = std::move(artifact.bytes);
   return emission;
+}
+
+std::string c_header(const Emission& emission) {
+  const Result<const Target*> target = find_target(emission.target);
+  const bool is_text = target && (*target)->form == Target::Form::Text;
+  const bool is_code = target && (*target)->form == Target::Form::Code;
+  const std::string& name = emission.program;
+  const std::string guard = "TRIREME_" + upper(name) + "_H";
+  std::string out = fmt::format("#ifndef {0}\n#define {0}\n#include <stdint.h>\n\n{1}\n", guard, emission.c_constants);
+  if (is_code)
+    out +=
+        fmt::format("typedef void {}_entry(const uint64_t* args, int64_t first, int64_t last, int64_t total);\n", name);
+  out += fmt::format("static const unsigned char {}_{}[] = {{", name, emission.target);
+  for (std::size_t k = 0; k < emission.bytes.size(); ++k)
+    out += fmt::format("{}{},", k % 24 ? "" : "\n", emission.bytes[k]);
+  return out + (is_text ? "0" : "") + "\n};\n#endif\n";  // drivers take PTX as a string
 }
 
 std::vector<std::string> emit_targets() {

@@ -31,7 +31,7 @@ TEST(Emission, every_operator_for_every_target) {
         EXPECT_EQ(made->manifest.back(), '}');
         EXPECT_NE(made->manifest.find("\"program\":\"" + program.name() + "\""), std::string::npos) << made->manifest;
         EXPECT_NE(made->description.find("args[0]: "), std::string::npos) << made->description;
-        EXPECT_NE(made->c_header.find("_" + target + "[] = {"), std::string::npos);
+        EXPECT_NE(c_header(*made).find("_" + target + "[] = {"), std::string::npos);
         ++emitted;
       }
     }

@@ -57,7 +57,7 @@ Result<int> emit(const EmitOptions& options) {
   if (!options.abi.empty()) return emit_for_hosts(options, target);
   TRIREME_TRY(bound, bind_program(options.program));
   TRIREME_TRY(emission, trireme::emit(bound.prepared, bound.facts, target, options.arch));
-  const std::string head = options.c_header                    ? emission.c_header
+  const std::string head = options.c_header                    ? c_header(emission)
                            : target.form == Target::Form::Text ? as_comments(emission.description)
                                                                : "";
   std::span<const std::uint8_t> bytes(emission.bytes);

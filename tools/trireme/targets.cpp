@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "trireme/emit.hpp"
+
 namespace trireme::cli {
 std::string target_help() {
   std::string text;
@@ -11,11 +13,7 @@ std::string target_help() {
   return text;
 }
 
-std::vector<std::string> target_words() {
-  std::vector<std::string> words;
-  for (const Target* each : targets()) words.emplace_back(each->name);
-  return words;
-}
+std::vector<std::string> target_words() { return emit_targets(); }
 
 std::string arch_help() {
   std::string text;
