@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: test_all.sh [clang|asan|tsan|models ...]
+# Usage: test_all.sh [clang|asan|tsan|models|benches ...]
 # What `make test-all` adds to `make test`: clang's build, file by file, whose kernels must be g++'s to the byte; tests of
 # memory and threads under sanitizers; every model that transformers can build; a longer run of the Python fuzzer.
 set -uo pipefail
@@ -44,6 +44,8 @@ by_clang() {
   run clang '*' test_math test_language test_passes test_schedule test_targets &&
     run clang 'PinnedKernels.*:Conformance*:Operators*:Plan*' test_plan
 }
+# Left out: tests of seconds and of memory, which a sanitizer multiplies, and forks of a process with threads, whose child
+# may find the sanitizer's own locks taken. `make test` runs them.
 under_asan() {
   build asan test_language test_passes test_layout test_devices test_c_api test_plan || return
   run asan '-*Exhaustive*:*take_seconds*:*AThousandTimes*' test_language test_passes test_layout test_devices test_c_api &&
@@ -59,13 +61,14 @@ every_model() {
     .venv/bin/python -m pytest -q python/tests/test_torch_models.py
 }
 
-[[ $# -gt 0 ]] || set -- clang asan tsan models
+[[ $# -gt 0 ]] || set -- clang asan tsan models benches
 for name in "$@"; do
   case $name in
     clang) part "clang's build and kernels" by_clang ;;
     asan) part "address and undefined-behaviour sanitizers" under_asan ;;
     tsan) part "thread sanitizer" under_tsan ;;
     models) part "every model" every_model ;;
+    benches) part "benches compile" build release benches ;;
     *) echo "test-all: there is no part '$name'"; failed=1 ;;
   esac
 done
