@@ -13,7 +13,7 @@ namespace trireme {
 static std::int64_t usual_rows(const Program& program, const Machine& machine, std::int64_t rows) {
   const bool sums = std::any_of(program.results.begin(), program.results.end(),
                                 [&](const Output& each) { return program[each.value].op == Op::ColumnSum; });
-  if (sums || rows >= 16 * machine.processors) return 128 * machine.processors;
+  if (sums || rows >= many_rows(machine)) return 8 * many_rows(machine);
   return rows > machine.processors ? 4 * machine.processors : machine.processors;
 }
 
@@ -26,6 +26,7 @@ Config choose_for_threads(const Program& program, const Machine& whole, const Fa
   const std::vector<Config> candidates = candidate_configs(program, machine, facts);
   // The first of those that cost the same: rounding, which differs between compilers, does not choose.
   constexpr double less = 1 - 1e-6;
+  // There is none for programs that are not lowered: lower() then says why.
   const Config* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
   for (const Config& each : candidates)

@@ -79,6 +79,16 @@ struct InstructionCosts {
   int divide = 1, square_root = 1;
 };
 
+// Of a thread machine: what one of its processors holds and does.
+struct Multiprocessor {
+  int threads = 2048, blocks = 32, registers = 65536, schedulers = 4;
+  int registers_a_thread = 255;
+  int cluster_span = 16;      // processors that a cluster's blocks may lie on
+  int line_bytes = 128;       // of memory
+  double clock = 1.75e9;      // cycles a second
+  double bandwidth = 4.1e12;  // bytes of memory a second, of all processors together
+};
+
 // What a machine offers. Its target declares it.
 struct Machine {
   bool simd = true;
@@ -89,6 +99,7 @@ struct Machine {
   int processors = 1;             // blocks worth having in flight, for thread machines
   bool across = false;            // kernels whose lanes are rows are worth making
   InstructionCosts instructions = {};
+  Multiprocessor multiprocessor = {};
   std::string_view tuned = {};  // the table of schedules that were measured on it (tuned.hpp); none if empty
 };
 

@@ -9,11 +9,6 @@
 namespace trireme {
 namespace {
 
-// Of every multiprocessor since compute capability 8.0, but for a few that hold 1536 threads.
-constexpr double schedulers = 4, most_threads = 2048, register_file = 65536, most_registers = 255, most_blocks = 32;
-constexpr double processors_a_cluster_spans = 16;  // multiprocessors of a GPC, of which some have two more
-constexpr double line_bytes = 128;
-
 std::int64_t up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
 struct Extents {                  // of a row
@@ -40,12 +35,22 @@ double ThreadCost::registers(const Config& c) const {
   const double arrays = static_cast<double>(shape_.row_bytes) / static_cast<double>(shape_.widest);
   const double weights = static_cast<double>(shape_.column_bytes) / static_cast<double>(shape_.widest_column);
   double count = f_.registers + f_.arithmetic * std::sqrt(work_) + f_.loaded * c.vector * std::min(arrays + 1, 4.0);
-  if (!c.reload && c.stripes) count += (shape_.reductions ? f_.kept : 0.5) * arrays * elements;
+  if (!c.reload && c.stripes) count += (shape_.reductions ? f_.kept : f_.passed) * arrays * elements;
   if (c.hoist) count += f_.hoisted * weights * elements;
   return count + f_.summed * shape_.column_sums * elements;
 }
 
+double ThreadCost::most_registers(const Config& c) const {
+  const Multiprocessor& of = machine_.multiprocessor;
+  const double threads = c.lanes * c.groups * c.teams, file = of.registers;
+  const double most = std::min<double>(of.registers_a_thread, file / std::max(threads, 128.0));
+  return c.resident ? std::min(most, file / (threads * c.resident)) : most;
+}
+
+double ThreadCost::registers_had(const Config& c) const { return std::min(registers(c), most_registers(c)); }
+
 double ThreadCost::operator()(const Config& c) const {
+  const Multiprocessor& of = machine_.multiprocessor;
   constexpr double never = std::numeric_limits<double>::infinity(), micro = 1e-6;
   const Extents row(c);
   const double columns = static_cast<double>(c.columns), elements = static_cast<double>(row.elements);
@@ -53,18 +58,16 @@ double ThreadCost::operator()(const Config& c) const {
   const double read = static_cast<double>(shape_.row_bytes), stored = static_cast<double>(shape_.stored_bytes);
   const double widest = static_cast<double>(shape_.widest), arrays = read / widest;
 
-  // What a multiprocessor holds at once.
-  double most = std::min(most_registers, register_file / std::max(threads, 128.0));
-  if (c.resident) most = std::min(most, register_file / (threads * c.resident));
-  const double wanted = registers(c), missing = std::max(0.0, wanted - most);
-  const double had = std::ceil(std::min(wanted, most) / 8) * 8;
+  // Occupancy.
+  const double missing = std::max(0.0, registers(c) - most_registers(c));
+  const double had = std::ceil(registers_had(c) / 8) * 8;
   const double block_columns = c.stripes ? std::min(columns, c.groups * c.stripes * double{contract::stripe}) : columns;
   const double shared = 2048 + c.ring * block_columns * read * c.teams +
                         (c.stage ? block_columns * static_cast<double>(shape_.column_bytes) : 0);
   const auto shared_bytes = static_cast<double>(machine_.shared_bytes);
   if (shared > shared_bytes) return never;
-  double blocks = std::min({std::floor(most_threads / threads), std::floor(register_file / (had * warps * 32)),
-                            std::floor((shared_bytes + 1024) / (shared + 1024)), most_blocks});
+  double blocks = std::min({std::floor(of.threads / threads), std::floor(of.registers / (had * warps * 32)),
+                            std::floor((shared_bytes + 1024) / (shared + 1024)), double(of.blocks)});
   blocks = std::max(blocks, 1.0);
   // Multiprocessors that have work: some are left over by clusters, or by rows that are few.
   const double rows = static_cast<double>(std::max<std::int64_t>(facts_.rows, 1));
@@ -73,9 +76,9 @@ double ThreadCost::operator()(const Config& c) const {
   const double teams = std::ceil(rows / team_rows);
   double processors = std::min<double>(machine_.processors, std::ceil(teams / c.teams) * c.cluster);
   if (c.cluster > 1 && shape_.reductions) {
-    const double clusters = std::floor(processors_a_cluster_spans * blocks / c.cluster);
+    const double clusters = std::floor(of.cluster_span * blocks / c.cluster);
     if (clusters < 1) return never;
-    processors *= clusters * c.cluster / (processors_a_cluster_spans * blocks);
+    processors *= clusters * c.cluster / (of.cluster_span * blocks);
   }
 
   // Bytes.
@@ -83,9 +86,9 @@ double ThreadCost::operator()(const Config& c) const {
   const double again = reads_again ? f_.found_again * (c.stripes ? 1 : shape_.reductions) : 0;
   // How often a row's weights are read: each time, or once a team.
   const double weighed = !shape_.column_bytes ? 0 : c.hoist || c.stage ? 1 / std::min(team_rows, rows) : 1;
-  const double piece = std::min(double{line_bytes}, c.lanes * c.vector * widest);
-  const double segments = 1 + f_.narrow_segments * (line_bytes / piece - 1) * (c.groups * c.cluster == 1);
-  const double memory = rows * columns * (read * (1 + again) + stored) * segments / f_.bandwidth;
+  const double piece = std::min<double>(of.line_bytes, c.lanes * c.vector * widest);
+  const double segments = 1 + f_.narrow_segments * (of.line_bytes / piece - 1) * (c.groups * c.cluster == 1);
+  const double memory = rows * columns * (read * (1 + again) + stored) * segments / of.bandwidth;
   const double cache = weighed * rows * columns * static_cast<double>(shape_.column_bytes) / f_.cache_bandwidth;
 
   // Instructions.
@@ -97,19 +100,19 @@ double ThreadCost::operator()(const Config& c) const {
   double warp = element * elements + f_.sweep * shape_.reductions + f_.spilled * missing +
                 stripes * shape_.row_sums * f_.shuffle * 5 * c.vector;
   if (c.cluster > 1) warp += f_.exchange * shape_.reductions;
-  const double issue = rows * row.warps * warp / (schedulers * f_.issued * f_.clock * processors);
+  const double issue = rows * row.warps * warp / (of.schedulers * f_.issued * of.clock * processors);
 
-  // The way of a row.
+  // A row's latency.
   double meeting = f_.sum_latency;
   if (c.cluster > 1) meeting += f_.cluster_latency * (1 + f_.cluster_growth * c.cluster);
-  const double own = warp * f_.dependent / f_.clock + shape_.reductions * meeting * micro;
+  const double own = warp * f_.dependent / of.clock + shape_.reductions * meeting * micro;
   double load = f_.memory_latency * micro;
   if (!c.stripes) load *= f_.loop_latency * stripes;
   if (reads_again && c.stripes) load *= 2;
   // A ring brings the next rows meanwhile: only a team's first row is waited for.
-  const double start = f_.start_latency * micro + (c.ring ? load : 0), way = c.ring ? own : own + load;
+  const double start = f_.start_latency * micro + (c.ring ? load : 0), a_row = c.ring ? own : own + load;
   const double rounds = std::ceil(teams / (processors * blocks * c.teams / c.cluster));
-  const double latency = rounds * (start + std::min(team_rows, rows) * way);
+  const double latency = rounds * (start + std::min(team_rows, rows) * a_row);
 
   auto power = [&](double value) { return std::pow(value, f_.sharpness); };
   return std::pow(power(memory) + power(cache) + power(issue) + power(latency), 1 / f_.sharpness);

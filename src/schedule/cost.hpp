@@ -1,27 +1,24 @@
 // How long a schedule takes on a thread machine, about: what candidates are ranked by.
 //
 // Four things bound a multiprocessor, and the slowest of them counts most: bytes of memory, bytes of the second cache,
-// instructions to issue, and the way of a row from its loads to its stores, of which as many go on at once as blocks
-// are resident. Registers and shared memory say how many that are.
+// instructions to issue, and the latency of a row from its loads to its stores, which occupancy hides: as many rows are
+// under way as registers and shared memory let teams be resident.
 #pragma once
 #include "schedule/config.hpp"
 #include "schedule/shape.hpp"
 
 namespace trireme {
 
-// A machine's own figures. Fitted to schedules timed on an H200 (bench/cost_model); what a figure means is why it is
-// there, and others may be worth having for other machines.
+// What no machine declares: fitted to schedules timed on an H200 (bench/cost_model).
 struct ThreadFigures {
-  double clock = 1.75e9;
-  double issued = 0.77;             // instructions a cycle and scheduler, of four
-  double bandwidth = 4.1e12;        // bytes a second: memory
-  double cache_bandwidth = 5.4e12;  // the second cache
+  double issued = 0.77;             // instructions a cycle and scheduler
+  double cache_bandwidth = 5.4e12;  // bytes a second: the second cache
   double found_again = 0.59;        // of a row read again: the part that costs what memory costs
   double narrow_segments = 0.24;    // of pieces shorter than a line: what each missing part of it costs
   double sharpness = 3.5;           // of the maximum over what bounds
 
-  // Registers of a thread: some, then for each of its elements.
-  double registers = 16, kept = 1, hoisted = 1.1, summed = 1.9, loaded = 0.26, arithmetic = 2.5;
+  // Registers of a thread: some, then for each of its elements, where a later sweep keeps it or only this one has it.
+  double registers = 16, kept = 1, passed = 0.5, hoisted = 1.1, summed = 1.9, loaded = 0.26, arithmetic = 2.5;
   double spilled = 43;  // instructions a row for each that is missing
 
   // Instructions of a warp: for an element of each thread.
@@ -41,9 +38,12 @@ class ThreadCost {
 
   // Seconds; infinite where a block does not fit a multiprocessor.
   double operator()(const Config& config) const;
-  double registers(const Config& config) const;  // a thread would like to have
+  double registers_had(const Config& config) const;  // by a thread, about
 
  private:
+  double registers(const Config& config) const;  // that a thread has values for
+  double most_registers(const Config& config) const;
+
   const Machine& machine_;
   const Facts& facts_;
   const ThreadFigures f_;

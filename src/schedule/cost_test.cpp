@@ -57,14 +57,39 @@ TEST(Cost, FewRowsWantManyThreads) {
 
 TEST(Tuned, LinesReadAsTheyPrint) {
   for (bool model : {false, true}) {
-    const TunedLine line{0.973, 1.21, problem_class(norm(), h200(), {.rows = 4096, .columns = 4096}), model,
-                         parse_config("threads lanes=32 vector=4 groups=4 columns=4096 stripes=4 streaming").value()};
-    const TunedLine read = parse_tuned_line(print(line) + "  # norm 4096x4096").value();
+    const TunedLine line{0.973,
+                         1.21,
+                         problem_class(norm(), h200(), {.rows = 4096, .columns = 4096}),
+                         model,
+                         parse_config("threads lanes=32 vector=4 groups=4 columns=4096 stripes=4 streaming").value(),
+                         "norm 4096x4096"};
+    const TunedLine read = parse_tuned_line(print(line)).value();
     EXPECT_EQ(print(read), print(line));
     EXPECT_EQ(read.config.columns, 4096);
   }
-  for (const char* wrong : {"", "0.9", "0.9 1.0", "0.9 1.0  read=2", "0.9 1.0  read=2  lanes=32", "# comment"})
+  for (const char* wrong : {"", "0.9", "0.9 1.0", "0.9 1.0  read=2", "0.9 1.0  read=2  lanes=32  # p", "# comment",
+                            "0.9 1.0  read=2  threads lanes=32"})
     EXPECT_FALSE(parse_tuned_line(wrong)) << wrong;
+}
+
+TEST(Tuned, TablesKeepTheFaster) {
+  TunedLines lines;
+  TunedLine line{.share = 0.8,
+                 .of_chosen = 1.1,
+                 .problem_class = "read=2",
+                 .config = parse_config("threads lanes=32 columns=512").value(),
+                 .problem = "p 8x512"};
+  add_tuned(lines, line);
+  line.share = 0.7, line.config.groups = 2;
+  add_tuned(lines, line);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines.begin()->second.config.groups, 1);
+  line.share = 0.9, line.of_chosen = 1.01, line.config.columns = 1024;  // not worth it: the chosen one's own share
+  add_tuned(lines, line);
+  EXPECT_TRUE(lines.rbegin()->second.model);
+  EXPECT_NEAR(lines.rbegin()->second.share, 0.9 / 1.01, 1e-9);
+  EXPECT_EQ(print_tuned(read_tuned(print_tuned(lines, "paper")).value(), "paper"), print_tuned(lines, "paper"));
+  EXPECT_FALSE(read_tuned("nonsense\n"));
 }
 
 TEST(Tuned, SchedulesAreDealtOutToOtherColumns) {

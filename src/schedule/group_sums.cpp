@@ -13,8 +13,7 @@
 namespace trireme {
 namespace {
 
-constexpr std::int64_t most_scratch_bytes = 1 << 16;  // for terms, on thread machines
-constexpr int most_unrolled = 16;                     // values of a tree
+constexpr int most_unrolled = 16;  // values of a tree
 constexpr std::int64_t line_values = 64;
 
 int power_above(std::int64_t value) { return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(value))); }
@@ -59,7 +58,7 @@ std::int64_t RowLowering::lay_out_groups() {
   if (groups_.empty()) return 0;
   if (!config_.simd) {
     group_team_bytes_ = at;
-    if (at * config_.teams <= most_scratch_bytes) return at * config_.teams;
+    if (at * config_.teams <= most_group_bytes) return at * config_.teams;
     b_.kernel().launch.terms = static_cast<int>(groups_.size());
     return 0;
   }
@@ -121,9 +120,9 @@ void RowLowering::sum_groups(std::size_t k) {
     if (!config_.simd) {
       groups_by_threads(each);
     } else {
-      if (!each.column.wrap) groups_side_by_side(each);
-      else if (each.column.divide == 1) groups_in_turn(each);
-      else groups_of_runs(each);
+      if (!each.column.wrap) contiguous_groups(each);
+      else if (each.column.divide == 1) strided_groups(each);
+      else groups_of_strided_runs(each);
       finish_groups(each);
     }
   }
@@ -156,7 +155,7 @@ Reg RowLowering::tree_through_scratch(int count, Value&& value) {
 }
 
 // The sum of `count` values from index `begin` on, in all lanes; there are at most `most`.
-Reg RowLowering::sum_side_by_side(std::int64_t at, Reg begin, Reg count, std::int64_t most) {
+Reg RowLowering::sum_contiguous(std::int64_t at, Reg begin, Reg count, std::int64_t most) {
   auto stripe = [&](Reg first, std::int64_t columns) {  // first: of the stripe, from `begin` on; none: 0
     const int chunks = power_above((columns + config_.lanes - 1) / config_.lanes);
     Reg sum = tree_through_scratch(chunks, [&](Reg more, int c) -> std::optional<Reg> {
@@ -190,7 +189,7 @@ void RowLowering::put_group_sum(Reg entry, Reg sum) {
 }
 
 // [j / g]: neighbours.
-void RowLowering::groups_side_by_side(const Groups& groups) {
+void RowLowering::contiguous_groups(const Groups& groups) {
   const std::int64_t run = groups.column.divide;
   Reg entry = b_.copy(zero_), begin = b_.copy(zero_), end = b_.index(groups.wide);
   if (run > 1 && run <= config_.lanes && std::has_single_bit(static_cast<std::uint64_t>(run))) {
@@ -216,14 +215,14 @@ void RowLowering::groups_side_by_side(const Groups& groups) {
   }
   b_.repeat_while_less(entry, end, [&] {
     const Reg left = b_.index(Do::IndexSub, b_.index(config_.columns), begin);
-    put_group_sum(entry, sum_side_by_side(groups.terms_at, begin, b_.index(Do::IndexMin, left, run), groups.most()));
+    put_group_sum(entry, sum_contiguous(groups.terms_at, begin, b_.index(Do::IndexMin, left, run), groups.most()));
     b_.increase(entry, 1);
     b_.increase(begin, run);
   });
 }
 
 // [j % c]: the lanes of a vector are neighbouring entries.
-void RowLowering::groups_in_turn(const Groups& groups) {
+void RowLowering::strided_groups(const Groups& groups) {
   const std::int64_t wrap = groups.column.wrap, most = groups.most(), full = config_.columns / wrap;
   Reg entry = b_.copy(zero_), columns = b_.index(config_.columns);
   auto stripe = [&](Reg first, std::int64_t count) {  // first: index of the stripe's first column
@@ -254,7 +253,7 @@ void RowLowering::groups_in_turn(const Groups& groups) {
 }
 
 // [(j / a) % b]: a group's runs are copied together.
-void RowLowering::groups_of_runs(const Groups& groups) {
+void RowLowering::groups_of_strided_runs(const Groups& groups) {
   const std::int64_t run = groups.shares.run, period = groups.shares.period;
   const Reg columns = b_.index(config_.columns), end = b_.index(groups.wide);
   Reg entry = b_.copy(zero_);
@@ -274,7 +273,7 @@ void RowLowering::groups_of_runs(const Groups& groups) {
       b_.increase(to, run);
       b_.increase(begin, period);
     });
-    put_group_sum(entry, sum_side_by_side(group_copy_at_, zero_, count, std::max<std::int64_t>(groups.most(), 1)));
+    put_group_sum(entry, sum_contiguous(group_copy_at_, zero_, count, std::max<std::int64_t>(groups.most(), 1)));
     b_.increase(entry, 1);
   });
 }

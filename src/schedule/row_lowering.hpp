@@ -218,11 +218,11 @@ class RowLowering {
   void sum_groups(std::size_t sweep);
   template <typename Value>
   Reg tree_through_scratch(int count, Value&& value);
-  Reg sum_side_by_side(std::int64_t at, Reg begin, Reg count, std::int64_t most);
+  Reg sum_contiguous(std::int64_t at, Reg begin, Reg count, std::int64_t most);
   void put_group_sum(Reg entry, Reg sum);
-  void groups_side_by_side(const Groups& groups);
-  void groups_in_turn(const Groups& groups);
-  void groups_of_runs(const Groups& groups);
+  void contiguous_groups(const Groups& groups);
+  void strided_groups(const Groups& groups);
+  void groups_of_strided_runs(const Groups& groups);
   void finish_groups(const Groups& groups);
   void groups_by_threads(const Groups& groups);
   void finish_by_threads(const Groups& groups, Reg entry, Reg sum, Reg mask);

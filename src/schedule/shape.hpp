@@ -83,9 +83,12 @@ inline Machine machine_for(const Program& given, const Machine& machine) {
   std::optional<Program> made;
   if (!split_into_stages(with_row_sums(given, made)).sums_groups()) return left;
   left.clusters = false;
-  left.shared_bytes = std::max<std::int64_t>(0, left.shared_bytes - (1 << 16));
+  left.shared_bytes = std::max<std::int64_t>(0, left.shared_bytes - most_group_bytes);
   return left;
 }
+
+// From so many rows on a batch fills the machine, whatever its schedule.
+inline std::int64_t many_rows(const Machine& machine) { return 16 * machine.processors; }
 
 inline std::int64_t next_power(std::int64_t value) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));

@@ -21,6 +21,9 @@ const Program& with_row_sums(const Program& program, std::optional<Program>& mad
 // An axis whose divisors are numbers, or numbers by n; Unsupported where they are not yet: 0 columns are not known.
 Result<AxisIndexing> fixed_axis(const Program& program, const Axis& axis, std::int64_t columns);
 
+// What a thread block keeps of groups' terms in its scratch, at most; terms of longer rows lie in the workspace.
+inline constexpr std::int64_t most_group_bytes = 1 << 16;
+
 // Is it a column sum into entries of each row's own? Those are the row's results, and no class's.
 bool sums_own_row(const Program& program, const Output& result);
 

@@ -12,7 +12,31 @@ extern const Target target;
 
 namespace {
 
-// Shared memory a block may ask for (CUDA C++ Programming Guide, technical specifications per compute capability).
+// The largest GPU of an architecture: multiprocessors, and the threads that one holds (CUDA C++ Programming Guide,
+// technical specifications per compute capability), clock and what copies reach of the memory's bandwidth. Those of an
+// H200 are measured, the others vendors' figures, nine tenths of the bandwidth.
+struct Generation {
+  int sm, processors, threads;
+  double clock, bandwidth;
+};
+constexpr Generation generations[] = {
+    {80, 108, 2048, 1.41e9, 1.8e12},   // A100
+    {86, 84, 1536, 1.7e9, 0.84e12},    // RTX 3090
+    {89, 142, 1536, 2.5e9, 0.78e12},   // L40S
+    {90, 132, 2048, 1.75e9, 4.1e12},   // H200
+    {100, 148, 2048, 1.85e9, 7.2e12},  // B200
+    {120, 170, 1536, 2.4e9, 1.6e12},   // RTX 5090
+};
+
+// That of the newest architecture that is no newer.
+const Generation& generation_of(int sm) {
+  const Generation* found = &generations[0];
+  for (const Generation& each : generations)
+    if (each.sm <= sm) found = &each;
+  return *found;
+}
+
+// Shared memory a block may ask for: the same specifications.
 Result<trireme::Machine> machine_of_arch(std::string_view arch) {
   int sm = 0;
   if (!arch.starts_with("sm_") || std::from_chars(arch.data() + 3, arch.data() + arch.size(), sm).ec != std::errc{} ||
@@ -32,7 +56,11 @@ Result<trireme::Machine> machine_of_arch(std::string_view arch) {
                           .extremum = 1,
                           .divide = 10,
                           .square_root = 10};
-  machine.processors = sm >= 120 ? 170 : sm >= 100 ? 148 : sm == 90 ? 132 : sm >= 86 ? 84 : 108;  // of large ones
+  const Generation& generation = generation_of(sm);
+  machine.processors = generation.processors;
+  machine.multiprocessor.threads = generation.threads;
+  machine.multiprocessor.clock = generation.clock;
+  machine.multiprocessor.bandwidth = generation.bandwidth;
   if (sm == 90) machine.tuned = "sm_90";
   return machine;
 }
