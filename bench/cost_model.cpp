@@ -3,16 +3,17 @@
 //
 //   cost_model TIMES... [--fit SECONDS] [--seed N] [--megabytes M]
 //
-// TIMES is what `gpu_table --schedules N` prints. Every fourth point is held out; --fit moves the figures to do better
-// on the others, and prints them as they stand in cost.hpp.
+// TIMES is what `gpu_table --schedules N` prints, such as bench/tables/h200_schedules.txt. Every fourth point is held
+// out; --fit moves the figures to do better on the others, and prints them as they stand in cost.hpp.
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cmath>
 #include <random>
 
-#include "bench/timed_schedules.hpp"
-#include "schedule/cost.hpp"
+#include "bench/must.hpp"
+#include "plan/timed_schedules.hpp"
+#include "targets/targets.hpp"
 
 using namespace trireme;
 using namespace trireme::bench;
@@ -30,6 +31,7 @@ constexpr struct {
     {"sharpness", &ThreadFigures::sharpness},
     {"registers", &ThreadFigures::registers},
     {"kept", &ThreadFigures::kept},
+    {"passed", &ThreadFigures::passed},
     {"hoisted", &ThreadFigures::hoisted},
     {"summed", &ThreadFigures::summed},
     {"loaded", &ThreadFigures::loaded},
@@ -53,54 +55,51 @@ constexpr struct {
     {"dependent", &ThreadFigures::dependent},
 };
 
-// Of the best: the schedule with the least cost.
-struct Choice {
-  double of_best, share, best;
-  const Config* config;
-};
-Choice choose(const TimedPoint& point, const ThreadFigures& f, double* error = nullptr, int* count = nullptr) {
-  const ThreadCost cost(point.program, h200(), point.facts, f);
-  Choice choice{0, 0, 0, nullptr};
-  double least = std::numeric_limits<double>::infinity();
+const Machine& h200() {
+  static const Machine machine = must(must(find_target("ptx"))->machine("sm_90"));
+  return machine;
+}
+
+// How far estimates lie off: of times, by a copy's, and of registers.
+double error_of(const TimedPoint& point, const ThreadCost& cost) {
   const Shape shape = shape_of(point.program, {});
-  const double copy =
-      static_cast<double>((shape.row_bytes + shape.stored_bytes) * point.facts.columns * point.facts.rows) /
-      f.bandwidth;
-  for (const Timed& each : point.schedules) {
+  const auto bytes =
+      static_cast<double>((shape.row_bytes + shape.stored_bytes) * point.facts.columns * point.facts.rows);
+  double error = 0;
+  for (const TimedSchedule& each : point.schedules) {
     const double seconds = cost(each.config);
-    choice.best = std::max(choice.best, each.share);
-    if (error && std::isfinite(seconds))
-      *error += std::min(1.0, std::fabs(std::log(copy / seconds / each.share))), ++*count;
-    if (error && each.registers > 0) {
-      const double threads = each.config.lanes * each.config.groups * each.config.teams;
-      const double most = std::min(255.0, 65536 / std::max(threads, 128.0));
-      *error += std::fabs(std::log(std::min(cost.registers(each.config), most) / each.registers));
-    }
-    if (seconds < least) least = seconds, choice.share = each.share, choice.config = &each.config;
+    if (std::isfinite(seconds))
+      error += std::min(1.0, std::fabs(std::log(bytes / h200().multiprocessor.bandwidth / seconds / each.share)));
+    if (each.registers > 0) error += std::fabs(std::log(cost.registers_had(each.config) / each.registers));
   }
-  choice.of_best = choice.best > 0 ? choice.share / choice.best : 1;
-  return choice;
+  return error / static_cast<double>(point.schedules.size());
 }
 
 double objective(const std::vector<const TimedPoint*>& points, const ThreadFigures& f) {
   double lost = 0, error = 0;
-  int count = 0;
-  for (const TimedPoint* each : points) lost += 1 - choose(*each, f, &error, &count).of_best;
-  return lost / static_cast<double>(points.size()) + 0.1 * error / count;
+  for (const TimedPoint* each : points) {
+    const ThreadCost cost(each->program, h200(), each->facts, f);
+    lost += 1 - choose_among(*each, cost).of_best();
+    error += error_of(*each, cost);
+  }
+  return (lost + 0.1 * error) / static_cast<double>(points.size());
 }
 
 void report(const char* name, const std::vector<const TimedPoint*>& points, const ThreadFigures& f) {
-  std::vector<std::pair<Choice, const TimedPoint*>> all;
-  for (const TimedPoint* each : points) all.emplace_back(choose(*each, f), each);
-  std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.first.of_best < b.first.of_best; });
+  std::vector<std::pair<ModelChoice, const TimedPoint*>> all;
+  for (const TimedPoint* each : points)
+    all.emplace_back(choose_among(*each, ThreadCost(each->program, h200(), each->facts, f)), each);
+  std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.first.of_best() < b.first.of_best(); });
   double sum = 0;
-  for (auto& each : all) sum += each.first.of_best;
+  for (auto& each : all) sum += each.first.of_best();
   fmt::print("{}: {} points; of the best schedule's speed: median {:.3f}, mean {:.3f}, tenth {:.3f}, worst {:.3f}\n",
-             name, all.size(), all[all.size() / 2].first.of_best, sum / static_cast<double>(all.size()),
-             all[all.size() / 10].first.of_best, all[0].first.of_best);
-  for (std::size_t k = 0; k < std::min<std::size_t>(all.size(), 6); ++k)
-    fmt::print("  {:.3f} of {:.3f}  {}  {}\n", all[k].first.share, all[k].first.best, all[k].second->name,
-               all[k].first.config ? print(*all[k].first.config) : "none");
+             name, all.size(), all[all.size() / 2].first.of_best(), sum / static_cast<double>(all.size()),
+             all[all.size() / 10].first.of_best(), all[0].first.of_best());
+  for (std::size_t k = 0; k < std::min<std::size_t>(all.size(), 6); ++k) {
+    const auto& [choice, point] = all[k];
+    fmt::print("  {:.3f} of {:.3f}  {}  {}\n", choice.of_best() * choice.best, choice.best, point->point.name(),
+               choice.chosen ? print(choice.chosen->config) : "none");
+  }
 }
 
 }  // namespace
@@ -120,7 +119,7 @@ int main(int argc, char** argv) {
     else if (option == "--megabytes") megabytes = std::atoll(argv[++k]);
     else return fmt::print(stderr, "{}: no such option\n", option), 2;
   }
-  const std::vector<TimedPoint> points = read_times(paths, megabytes << 20);
+  const std::vector<TimedPoint> points = must(read_timed_schedules(paths, megabytes << 20));
   std::vector<const TimedPoint*> shown, held_out;
   for (std::size_t k = 0; k < points.size(); ++k)
     if (points[k].schedules.size() > 1) (k % 4 == 3 ? held_out : shown).push_back(&points[k]);

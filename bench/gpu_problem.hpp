@@ -6,10 +6,15 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "bench/operator_point.hpp"
+#include "bench/must.hpp"
 #include "devices/cuda/cuda_device.hpp"
+#include "language/parse.hpp"
+#include "passes/passes.hpp"
+#include "plan/ops.hpp"
 
 namespace trireme::bench {
+
+inline bool is_element(const Spread& spread) { return spread.row.present && spread.column.present; }
 
 // Element arrays and weights in `type`, statistics and column sums in f32.
 inline Program bound(const Program& program, Type type) {

@@ -17,7 +17,10 @@
 #include <thread>
 
 #include "bench/gpu_problem.hpp"
-#include "bench/operator_point.hpp"
+#include "devices/arguments.hpp"
+#include "devices/parallel.hpp"
+#include "plan/check.hpp"
+#include "plan/operator_points.hpp"
 #include "schedule/candidates.hpp"
 
 using namespace trireme;
@@ -65,16 +68,13 @@ template <typename Make>
 std::vector<Compiled> compile_all(std::size_t count, Make&& make) {
   std::vector<Compiled> all(count);
   std::atomic<std::size_t> next = 0;
-  std::vector<std::jthread> workers;
-  for (unsigned k = 0; k < std::max(1u, std::thread::hardware_concurrency()); ++k)
-    workers.emplace_back([&] {
-      for (std::size_t p; (p = next++) < count;) {
-        Result<Compiled> made = make(p);
-        if (made) all[p] = std::move(*made);
-        else all[p].trouble = made.error().message;
-      }
-    });
-  workers.clear();  // joined
+  in_parallel(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), [&](int) {
+    for (std::size_t p; (p = next++) < count;) {
+      Result<Compiled> made = make(p);
+      if (made) all[p] = std::move(*made);
+      else all[p].trouble = made.error().message;
+    }
+  });
   return all;
 }
 
@@ -89,22 +89,27 @@ std::optional<double> share_of(const cuda::Device& device, cuda::StreamHandle st
   return Beside(device, stream, gpu.element_bytes()).share([&] { must(run()); }, rounds, warm_up);
 }
 
-void time_schedules(const cuda::Device& device, cuda::StreamHandle stream, const Point& point, const Options& options,
-                    std::mt19937_64& random) {
-  Result<Program> program = point.program();
-  if (!program) return;
-  Facts facts = point.facts(options.megabytes << 20);
-  std::vector<Config> configs = candidate_configs(*program, cuda::machine_of(device), facts);
-  sort_by_cost(*program, cuda::machine_of(device), facts, configs);
+Result<Prepared> prepared_for(const OperatorPoint& point, const Options& options) {
+  TRIREME_TRY(problem, point.problem(point.rows_of(options.megabytes << 20)));
+  return prepare_problem(problem, {}, Fill::NoMemory);
+}
+
+void time_schedules(const cuda::Device& device, cuda::StreamHandle stream, const OperatorPoint& point,
+                    const Options& options, std::mt19937_64& random) {
+  const Prepared prepared = must(prepared_for(point, options));
+  const Program& program = prepared.program;
+  const Facts facts = facts_of(program, prepared.view());
+  std::vector<Config> configs = candidate_configs(program, cuda::machine_of(device), facts);
+  sort_by_cost(program, cuda::machine_of(device), facts, configs);
   const std::size_t count = std::min(configs.size(), options.schedules), ranked = count / 2;
   std::shuffle(configs.begin() + static_cast<std::ptrdiff_t>(ranked), configs.end(), random);
   configs.resize(count);
   const std::vector<Compiled> made = compile_all(configs.size(), [&](std::size_t k) {
     Facts with = facts;
     with.config = configs[k];
-    return compile(device, *program, with);
+    return compile(device, program, with);
   });
-  const GpuProblem gpu(device, *program, facts.rows, point.columns);
+  const GpuProblem gpu(device, program, facts.rows, point.columns);
   for (std::size_t k = 0; k < made.size(); ++k) {
     if (!made[k].executable) continue;
     const auto share = share_of(device, stream, gpu, made[k], point.columns, 3, 1);
@@ -124,15 +129,8 @@ int main(int argc, char** argv) {
   const cuda::Device& device = *must(must(cuda::Driver::instance())->device(0));
   cuda::Stream stream = must(device.stream());
 
-  std::vector<Point> points;
-  for (const OperatorText& op : operator_texts())
-    if (options.wants(op.name))
-      for (bool backward : {false, true})
-        for (Type type : {Type::BF16, Type::F16, Type::F32})
-          for (std::int64_t columns : {128,   256,   512,   896,   1024,   1152,   2048,   2880,   3584,  4096,
-                                       5120,  7168,  8192,  11008, 12288,  14336,  16384,  18432,  18944, 28672,
-                                       32000, 32768, 50304, 65536, 128256, 131072, 151936, 256000, 262144})
-            points.push_back({&op, backward, type, columns});
+  std::vector<OperatorPoint> points = operator_points();
+  std::erase_if(points, [&](const OperatorPoint& each) { return !options.wants(each.op->name); });
   std::mt19937_64 random(options.seed);
   std::shuffle(points.begin(), points.end(), random);
 
@@ -142,8 +140,8 @@ int main(int argc, char** argv) {
   for (; done < points.size() && seconds() < options.seconds; done += at_once) {
     const auto some = std::span(points).subspan(done, std::min(at_once, points.size() - done));
     const std::vector<Compiled> made = compile_all(some.size(), [&](std::size_t k) -> Result<Compiled> {
-      TRIREME_TRY(program, some[k].program());
-      return compile(device, program, some[k].facts(options.megabytes << 20));
+      TRIREME_TRY(prepared, prepared_for(some[k], options));
+      return compile(device, prepared.program, facts_of(prepared.program, prepared.view()));
     });
     for (std::size_t k = 0; k < some.size(); ++k) {
       if (!made[k].executable) {

@@ -20,6 +20,7 @@
 #include "plan/remarks.hpp"
 #include "plan/samples.hpp"
 #include "reference/reference.hpp"
+#include "schedule/valid.hpp"
 #include "support/float_types.hpp"
 
 namespace trireme {
@@ -214,12 +215,11 @@ TEST_F(OnGpu, Schedules) {
                         config.stage = config.ring && config.teams == 1 && !config.hoist && one_of(true, false);
                         config.resident = one_of(0, 1, 2);
                         if (!config.stripes) config.hoist = config.reload = false;
+                        if (Status fits = valid(got.program, config, cuda::machine_of(*device), facts); !fits)
+                          return Error{Code::Unsupported, fits.error().message};
                         Result<std::unique_ptr<cuda::CudaExecutable>> made =
                             cuda::CudaExecutable::create(*device, got.program, config);
-                        // A schedule that contradicts itself is none; all else is a fault.
-                        if (!made && made.error().message.starts_with("config: "))
-                          return Error{Code::Unsupported, made.error().message};
-                        if (!made) return made.error();
+                        if (!made) return made.error();  // what is valid can be made
                         // What no launch could hold is no schedule.
                         if ((*made)->loaded().kernels().rows.scratch_bytes > device->facts().shared_bytes_per_block)
                           return Error{Code::Unsupported, "too much shared memory"};

@@ -12,8 +12,7 @@
 
 #include "devices/arguments.hpp"
 #include "plan/check.hpp"
-#include "plan/ops.hpp"
-#include "plan/remarks.hpp"
+#include "plan/operator_points.hpp"
 #include "schedule/lower.hpp"
 #include "support/hash.hpp"
 #include "targets/targets.hpp"
@@ -52,19 +51,11 @@ std::string pin(const Program& program, const Facts& facts, const PinnedMachine&
 // The operator as its first '#: try' line has it, at another width and type.
 std::string pins_of(const OperatorText& op) {
   constexpr std::int64_t widths[] = {64, 128, 257, 896, 1024, 2880, 4096, 5120, 11008, 32000, 65536, 131072};
-  const std::string line = parse_remarks(op.text).value().tries.front();
-  const Program forward = find_program(op.name).value();
   std::string text;
   for (bool backward : {false, true})
     for (Type type : {Type::F32, Type::BF16, Type::F16})
       for (std::int64_t width : widths) {
-        Problem problem = parse_problem(fmt::format("{} {}", op.name, line)).value();
-        problem.shape = {16384, width}, problem.axes = 1, problem.backward = backward;
-        for (const Operand& operand : forward.operands)
-          if (operand.spread.row.present && operand.spread.column.present) {
-            problem.types[operand.name] = type;
-            break;
-          }
+        const Problem problem = OperatorPoint{&op, backward, type, width}.problem(16384).value();
         const std::string head = fmt::format("{} {:4} {:6} ", backward ? "bwd" : "fwd", name(type), width);
         Result<Prepared> prepared = prepare_problem(problem, {}, Fill::NoMemory);
         if (!prepared) {

@@ -12,6 +12,7 @@
 
 #include "devices/arguments.hpp"
 #include "devices/cache/kernel_cache.hpp"
+#include "devices/parallel.hpp"
 #include "language/print.hpp"
 #include "schedule/candidates.hpp"
 
@@ -55,16 +56,14 @@ Executables compile_all(const DeviceEntry& device, const Program& program, const
   Executables made;
   for (std::size_t k = 0; k < configs.size(); ++k) made.emplace_back(Error{Code::Internal, "not compiled"});
   std::atomic<std::size_t> next = 0;
-  std::vector<std::jthread> workers;
-  for (unsigned k = 0; k < std::max(1u, std::thread::hardware_concurrency()); ++k)
-    workers.emplace_back([&] {
-      Facts with = facts;
-      for (std::size_t at; (at = next++) < configs.size();) {
-        with.config = configs[at];
-        made[at] = device.compile(program, with);
-      }
-    });
-  return workers.clear(), std::move(made);
+  in_parallel(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), [&](int) {
+    Facts with = facts;
+    for (std::size_t at; (at = next++) < configs.size();) {
+      with.config = configs[at];
+      made[at] = device.compile(program, with);
+    }
+  });
+  return made;
 }
 
 }  // namespace

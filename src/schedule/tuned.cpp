@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "ir/contract.hpp"
@@ -18,28 +18,18 @@ namespace {
 // Arithmetic to steps of a fifth: programs of about as much take the same schedules.
 int work_class(int instructions) { return static_cast<int>(std::lround(std::log2(instructions) * 4)); }
 
-using Table = std::map<std::string, std::map<std::int64_t, TunedLine>, std::less<>>;  // by class and columns
+// Runs differ by some percent by themselves: a schedule must be faster than the chosen one by more.
+constexpr double worth = 1.02;
 
-Table read(std::string_view text) {
-  Table table;
+std::string key_of(const TunedLine& line) { return fmt::format("{} {:>8}", line.problem_class, line.config.columns); }
+
+template <typename Use>
+void each_line(std::string_view text, Use&& use) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (line.empty() || line[0] == '#') continue;
-    if (Result<TunedLine> parsed = parse_tuned_line(line))
-      table[parsed->problem_class].emplace(parsed->config.columns, *parsed);
+    if (!line.empty() && line[0] != '#') use(line);
   }
-  return table;
-}
-
-const Table* table_of(std::string_view machine) {
-  static const std::map<std::string_view, Table> tables = [] {
-    std::map<std::string_view, Table> all;
-    for (const TunedTable& each : tuned_tables()) all.emplace(each.machine, read(each.text));
-    return all;
-  }();
-  const auto found = tables.find(machine);
-  return found == tables.end() ? nullptr : &found->second;
 }
 
 }  // namespace
@@ -65,19 +55,23 @@ Config with_columns(Config config, std::int64_t columns) {
 
 // Tables are made from large batches of arrays without gaps: others have schedules of their own.
 std::optional<Config> tuned_config(const Program& program, const Machine& machine, const Facts& facts) {
-  const Table* table = table_of(machine.tuned);
-  if (!table || facts.rows < 16 * machine.processors || facts.layout.strided() || facts.layout.jumps())
+  const std::span<const TunedTable> tables = tuned_tables();
+  const auto table =
+      std::find_if(tables.begin(), tables.end(), [&](const TunedTable& each) { return each.machine == machine.tuned; });
+  if (table == tables.end() || facts.rows < many_rows(machine) || facts.layout.strided() || facts.layout.jumps())
     return std::nullopt;
-  const auto found = table->find(problem_class(program, machine, facts));
-  if (found == table->end()) return std::nullopt;
-  const auto& by_columns = found->second;
-  // The nearest, by their quotient, up to a half more or less.
-  const TunedLine* nearest = nullptr;
+  // The nearest columns, by their quotient, up to a half more or less.
+  const std::string of_class = "  " + problem_class(program, machine, facts) + "  ";
+  std::optional<TunedLine> nearest;
   double least = std::log2(1.5);
-  for (const auto& [columns, line] : by_columns)
-    if (const double apart = std::fabs(std::log2(static_cast<double>(columns) / static_cast<double>(facts.columns)));
-        apart < least && (columns <= contract::stripe) == (facts.columns <= contract::stripe))
-      least = apart, nearest = &line;
+  each_line(table->text, [&](std::string_view text) {
+    if (text.find(of_class) == text.npos) return;
+    const Result<TunedLine> line = parse_tuned_line(text);
+    if (!line || (line->config.columns <= contract::stripe) != (facts.columns <= contract::stripe)) return;
+    const double apart =
+        std::fabs(std::log2(static_cast<double>(line->config.columns) / static_cast<double>(facts.columns)));
+    if (apart < least) least = apart, nearest = *line;
+  });
   if (!nearest || nearest->model) return std::nullopt;
   const Config config = with_columns(nearest->config, facts.columns);
   return valid(program, config, machine, facts) ? std::optional(config) : std::nullopt;
@@ -86,7 +80,10 @@ std::optional<Config> tuned_config(const Program& program, const Machine& machin
 Result<TunedLine> parse_tuned_line(std::string_view line) {
   auto wrong = [&] { return Error{Code::InvalidArgument, fmt::format("not a line of a tuned table: '{}'", line)}; };
   TunedLine parsed;
-  std::string_view rest = line.substr(0, line.find("  #"));
+  const std::size_t comment = line.find("  # ");
+  if (comment == line.npos) return wrong();
+  parsed.problem = line.substr(comment + 4);
+  std::string_view rest = line.substr(0, comment);
   auto number = [&](double& value) {
     auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
     if (error != std::errc()) return false;
@@ -108,8 +105,35 @@ Result<TunedLine> parse_tuned_line(std::string_view line) {
 }
 
 std::string print(const TunedLine& line) {
-  return fmt::format("{:.3f} {:.2f}  {}  {}", line.share, line.of_chosen, line.problem_class,
-                     line.model ? fmt::format("model columns={}", line.config.columns) : print(line.config));
+  return fmt::format("{:.3f} {:.2f}  {}  {}  # {}", line.share, line.of_chosen, line.problem_class,
+                     line.model ? fmt::format("model columns={}", line.config.columns) : print(line.config),
+                     line.problem);
+}
+
+Result<TunedLines> read_tuned(const std::string& text) {
+  TunedLines lines;
+  Status status = Done{};
+  each_line(text, [&](std::string_view line) {
+    if (Result<TunedLine> read = parse_tuned_line(line)) lines[key_of(*read)] = *read;
+    else if (status) status = read.error();
+  });
+  if (!status) return status.error();
+  return lines;
+}
+
+std::string print_tuned(const TunedLines& lines, std::string_view where) {
+  std::string text = fmt::format(
+      "# Share of a copy, times faster than the cost model's choice, class, schedule, problem. Measured on {}.\n",
+      where);
+  for (const auto& [key, line] : lines) text += print(line) + "\n";
+  return text;
+}
+
+void add_tuned(TunedLines& lines, TunedLine line) {
+  line.model = line.of_chosen <= worth;
+  if (line.model) line.share /= line.of_chosen, line.of_chosen = 1;
+  const auto [known, added] = lines.try_emplace(key_of(line), line);
+  if (!added && line.share > known->second.share) known->second = std::move(line);
 }
 
 }  // namespace trireme

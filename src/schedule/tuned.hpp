@@ -8,6 +8,7 @@
 // of the nearest ones, dealt out to as many threads as it needs. All others are left to the cost model, and so are
 // those whose line says `model columns=N`: there a search found nothing that was worth it.
 #pragma once
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,8 +37,17 @@ struct TunedLine {
   std::string problem_class;
   bool model = false;  // the cost model's choice is as good as any
   Config config;       // of that, only the columns
+  std::string problem = {};
 };
 Result<TunedLine> parse_tuned_line(std::string_view line);
 std::string print(const TunedLine& line);
+
+// A whole table, in the order in which it is written.
+using TunedLines = std::map<std::string, TunedLine>;
+Result<TunedLines> read_tuned(const std::string& text);
+std::string print_tuned(const TunedLines& lines, std::string_view where);  // where: what it was measured on
+
+// Adds what was measured, unless a faster schedule is known. What is not worth it is left to the model.
+void add_tuned(TunedLines& lines, TunedLine line);
 
 }  // namespace trireme

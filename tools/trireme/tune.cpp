@@ -79,7 +79,6 @@ Command tune_verb() {
               "Samples problems of all operators instead, and adds the schedules worth it to a table of tuned/",
               {.type = "FILE"});
   verb.option("--minutes", options->table.minutes, "--table: time to spend", {.type = "M", .show_default = true});
-  verb.option("--every", options->table.every, "--table: print also problems whose chosen schedule is as good");
   verb.footer =
       "Schedules change speed, never bits. The winner lies in the kernel cache, and plans take it by themselves;\n"
       "'trireme cache clear' forgets it.\n"

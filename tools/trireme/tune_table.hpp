@@ -15,8 +15,6 @@ struct TuneTableOptions {
   std::size_t most = 24;               // schedules of a problem
   std::int64_t megabytes = 128;        // an array
   std::uint64_t seed = 1;
-  double worth = 1.02;  // times faster than the chosen one: runs differ by some percent by themselves
-  bool every = false;   // print what is not worth it, too
 };
 
 Result<int> tune_table(const DeviceEntry& device, const TuneTableOptions& options);
