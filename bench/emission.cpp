@@ -38,9 +38,8 @@ void lay_across(const Program& program, Facts& facts) {
     return ArrayLayout{.strided = spread.row.present && spread.column.present, .row_jumps = 0, .column_jumps = 0};
   };
   facts.layout = {};
-  for (const Operand& each : program.operands)
-    facts.layout.operands.push_back(each.constant ? ArrayLayout{} : apart(each.spread));
-  for (const Output& each : program.results) facts.layout.results.push_back(apart(each.spread));
+  for (std::size_t k = 0; k < program.array_count(); ++k)
+    facts.layout.arrays.push_back(program.array(k).in_memory ? apart(program.array(k).spread) : ArrayLayout{});
 }
 
 void make(Made& made) {

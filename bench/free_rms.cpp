@@ -45,11 +45,10 @@ void compare(std::int64_t rows, std::int64_t columns) {
   auto executable = cpu->compile(prepared.program, facts_of(prepared.program, view)).value();
   const float* operands[2] = {};
   for (std::size_t k = 0; k < prepared.program.operands.size(); ++k)
-    if (prepared.program.operands[k].name == "x") operands[0] = static_cast<const float*>(view.operands[k].data);
-    else if (prepared.program.operands[k].name == "gamma")
-      operands[1] = static_cast<const float*>(view.operands[k].data);
-  auto* y = static_cast<float*>(view.results[0].data);
-  auto* rstd = static_cast<float*>(view.results[1].data);
+    if (prepared.program.operands[k].name == "x") operands[0] = static_cast<const float*>(view.arrays[k].data);
+    else if (prepared.program.operands[k].name == "gamma") operands[1] = static_cast<const float*>(view.arrays[k].data);
+  auto* y = static_cast<float*>(prepared.results()[0].data);
+  auto* rstd = static_cast<float*>(prepared.results()[1].data);
   double ours = std::numeric_limits<double>::infinity(), free = ours;
   for (int turn = 0; turn < 200; ++turn) {
     ours = std::min(ours, nanoseconds(20, [&] { executable->run(view, {}).value(); }));

@@ -49,12 +49,11 @@ class GpuProblem {
       if (is_element(spread) && moved) element_bytes_ += size;
       return Array{memory_.back().get(), type, spread.row.present ? c : 0, spread.column.present ? 1 : 0};
     };
-    for (std::size_t k = 0; k < program.operands.size(); ++k) {
-      const Operand& operand = program.operands[k];
-      operands_.push_back(operand.constant ? Array{} : array(operand.spread, *operand.type, read[k]));
+    for (std::size_t k = 0; k < program.array_count(); ++k) {
+      const Program::Array what = program.array(k);
+      arrays_.push_back(what.in_memory ? array(what.spread, *what.type, what.result || read[k]) : Array{});
     }
-    for (const Output& result : program.results) results_.push_back(array(result.spread, *result.type, true));
-    problem_ = {rows, columns, constants_, operands_, results_};
+    problem_ = {rows, columns, constants_, arrays_};
   }
   GpuProblem(const GpuProblem&) = delete;
 
@@ -63,7 +62,7 @@ class GpuProblem {
 
  private:
   std::vector<double> constants_;
-  std::vector<Array> operands_, results_;
+  std::vector<Array> arrays_;
   std::vector<cuda::Memory> memory_;
   std::int64_t element_bytes_ = 0;
   Problem2d problem_;

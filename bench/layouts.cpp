@@ -104,10 +104,10 @@ Ready make_ready(const Problem& problem, bool in_place, const DeviceEntry& devic
     std::fill(each.memory.begin(), each.memory.end(), decltype(each.memory)::value_type{0x3c});
   auto by_element = [](const auto& named) { return named.spread.row.present && named.spread.column.present; };
   if (in_place)  // each element result over an operand of its own type
-    for (std::size_t r = 0, k = 0; r < prepared.results.size(); ++r) {
-      while (k < prepared.operands.size() && !by_element(prepared.program.operands[k])) ++k;
-      if (k < prepared.operands.size() && by_element(prepared.program.results[r]))
-        prepared.results[r].data = prepared.operands[k++].data;
+    for (std::size_t r = 0, k = 0; r < prepared.results().size(); ++r) {
+      while (k < prepared.operands().size() && !by_element(prepared.program.operands[k])) ++k;
+      if (k < prepared.operands().size() && by_element(prepared.program.results[r]))
+        prepared.results()[r].data = prepared.operands()[k++].data;
     }
   ready.executable = device.compile(prepared.program, facts_of(prepared.program, prepared.view())).value();
   const DirectExecutable& direct = *ready.executable->direct();

@@ -64,10 +64,8 @@ TextbookProblem problem_for(const cuda::Device& device, const std::string& progr
   if (on_device.rows <= 512)
     problem.parts = std::min<std::int64_t>(problem.parts, 64);  // as textbook_error counts them
   problem.array = [&bound, on_device](const std::string& name) -> void* {
-    for (std::size_t k = 0; k < bound.operands.size(); ++k)
-      if (bound.operands[k].name == name) return on_device.operands[k].data;
-    for (std::size_t k = 0; k < bound.results.size(); ++k)
-      if (bound.results[k].name == name) return on_device.results[k].data;
+    for (std::size_t k = 0; k < bound.array_count(); ++k)
+      if (bound.array(k).name == name) return on_device.arrays[k].data;
     return nullptr;
   };
   return problem;
@@ -75,14 +73,14 @@ TextbookProblem problem_for(const cuda::Device& device, const std::string& progr
 
 // Brings the results back into the problem's own memory.
 void fetch_results(const cuda::Device& device, const cuda::DeviceArrays& arrays, Prepared& prepared) {
-  for (std::size_t k = 0; k < prepared.results.size(); ++k)
+  for (std::size_t k = 0; k < prepared.results().size(); ++k)
     must(device.copy(prepared.buffers.results[k].memory.data(), arrays.results[k].data,
                      prepared.buffers.results[k].memory.size()));
 }
 
 bool check_line(const cuda::Device& device, Textbook& textbook, const std::string& line) {
   Prepared prepared = must(prepare_problem(must(parse_problem(line))));
-  const Type type = prepared.operands[0].type;
+  const Type type = prepared.operands()[0].type;
   std::vector<OracleResult> oracle = must(run_oracle(prepared.bound, prepared.view()));
   auto generated = must(cuda::CudaExecutable::create(
       device, prepared.program,
@@ -90,7 +88,7 @@ bool check_line(const cuda::Device& device, Textbook& textbook, const std::strin
   poison_results(prepared);
   must(generated->run(prepared.view(), {}));
   bool fine = true;
-  for (const LargestError& each : largest_errors(prepared.bound, oracle, prepared.results))
+  for (const LargestError& each : largest_errors(prepared.bound, oracle, prepared.results()))
     if (!each.fine())
       fine = false, fmt::print("FAIL {} generated {} is out of the oracle's bounds\n", line, each.result);
   std::vector<std::vector<double>> wanted;
@@ -98,7 +96,7 @@ bool check_line(const cuda::Device& device, Textbook& textbook, const std::strin
     wanted.emplace_back();
     for (std::int64_t r = 0; r < oracle[k].row_extent; ++r)
       for (std::int64_t c = 0; c < oracle[k].column_extent; ++c)
-        wanted.back().push_back(load_f64(prepared.results[k].type, prepared.results[k].entry(r, c)));
+        wanted.back().push_back(load_f64(prepared.results()[k].type, prepared.results()[k].entry(r, c)));
   }
 
   poison_results(prepared);
@@ -118,12 +116,12 @@ bool check_line(const cuda::Device& device, Textbook& textbook, const std::strin
   }
   if (digests[0] != digests[1]) fine = false, fmt::print("FAIL {} the textbook's bits change from run to run\n", line);
   for (std::size_t k = 0; k < oracle.size(); ++k) {
-    TextbookError found = textbook_error(oracle[k], prepared.results[k]);
+    TextbookError found = textbook_error(oracle[k], prepared.results()[k]);
     double difference = 0;
     for (std::int64_t r = 0; r < oracle[k].row_extent; ++r)
       for (std::int64_t c = 0; c < oracle[k].column_extent; ++c)
         difference =
-            std::max(difference, std::fabs(load_f64(prepared.results[k].type, prepared.results[k].entry(r, c)) -
+            std::max(difference, std::fabs(load_f64(prepared.results()[k].type, prepared.results()[k].entry(r, c)) -
                                            wanted[k][static_cast<std::size_t>(r * oracle[k].column_extent + c)]));
     fmt::print("{} {:<36} {:<8} textbook's error {:.2e} of {:.2e} allowed; from the generated {:.2e}\n",
                found.worst <= 1 ? "ok  " : "FAIL", line, prepared.bound.results[k].name, found.error, found.allowed,

@@ -184,34 +184,31 @@ void fill_slots(const Kernels& kernels, const Program& program, const Problem2d&
   const bool has_blocks = !kernels.sums.empty() && kernels.sums[0].by_blocks() && !per_column;
   SumBlocks cut;  // of the class that was asked for last
   int last = -1;
-  auto sums = [&](const Slot& slot) -> const SumBlocks& {
-    if (std::exchange(last, slot.index) != slot.index)
-      cut = sum_blocks(kernels.sums[slot.index], problem.rows, problem.columns);
+  auto sums = [&](int number) -> const SumBlocks& {
+    if (std::exchange(last, number) != number) cut = sum_blocks(kernels.sums[number], problem.rows, problem.columns);
     return cut;
   };
+  auto workspace = [&](int array) -> std::uint64_t {
+    if (array == scratch_array) return memory.scratch;
+    const std::size_t before = is_partials(array) ? class_of_partials(array) : kernels.sums.size();
+    return memory.partials + integer(workspace_before(kernels, before, problem.rows, problem.columns));
+  };
   auto value_of = [&](const Slot& slot) -> std::uint64_t {
-    switch (slot.kind) {
-      case Slot::Kind::Columns: return integer(problem.columns);
-      case Slot::Kind::OperandPointer: return address(problem.operands[slot.index].data);
-      case Slot::Kind::OperandStride: return integer(problem.operands[slot.index].row_stride);
-      case Slot::Kind::OperandColumnStride: return integer(problem.operands[slot.index].column_stride);
-      case Slot::Kind::OperandEvery: return integer(jump_of(problem.operands[slot.index], slot.jump).every);
-      case Slot::Kind::OperandJump: return integer(jump_of(problem.operands[slot.index], slot.jump).elements);
-      case Slot::Kind::ResultEvery: return integer(jump_of(problem.results[slot.index], slot.jump).every);
-      case Slot::Kind::ResultJump: return integer(jump_of(problem.results[slot.index], slot.jump).elements);
-      case Slot::Kind::ResultPointer: return address(problem.results[slot.index].data);
-      case Slot::Kind::ResultStride: return integer(problem.results[slot.index].row_stride);
-      case Slot::Kind::ResultColumnStride: return integer(problem.results[slot.index].column_stride);
-      case Slot::Kind::Constant: return constant(problem.constants[slot.index]);
-      case Slot::Kind::RowBlock: return integer(has_blocks ? sums(slot).row_block[0] : blocks.row_block);
-      case Slot::Kind::Blocks: return integer(has_blocks ? sums(slot).blocks[0] : blocks.count);
-      case Slot::Kind::Partials:
-        return memory.partials + integer(workspace_before(kernels, slot.index, problem.rows, problem.columns));
-      case Slot::Kind::PartialStride: return integer(sums(slot).stride);
-      case Slot::Kind::SumNumber: return integer(sums(slot).number(static_cast<SumNumber>(slot.jump), problem.rows));
-      case Slot::Kind::Scratch: return memory.scratch;
-      case Slot::Kind::Terms:
-        return memory.partials + integer(workspace_before(kernels, kernels.sums.size(), problem.rows, problem.columns));
+    switch (slot.what) {
+      case Slot::What::Pointer:
+        return slot.array < 0 ? workspace(slot.array) : address(problem.arrays[slot.array].data);
+      case Slot::What::Stride:
+        return integer(slot.array < 0 ? sums(class_of_partials(slot.array)).stride
+                                      : problem.arrays[slot.array].row_stride);
+      case Slot::What::ColumnStride: return integer(problem.arrays[slot.array].column_stride);
+      case Slot::What::Every: return integer(jump_of(problem.arrays[slot.array], slot.which).every);
+      case Slot::What::Jump: return integer(jump_of(problem.arrays[slot.array], slot.which).elements);
+      case Slot::What::Value: return constant(problem.constants[slot.array]);
+      case Slot::What::Columns: return integer(problem.columns);
+      case Slot::What::RowBlock: return integer(has_blocks ? sums(slot.array).row_block[0] : blocks.row_block);
+      case Slot::What::Blocks: return integer(has_blocks ? sums(slot.array).blocks[0] : blocks.count);
+      case Slot::What::SumNumber:
+        return integer(sums(slot.array).number(static_cast<SumNumber>(slot.which), problem.rows));
     }
     return 0;
   };
@@ -232,10 +229,8 @@ namespace {
 
 template <typename Each>
 void each_array(const Program& program, const Problem2d& problem, Each&& each) {
-  for (std::size_t k = 0; k < program.operands.size(); ++k)
-    if (!program.operands[k].constant) each(program.operands[k].name, program.operands[k].spread, problem.operands[k]);
-  for (std::size_t k = 0; k < program.results.size(); ++k)
-    each(program.results[k].name, program.results[k].spread, problem.results[k]);
+  for (std::size_t k = 0; k < program.array_count(); ++k)
+    if (const Program::Array what = program.array(k); what.in_memory) each(what.spread, problem.arrays[k]);
 }
 
 ArrayLayout layout_in(const Spread& spread, const Array& array, const Problem2d& problem) {
@@ -259,7 +254,7 @@ std::uint64_t row_alignment(const Spread& spread, const Array& array, std::uint6
 std::int64_t aligned_elements(const Program& program, const Problem2d& problem) {
   constexpr std::uint64_t widest_access = 16;  // bytes
   std::uint64_t alignment = std::uint64_t{1} << std::countr_zero(static_cast<std::uint64_t>(problem.columns) | 16);
-  each_array(program, problem, [&](const std::string&, const Spread& spread, const Array& array) {
+  each_array(program, problem, [&](const Spread& spread, const Array& array) {
     if (!spread.column.present) return;
     const std::uint64_t size = bytes(array.type), aligned = row_alignment(spread, array, widest_access);
     if (aligned < widest_access) alignment = std::min(alignment, std::max<std::uint64_t>(1, aligned / size));
@@ -269,7 +264,7 @@ std::int64_t aligned_elements(const Program& program, const Problem2d& problem) 
 
 std::int64_t rows_together(const Program& program, const Problem2d& problem) {
   std::int64_t together = problem.rows;
-  each_array(program, problem, [&](const std::string&, const Spread& spread, const Array& array) {
+  each_array(program, problem, [&](const Spread& spread, const Array& array) {
     if (!spread.row.present) return;
     if (array.row_stride != 1) together = 0;
     for (const Jump& jump : array.row_jumps) together = std::min(together, jump.every);
@@ -282,45 +277,39 @@ static bool lies_backwards(const Array& array) { return array.column_stride == -
 std::optional<Layout> backwards_layout(const Layout& layout, const Program& program, const Problem2d& problem) {
   if (!layout.strided() || goes_lane_by_lane(program, {})) return std::nullopt;
   Layout said = layout;
-  auto look = [](ArrayLayout& each, const Spread& spread, const Array& array) {
-    if (!each.strided || !spread.plain() || !spread.row.present || !lies_backwards(array)) return;
+  for (std::size_t k = 0; k < said.arrays.size(); ++k) {
+    ArrayLayout& each = said.arrays[k];
+    const Spread& spread = program.array(k).spread;
+    if (!each.strided || !spread.plain() || !spread.row.present || !lies_backwards(problem.arrays[k])) continue;
     each.strided = false;
     each.backwards = true;
-  };
-  for (std::size_t k = 0; k < said.operands.size(); ++k)
-    look(said.operands[k], program.operands[k].spread, problem.operands[k]);
-  for (std::size_t k = 0; k < said.results.size(); ++k)
-    look(said.results[k], program.results[k].spread, problem.results[k]);
+  }
   return said.backwards() ? std::optional(std::move(said)) : std::nullopt;
 }
 
 bool lies_backwards(const Layout& layout, const Problem2d& problem) {
-  auto all = [](const std::vector<ArrayLayout>& said, std::span<const Array> arrays) {
-    for (std::size_t k = 0; k < said.size(); ++k)
-      if (said[k].backwards && !lies_backwards(arrays[k])) return false;
-    return true;
-  };
-  return all(layout.operands, problem.operands) && all(layout.results, problem.results);
+  for (std::size_t k = 0; k < layout.arrays.size(); ++k)
+    if (layout.arrays[k].backwards && !lies_backwards(problem.arrays[k])) return false;
+  return true;
 }
 
 void look_at_places(const Program& program, const Problem2d& problem, Facts& facts) {
   facts.alignment = aligned_elements(program, problem);
   facts.together = rows_together(program, problem);
   facts.backwards = backwards_layout(facts.layout, program, problem);
-  auto in_rows = [](const Spread& spread, const ArrayLayout& layout) {
-    return spread.row.present && spread.column.present && !layout.strided;
-  };
-  for (std::size_t k = 0; k < program.operands.size(); ++k)
-    if (!program.operands[k].constant && in_rows(program.operands[k].spread, facts.layout.operand(k))) {
-      const Array& array = problem.operands[k];
+  for (std::size_t k = 0; k < program.array_count(); ++k) {
+    const Program::Array what = program.array(k);
+    const Spread& spread = what.spread;
+    if (!what.in_memory || !spread.row.present || !spread.column.present || facts.layout.array(k).strided) continue;
+    const Array& array = problem.arrays[k];
+    if (what.result) {
+      facts.result_alignment =
+          std::min(facts.result_alignment, static_cast<std::int64_t>(row_alignment(spread, array, line_bytes)));
+    } else {
       const std::int64_t gap = (array.row_stride - problem.columns) * static_cast<std::int64_t>(bytes(array.type));
       facts.rows_apart |= array.row_stride != 0 && (gap < 0 || gap > line_bytes);
     }
-  for (std::size_t r = 0; r < program.results.size(); ++r)
-    if (in_rows(program.results[r].spread, facts.layout.result(r)))
-      facts.result_alignment =
-          std::min(facts.result_alignment,
-                   static_cast<std::int64_t>(row_alignment(program.results[r].spread, problem.results[r], line_bytes)));
+  }
 }
 
 Facts facts_of(const Program& program, const Problem2d& problem) {
@@ -328,29 +317,21 @@ Facts facts_of(const Program& program, const Problem2d& problem) {
   for (std::size_t r = 0; r < program.results.size(); ++r)
     for (std::size_t k = 0; k < program.operands.size(); ++k)
       facts.in_place |= !program.operands[k].constant && program.results[r].spread.row.present &&
-                        program.results[r].spread.column.present && problem.results[r].data == problem.operands[k].data;
-  for (std::size_t k = 0; k < program.operands.size(); ++k)
-    facts.layout.operands.push_back(program.operands[k].constant
-                                        ? ArrayLayout{}
-                                        : layout_in(program.operands[k].spread, problem.operands[k], problem));
-  for (std::size_t k = 0; k < program.results.size(); ++k)
-    facts.layout.results.push_back(layout_in(program.results[k].spread, problem.results[k], problem));
+                        program.results[r].spread.column.present &&
+                        problem.arrays[program.array_of_result(r)].data == problem.arrays[k].data;
+  for (std::size_t k = 0; k < program.array_count(); ++k) {
+    const Program::Array what = program.array(k);
+    facts.layout.arrays.push_back(what.in_memory ? layout_in(what.spread, problem.arrays[k], problem) : ArrayLayout{});
+  }
   look_at_places(program, problem, facts);
   return facts;
 }
 
 Status check_layout(const Layout& compiled, const Program& program, const Problem2d& problem) {
-  auto check = [&](const ArrayLayout& layout, const std::string& name, const Spread& spread,
-                   const Array& array) -> Status {
-    if (layout.covers(layout_in(spread, array, problem))) return Done{};
-    return Error{Code::Unsupported, name + ": compiled for strides of another kind"};
-  };
-  for (std::size_t k = 0; k < program.operands.size(); ++k)
-    if (!program.operands[k].constant)
-      TRIREME_CHECK(
-          check(compiled.operand(k), program.operands[k].name, program.operands[k].spread, problem.operands[k]));
-  for (std::size_t k = 0; k < program.results.size(); ++k)
-    TRIREME_CHECK(check(compiled.result(k), program.results[k].name, program.results[k].spread, problem.results[k]));
+  for (std::size_t k = 0; k < program.array_count(); ++k)
+    if (const Program::Array what = program.array(k);
+        what.in_memory && !compiled.array(k).covers(layout_in(what.spread, problem.arrays[k], problem)))
+      return Error{Code::Unsupported, what.name + ": compiled for strides of another kind"};
   return Done{};
 }
 

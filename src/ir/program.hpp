@@ -83,6 +83,23 @@ class Program {
   const std::string* name_of(NodeId id) const;
   const std::vector<std::pair<NodeId, std::string>>& names() const { return names_; }
 
+  // Operands and results as one list, operands first: how kernels, layouts and problems count arrays.
+  struct Array {
+    const std::string& name;
+    const Spread& spread;
+    std::optional<Type> type;
+    bool result;
+    bool in_memory;  // constants are not
+  };
+  std::size_t array_count() const { return operands.size() + results.size(); }
+  std::size_t array_of_result(std::size_t result) const { return operands.size() + result; }
+  Array array(std::size_t k) const {
+    if (k < operands.size())
+      return {operands[k].name, operands[k].spread, operands[k].type, false, !operands[k].constant};
+    const Output& result = results[k - operands.size()];
+    return {result.name, result.spread, result.type, true, true};
+  }
+
   std::optional<std::size_t> find_operand(std::string_view name) const;
   std::optional<std::size_t> find_result(std::string_view name) const;
 

@@ -77,8 +77,7 @@ struct Problem2d {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::span<const double> constants;  // one per operand of the program; those of operands in memory are ignored
-  std::span<const Array> operands;    // one per operand of the program; those of constants are ignored
-  std::span<const Array> results;     // one per result
+  std::span<const Array> arrays;      // as Program::array counts them; those of constants are ignored
 };
 
 }  // namespace trireme

@@ -3,18 +3,13 @@
 #include "layout/overlap.hpp"
 
 namespace trireme {
-namespace {
 
-std::vector<Array> arrays_of(const std::vector<Buffer>& buffers) {
+std::vector<Array> Buffers::arrays() const {
   std::vector<Array> arrays;
-  for (const Buffer& buffer : buffers) arrays.push_back(buffer.array);
+  for (const auto* list : {&operands, &results})
+    for (const Buffer& buffer : *list) arrays.push_back(buffer.array);
   return arrays;
 }
-
-}  // namespace
-
-std::vector<Array> Buffers::operand_arrays() const { return arrays_of(operands); }
-std::vector<Array> Buffers::result_arrays() const { return arrays_of(results); }
 
 Result<Dims> strides_of(const Placement& placement, const ArrayAxes& axes) {
   const Dims all = axes.all(), &said = placement.strides;

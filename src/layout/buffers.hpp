@@ -48,8 +48,7 @@ struct Buffer {
 
 struct Buffers {
   std::vector<Buffer> operands, results;  // as in the program; constants and absent operands have no memory
-  std::vector<Array> operand_arrays() const;
-  std::vector<Array> result_arrays() const;
+  std::vector<Array> arrays() const;      // as Program::array counts them
 };
 
 // Or none, where only the layout is asked for: arrays that have entries then lie at an address of a line, which nobody

@@ -43,8 +43,7 @@ Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_t
                     .program = std::move(resolved.expanded),
                     .constants = std::move(resolved.constants),
                     .buffers = std::move(buffers)};
-  prepared.operands = prepared.buffers.operand_arrays();
-  prepared.results = prepared.buffers.result_arrays();
+  prepared.arrays = prepared.buffers.arrays();
   poison_results(prepared);
   return prepared;
 }

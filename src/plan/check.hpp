@@ -15,14 +15,13 @@ struct Prepared {
   Program program;  // bound, simplified, expanded: what runs
   std::vector<double> constants;
   Buffers buffers;
-  std::vector<Array> operands, results;  // views of `buffers`
+  std::vector<Array> arrays;  // views of `buffers`, as Program::array counts them
 
+  std::span<Array> operands() { return std::span(arrays).first(program.operands.size()); }
+  std::span<Array> results() { return std::span(arrays).subspan(program.operands.size()); }
+  std::span<const Array> results() const { return std::span(arrays).subspan(program.operands.size()); }
   Problem2d view() const {
-    return {.rows = problem.rows(),
-            .columns = problem.columns(),
-            .constants = constants,
-            .operands = operands,
-            .results = results};
+    return {.rows = problem.rows(), .columns = problem.columns(), .constants = constants, .arrays = arrays};
   }
 };
 

@@ -39,7 +39,7 @@ TEST(CodeSize, NoKernelIsLargerThanCanBeMadeAtOnce) {
               facts.rows = rows;
               facts.together = together;
               facts.rows_apart = rows > 256;
-              facts.layout.operands.assign(1, {.strided = together > 0});  // rows lie side by side, where they can
+              facts.layout.arrays[0] = {.strided = together > 0};  // rows lie side by side, where they can
               if (together && !goes_across(prepared.program)) continue;
               Result<Kernels> kernels =
                   lower(prepared.program, choose_config(prepared.program, x86::machine_of(isa), facts));

@@ -115,13 +115,12 @@ TEST(ColumnSums, WriteResultsThatLieApart) {
       const DeviceEntry& device = *find_device(name);
       if (!device.missing().empty()) continue;
       Prepared prepared = prepare_problem(parse_problem(each.line).value(), program(each.spread)).value();
-      Array apart = prepared.results[0];
+      Array& apart = prepared.results()[0];
       std::vector<float> memory(700);
       apart.row_stride = each.row_stride, apart.column_stride = each.column_stride;
       if (each.jumps) apart.column_jumps.push_back({.every = 4, .elements = 5});
       apart.data = memory.data() + 300;
       Problem2d problem = prepared.view();
-      problem.results = std::span(&apart, 1);
       auto executable = device.compile(prepared.program, facts_of(prepared.program, problem)).value();
       executable->run(problem, {}).value();
       std::vector<float> got = memory;

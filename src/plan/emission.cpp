@@ -21,44 +21,40 @@ struct SlotText {
 };
 
 SlotText describe_slot(const Slot& slot, const Program& program) {
-  const auto operand = [&] { return program.operands[slot.index].name; };
-  const auto result = [&] { return program.results[slot.index].name; };
-  const auto of_class = [&](std::string name, std::string words) -> SlotText {
-    if (slot.index == 0) return {std::move(name), std::move(words)};
-    return {fmt::format("{}_of_{}", name, slot.index), fmt::format("{}, of sums {}", words, slot.index)};
+  const auto of_class = [](std::string name, std::string words, int sums) -> SlotText {
+    if (sums == 0) return {std::move(name), std::move(words)};
+    return {fmt::format("{}_of_{}", name, sums), fmt::format("{}, of sums {}", words, sums)};
   };
-  switch (slot.kind) {
-    case Slot::Kind::Columns:
+  const std::string array = slot.what < Slot::What::Columns && slot.array >= 0
+                                ? program.array(static_cast<std::size_t>(slot.array)).name
+                                : "";
+  const auto of_array = [&](std::string_view behind, std::string_view words) -> SlotText {
+    return {fmt::format("{}{}", array, behind), fmt::format("{} {}", words, array)};
+  };
+  switch (slot.what) {
+    case Slot::What::Pointer:
+      if (slot.array == scratch_array) return {"scratch", "address of memory for this thread alone"};
+      if (slot.array == terms_array) return {"terms", "address of the workspace's terms"};
+      if (slot.array < 0) return of_class("workspace", "address of the workspace", class_of_partials(slot.array));
+      return of_array("", "address of");
+    case Slot::What::Stride:
+      if (slot.array < 0)
+        return of_class("workspace_stride", "workspace: values from one block's partial sums to the next's",
+                        class_of_partials(slot.array));
+      return of_array("_stride", "elements from row to row of");
+    case Slot::What::ColumnStride: return of_array("_column_stride", "elements from column to column of");
+    case Slot::What::Every: return of_array("_every", "rows between two jumps of");
+    case Slot::What::Jump: return of_array("_jump", "elements more at a jump of");
+    case Slot::What::Value: return {array, fmt::format("{}, as {} in the low bytes", array, name(*program.compute))};
+    case Slot::What::Columns:
       return {"n", has(program, Op::Rotate) ? "the number of columns; rotations are made for the one above"
                                             : "the number of columns"};
-    case Slot::Kind::OperandPointer: return {operand(), fmt::format("address of {}", operand())};
-    case Slot::Kind::OperandStride:
-      return {operand() + "_stride", fmt::format("elements from row to row of {}", operand())};
-    case Slot::Kind::OperandColumnStride:
-      return {operand() + "_column_stride", fmt::format("elements from column to column of {}", operand())};
-    case Slot::Kind::OperandEvery:
-      return {operand() + "_every", fmt::format("rows between two jumps of {}", operand())};
-    case Slot::Kind::OperandJump: return {operand() + "_jump", fmt::format("elements more at a jump of {}", operand())};
-    case Slot::Kind::ResultEvery: return {result() + "_every", fmt::format("rows between two jumps of {}", result())};
-    case Slot::Kind::ResultJump: return {result() + "_jump", fmt::format("elements more at a jump of {}", result())};
-    case Slot::Kind::ResultPointer: return {result(), fmt::format("address of {}", result())};
-    case Slot::Kind::ResultStride:
-      return {result() + "_stride", fmt::format("elements from row to row of {}", result())};
-    case Slot::Kind::ResultColumnStride:
-      return {result() + "_column_stride", fmt::format("elements from column to column of {}", result())};
-    case Slot::Kind::Constant:
-      return {operand(), fmt::format("{}, as {} in the low bytes", operand(), name(*program.compute))};
-    case Slot::Kind::RowBlock: return of_class("row_block", "rows of a row block");
-    case Slot::Kind::Blocks: return of_class("row_blocks", "row blocks in all");
-    case Slot::Kind::Partials: return of_class("workspace", "address of the workspace");
-    case Slot::Kind::PartialStride:
-      return of_class("workspace_stride", "workspace: values from one block's partial sums to the next's");
-    case Slot::Kind::SumNumber: {
-      const std::string number(sum_number_names[slot.jump]);
-      return of_class(number, number + " of column sums");
+    case Slot::What::RowBlock: return of_class("row_block", "rows of a row block", slot.array);
+    case Slot::What::Blocks: return of_class("row_blocks", "row blocks in all", slot.array);
+    case Slot::What::SumNumber: {
+      const std::string number(sum_number_names[slot.which]);
+      return of_class(number, number + " of column sums", slot.array);
     }
-    case Slot::Kind::Terms: return {"terms", "address of the workspace's terms"};
-    case Slot::Kind::Scratch: return {"scratch", "address of memory for this thread alone"};
   }
   return {};
 }

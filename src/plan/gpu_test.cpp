@@ -60,17 +60,18 @@ class Fenced {
 // Runs a prepared problem on the GPU as a plan would, and brings its results back into the prepared buffers.
 std::string run_fenced(const cuda::Device& device, const DirectExecutable& executable, Prepared& prepared) {
   std::vector<std::unique_ptr<Fenced>> memory;
-  std::vector<Array> operands = prepared.operands, results = prepared.results;
+  std::vector<Array> arrays = prepared.arrays;
   auto bring = [&](Buffer& buffer, Array& array) {
     std::size_t offset = reinterpret_cast<std::uintptr_t>(buffer.memory.data()) % 256;
     memory.push_back(std::make_unique<Fenced>(device, buffer.memory.size(), offset));
     if (!buffer.memory.empty()) device.copy(memory.back()->data(), buffer.memory.data(), buffer.memory.size()).value();
     array.data = memory.back()->data() + (static_cast<std::byte*>(buffer.array.data) - buffer.memory.data());
   };
-  for (std::size_t k = 0; k < operands.size(); ++k) bring(prepared.buffers.operands[k], operands[k]);
-  for (std::size_t k = 0; k < results.size(); ++k) bring(prepared.buffers.results[k], results[k]);
+  std::size_t number = 0;
+  for (auto* buffers : {&prepared.buffers.operands, &prepared.buffers.results})
+    for (Buffer& buffer : *buffers) bring(buffer, arrays[number++]);
   Problem2d problem = prepared.view();
-  problem.operands = operands, problem.results = results;
+  problem.arrays = arrays;
   DirectExecutable::MemoryBytes bytes = executable.memory_bytes(problem.rows, problem.columns, {});
   Fenced workspace(device, static_cast<std::size_t>(bytes.workspace));
   std::vector<std::byte, CacheLineAllocator<std::byte>> own(static_cast<std::size_t>(bytes.own));
@@ -243,7 +244,7 @@ TEST_F(OnGpu, StoresF8AsOlderGpusDo) {
     auto fill = [](Prepared& prepared) {  // every sign, exponent and upper fraction; then what lies just beside them
       for (std::uint32_t k = 0; k < 1u << 22; ++k) {
         std::uint32_t bits = (k >> 2) << 12 | (k & 3 ? 0x7FFu + (k & 3) - 1 : 0);
-        std::memcpy(static_cast<float*>(prepared.operands[0].data) + k, &bits, 4);
+        std::memcpy(static_cast<float*>(prepared.operands()[0].data) + k, &bits, 4);
       }
     };
     fill(*wanted), fill(*got);

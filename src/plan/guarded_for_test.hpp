@@ -53,8 +53,8 @@ class GuardedProblem {
   }
 
   Status run_reference() {
-    std::vector<Array> operands = buffers_.operand_arrays(), results = buffers_.result_arrays();
-    return trireme::run_reference(program_, {rows_, columns_, constants_, operands, results});
+    std::vector<Array> arrays = buffers_.arrays();
+    return trireme::run_reference(program_, {rows_, columns_, constants_, arrays});
   }
 
   // What differs; empty if nothing does.
@@ -69,10 +69,10 @@ class GuardedProblem {
         array.data = memory.back()->data() + (static_cast<std::byte*>(buffer.array.data) - buffer.memory.data());
       return array;
     };
-    std::vector<Array> operands, results;
-    for (const Buffer& buffer : buffers_.operands) operands.push_back(guarded(buffer, false));
-    for (const Buffer& buffer : buffers_.results) results.push_back(guarded(buffer, true));
-    Problem2d problem{rows_, columns_, constants_, operands, results};
+    std::vector<Array> arrays;
+    for (const Buffer& buffer : buffers_.operands) arrays.push_back(guarded(buffer, false));
+    for (const Buffer& buffer : buffers_.results) arrays.push_back(guarded(buffer, true));
+    Problem2d problem{rows_, columns_, constants_, arrays};
     Result<std::unique_ptr<Executable>> executable = device.compile(program_, facts_of(program_, problem));
     if (!executable) return "not compiled: " + executable.error().message;
     if (Status ran = (*executable)->run(problem, options); !ran) return "not run: " + ran.error().message;
@@ -90,7 +90,7 @@ class GuardedProblem {
       Type type = wanted.array.type;
       for (std::int64_t row = 0; row < wanted.row_extent; ++row)
         for (std::int64_t column = 0; column < wanted.column_extent; ++column) {
-          void* at = results[r].entry(row, column);
+          void* at = arrays[program_.array_of_result(r)].entry(row, column);
           std::uint64_t got = load_bits(type, at), want = load_bits(type, wanted.array.entry(row, column));
           if (canonical_bits(type, got) != canonical_bits(type, want))
             return fmt::format("{}[{},{}] got {:#x} want {:#x}", program_.results[r].name, row, column, got, want);

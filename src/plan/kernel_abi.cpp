@@ -131,9 +131,9 @@ class ModuleWriter {
       else if (array == entry.in_scratch) get("scratch");
       else get(global_name(variant.backward, array));
     };
-    const auto stride = [&](std::string_view array, const Spread& spread) {
-      if (array == entry.in_scratch) get("scratch_stride");
-      else if (spread.column.present) get("columns");
+    const auto stride = [&](const Program::Array& array) {
+      if (array.name == entry.in_scratch) get("scratch_stride");
+      else if (array.spread.column.present) get("columns");
       else f.i64_const(1);
     };
     f.get(global("window")), f.get(global("value")), f.memory("i32.store", {.offset = value_at});
@@ -141,34 +141,24 @@ class ModuleWriter {
     for (std::size_t k = 0; k < slots.size(); ++k) {
       f.get(global("window"));
       const Slot& slot = slots[k];
-      switch (slot.kind) {
-        case Slot::Kind::Columns: get("columns"); break;
-        case Slot::Kind::OperandPointer: pointer(variant.program.operands[slot.index].name); break;
-        case Slot::Kind::ResultPointer: pointer(variant.program.results[slot.index].name); break;
-        case Slot::Kind::OperandStride: {
-          const Operand& operand = variant.program.operands[slot.index];
-          stride(operand.name, operand.spread);
+      switch (slot.what) {
+        case Slot::What::Columns: get("columns"); break;
+        case Slot::What::Pointer:
+          if (slot.array == scratch_array) in_window(scratch_at);
+          else if (slot.array < 0) get("scratch");
+          else pointer(variant.program.array(static_cast<std::size_t>(slot.array)).name);
           break;
-        }
-        case Slot::Kind::ResultStride: {
-          const Output& result = variant.program.results[slot.index];
-          stride(result.name, result.spread);
+        case Slot::What::Stride:
+          if (slot.array < 0) get("partial_stride");
+          else stride(variant.program.array(static_cast<std::size_t>(slot.array)));
           break;
-        }
-        case Slot::Kind::RowBlock: variant.kernels.columns.empty() ? f.i64_const(1) : get("row_block"); break;
-        case Slot::Kind::Blocks: variant.kernels.columns.empty() ? get("rows") : get("blocks"); break;
-        case Slot::Kind::Partials: get("scratch"); break;
-        case Slot::Kind::PartialStride: get("partial_stride"); break;
-        case Slot::Kind::Scratch: in_window(scratch_at); break;
-        case Slot::Kind::OperandColumnStride:
-        case Slot::Kind::OperandEvery:
-        case Slot::Kind::OperandJump:
-        case Slot::Kind::ResultColumnStride:
-        case Slot::Kind::ResultEvery:
-        case Slot::Kind::ResultJump:
-        case Slot::Kind::Terms:
-        case Slot::Kind::SumNumber:
-        case Slot::Kind::Constant: f.i64_const(0); break;  // arrays are plain, and the programs have no constants
+        case Slot::What::RowBlock: variant.kernels.columns.empty() ? f.i64_const(1) : get("row_block"); break;
+        case Slot::What::Blocks: variant.kernels.columns.empty() ? get("rows") : get("blocks"); break;
+        case Slot::What::ColumnStride:
+        case Slot::What::Every:
+        case Slot::What::Jump:
+        case Slot::What::SumNumber:
+        case Slot::What::Value: f.i64_const(0); break;  // arrays are plain, and the programs have no constants
       }
       f.memory("i64.store", {.offset = static_cast<std::uint32_t>(8 * k)});
     }

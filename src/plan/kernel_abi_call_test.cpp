@@ -44,20 +44,20 @@ Sampled reference(const KernelAbi& abi, bool backward, int rows, int columns, fl
   for (std::size_t k = 0; k < prepared.program.operands.size(); ++k) {
     const Operand& operand = prepared.program.operands[k];
     if (operand.name == abi.value) {
-      *static_cast<float*>(view.operands[k].data) = value;
+      *static_cast<float*>(view.arrays[k].data) = value;
       continue;
     }
     const std::int64_t count = (operand.spread.row.present ? rows : 1) * (operand.spread.column.present ? columns : 1);
     if (operand.name == "rms")
-      for (std::int64_t i = 0; i < count; ++i) static_cast<float*>(view.operands[k].data)[i] = 0.5f + i % 3;
-    result.inputs[operand.name] = values(view.operands[k], count);
+      for (std::int64_t i = 0; i < count; ++i) static_cast<float*>(view.arrays[k].data)[i] = 0.5f + i % 3;
+    result.inputs[operand.name] = values(view.arrays[k], count);
   }
   const DeviceEntry& device = devices()[0];
   device.compile(prepared.program, facts_of(prepared.program, view)).value()->run(view, {}).value();
   for (std::size_t k = 0; k < prepared.program.results.size(); ++k) {
     const Output& output = prepared.program.results[k];
     const std::int64_t count = (output.spread.row.present ? rows : 1) * (output.spread.column.present ? columns : 1);
-    result.outputs[output.name] = values(view.results[k], count);
+    result.outputs[output.name] = values(view.arrays[prepared.program.array_of_result(k)], count);
   }
   return result;
 }

@@ -11,27 +11,29 @@
 namespace trireme {
 namespace {
 
-const char* kind_name(Slot::Kind kind) {
-  switch (kind) {
-    case Slot::Kind::Columns: return "columns";
-    case Slot::Kind::OperandPointer: return "operand";
-    case Slot::Kind::OperandStride: return "operandStride";
-    case Slot::Kind::OperandColumnStride: return "operandColumnStride";
-    case Slot::Kind::OperandEvery: return "operandEvery";
-    case Slot::Kind::OperandJump: return "operandJump";
-    case Slot::Kind::ResultEvery: return "resultEvery";
-    case Slot::Kind::ResultJump: return "resultJump";
-    case Slot::Kind::ResultPointer: return "result";
-    case Slot::Kind::ResultStride: return "resultStride";
-    case Slot::Kind::ResultColumnStride: return "resultColumnStride";
-    case Slot::Kind::Constant: return "constant";
-    case Slot::Kind::RowBlock: return "rowBlock";
-    case Slot::Kind::Blocks: return "blocks";
-    case Slot::Kind::Partials: return "partials";
-    case Slot::Kind::PartialStride: return "partialStride";
-    case Slot::Kind::SumNumber: return "sum";
-    case Slot::Kind::Scratch: return "scratch";
-    case Slot::Kind::Terms: return "terms";
+// What a loader fills a slot with: a name, and which operand, result or class of sums it is of.
+std::string text_of(const Slot& slot, const Program& program) {
+  const auto operands = static_cast<int>(program.operands.size());
+  const auto entry = [](std::string_view name, int number) { return fmt::format(R"(["{}",{}])", name, number); };
+  const auto of_array = [&](std::string_view what) {
+    const bool result = slot.array >= operands;
+    return entry(fmt::format("{}{}", result ? "result" : "operand", what), slot.array - (result ? operands : 0));
+  };
+  switch (slot.what) {
+    case Slot::What::Pointer:
+      if (slot.array == scratch_array) return entry("scratch", 0);
+      if (slot.array == terms_array) return entry("terms", 0);
+      return slot.array < 0 ? entry("partials", class_of_partials(slot.array)) : of_array("");
+    case Slot::What::Stride:
+      return slot.array < 0 ? entry("partialStride", class_of_partials(slot.array)) : of_array("Stride");
+    case Slot::What::ColumnStride: return of_array("ColumnStride");
+    case Slot::What::Every: return of_array("Every");
+    case Slot::What::Jump: return of_array("Jump");
+    case Slot::What::Value: return entry("constant", slot.array);
+    case Slot::What::Columns: return entry("columns", 0);
+    case Slot::What::RowBlock: return entry("rowBlock", slot.array);
+    case Slot::What::Blocks: return entry("blocks", slot.array);
+    case Slot::What::SumNumber: return fmt::format(R"(["sum",{},"{}"])", slot.array, sum_number_names[slot.which]);
   }
   return "";
 }
@@ -61,22 +63,17 @@ Result<std::string> manifest_of(const Program& program, const Kernels& kernels, 
                                 const ManifestOptions& options) {
   bool fixed = config.columns != 0 || has(program, Op::Rotate);  // which bind has made a number of columns
   std::vector<std::string> operands, results;
-  for (std::size_t k = 0; k < program.operands.size(); ++k) {
-    const Operand& operand = program.operands[k];
-    if (operand.constant) {
-      operands.push_back(fmt::format(R"({{"name":"{}","constant":{}}})", operand.name, number(options.constants[k])));
+  for (std::size_t k = 0; k < program.array_count(); ++k) {
+    const Program::Array what = program.array(k);
+    std::vector<std::string>& texts = what.result ? results : operands;
+    if (!what.in_memory) {
+      texts.push_back(fmt::format(R"({{"name":"{}","constant":{}}})", what.name, number(options.constants[k])));
       continue;
     }
-    TRIREME_TRY(where, indexing(program, operand.spread, options.columns, options.constants));
-    fixed = fixed || !operand.spread.plain();
-    operands.push_back(fmt::format(R"({{"name":"{}","type":"{}","row":{},"column":{}}})", operand.name,
-                                   name(*operand.type), axis(where.row), axis(where.column)));
-  }
-  for (const Output& result : program.results) {
-    TRIREME_TRY(where, indexing(program, result.spread, options.columns, options.constants));
-    fixed = fixed || !result.spread.plain();
-    results.push_back(fmt::format(R"({{"name":"{}","type":"{}","row":{},"column":{}}})", result.name,
-                                  name(*result.type), axis(where.row), axis(where.column)));
+    TRIREME_TRY(where, indexing(program, what.spread, options.columns, options.constants));
+    fixed = fixed || !what.spread.plain();
+    texts.push_back(fmt::format(R"({{"name":"{}","type":"{}","row":{},"column":{}}})", what.name, name(*what.type),
+                                axis(where.row), axis(where.column)));
   }
   std::int64_t scratch = kernels.rows.scratch_bytes, per_stripe = kernels.rows.scratch_bytes_per_stripe;
   for (const Kernel& kernel : kernels.columns) {
@@ -89,13 +86,8 @@ Result<std::string> manifest_of(const Program& program, const Kernels& kernels, 
       R"("slots":{},"scratch":{{"bytes":{},"bytesPerStripe":{}}},"sums":{}}})",
       contract::version, program.name, name(*program.compute), options.of_target, fixed ? options.columns : 0,
       list(operands, same), list(results, same),
-      list(kernels.rows.slots,
-           [](const Slot& slot) {
-             if (slot.kind != Slot::Kind::SumNumber)
-               return fmt::format(R"(["{}",{}])", kind_name(slot.kind), slot.index);
-             return fmt::format(R"(["{}",{},"{}"])", kind_name(slot.kind), slot.index, sum_number_names[slot.jump]);
-           }),
-      scratch, per_stripe, list(kernels.sums, [](const SumClass& sums) {
+      list(kernels.rows.slots, [&](const Slot& slot) { return text_of(slot, program); }), scratch, per_stripe,
+      list(kernels.sums, [](const SumClass& sums) {
         return fmt::format(R"({{"row":{},"column":{},"results":{}}})", axis(sums.where.row), axis(sums.where.column),
                            sums.results.size());
       }));

@@ -62,8 +62,7 @@ Args Plan::args() const {
   for (const PlanArray& array : state_->arrays) args->views.push_back({.type = array.type});
   args->extents.resize(state_->arrays.size());
   args->known.resize(state_->arrays.size());
-  args->operands.resize(state_->program.operands.size());
-  args->results.resize(state_->program.results.size());
+  args->arrays.resize(state_->program.array_count());
   args->own.resize(state_->memory.own);
   return Args(std::move(args));
 }
@@ -96,11 +95,7 @@ Status Plan::run(Args& args, Stream stream, std::span<std::byte> workspace) cons
       return plan.wrong(Code::InvalidArgument, "a workspace begins at a multiple of 256 bytes");
     ArgsState& state = *args.state_;
     if (workspace_bytes() && workspace.data() != state.workspace) TRIREME_CHECK(check_workspace(state, workspace));
-    Problem2d problem{.rows = plan.rows,
-                      .columns = plan.columns,
-                      .constants = plan.constants,
-                      .operands = state.operands,
-                      .results = state.results};
+    Problem2d problem{.rows = plan.rows, .columns = plan.columns, .constants = plan.constants, .arrays = state.arrays};
     return plan.direct->run_in(problem, plan.options,
                                {.workspace = workspace.data(), .own = state.own.data(), .stream = stream.handle});
   });

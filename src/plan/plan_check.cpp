@@ -152,7 +152,7 @@ Status check_arguments(ArgsState& args) {
   if (!args.unknown.empty()) return plan.unknown(args.unknown);
   for (std::size_t k = 0; k < plan.arrays.size(); ++k) {
     TRIREME_CHECK(check_view(plan, plan.arrays[k], args.views[k], args.extents[k]));
-    (plan.arrays[k].result ? args.results : args.operands)[plan.arrays[k].index] = args.extents[k].array;
+    args.arrays[plan.arrays[k].number] = args.extents[k].array;
     TRIREME_CHECK(check_memory(plan, plan.arrays[k], args.views[k].data.get(), args.known[k]));
   }
   for (std::size_t k = 0; k < plan.arrays.size(); ++k)

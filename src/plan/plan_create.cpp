@@ -128,24 +128,19 @@ class Creator {
 
   Status add_arrays() {
     std::vector<bool> read = read_operands(plan_.program);
-    for (std::size_t k = 0; k < plan_.program.operands.size(); ++k) {
-      const Operand& operand = plan_.program.operands[k];
-      if (operand.constant) continue;
-      TRIREME_CHECK(add_array(operand.name, operand.spread, *operand.type, k));
-      plan_.arrays.back().needed = read[k];
-    }
-    for (std::size_t k = 0; k < plan_.program.results.size(); ++k) {
-      const Output& result = plan_.program.results[k];
-      TRIREME_CHECK(add_array(result.name, result.spread, *result.type, k));
-      plan_.arrays.back().result = true;
+    for (std::size_t k = 0; k < plan_.program.array_count(); ++k) {
+      const Program::Array what = plan_.program.array(k);
+      if (!what.in_memory) continue;
+      TRIREME_CHECK(add_array(what, k));
+      plan_.arrays.back().needed = what.result || read[k];
     }
     return Done{};
   }
 
-  Status add_array(const std::string& name, const Spread& spread, Type type, std::size_t index) {
-    PlanArray array{.name = name, .index = index, .type = type};
-    Result<Indexing> where = indexing(plan_.program, spread, plan_.columns, plan_.constants);
-    if (!where) return plan_.wrong(where.error().code, name + ": " + where.error().message);
+  Status add_array(const Program::Array& what, std::size_t number) {
+    PlanArray array{.name = what.name, .result = what.result, .number = number, .type = *what.type};
+    Result<Indexing> where = indexing(plan_.program, what.spread, plan_.columns, plan_.constants);
+    if (!where) return plan_.wrong(where.error().code, what.name + ": " + where.error().message);
     array.indexing = *where;
     array.rows = where->row.extent(plan_.rows);
     array.columns = where->column.extent(plan_.columns);
@@ -185,7 +180,7 @@ class Creator {
       if (bytes(to.type) != bytes(from.type))
         return plan_.wrong(Code::InvalidArgument, what + "elements of " + std::string(name(to.type)) + " and " +
                                                       std::string(name(from.type)) + " differ in size");
-      if (is_rotated(from.index))
+      if (is_rotated(from.number))
         return plan_.wrong(Code::Unsupported, what + "the program reads '" + operand + "' rotated");
       to.in_place = *o;
     }
@@ -220,28 +215,24 @@ class Creator {
 
   // As arrays lie that have the plan's strides and begin at multiples of 16 bytes.
   void look_at_places(Facts& facts) const {
-    std::vector<Array> operands(plan_.program.operands.size()), results(plan_.program.results.size());
+    std::vector<Array> arrays(plan_.program.array_count());
     for (const PlanArray& array : plan_.arrays) {
       View view{.type = array.type};
-      Result<Array> flat = flattened(plan_, array, view);
-      if (flat) (array.result ? results : operands)[array.index] = *flat;
+      if (Result<Array> flat = flattened(plan_, array, view)) arrays[array.number] = *flat;
     }
-    const Problem2d problem{.rows = plan_.rows,
-                            .columns = plan_.columns,
-                            .constants = plan_.constants,
-                            .operands = operands,
-                            .results = results};
+    const Problem2d problem{
+        .rows = plan_.rows, .columns = plan_.columns, .constants = plan_.constants, .arrays = arrays};
     trireme::look_at_places(plan_.program, problem, facts);
   }
 
   Status compile() {
     Facts facts{.rows = plan_.rows, .columns = plan_.columns};
-    facts.layout.operands.resize(plan_.program.operands.size());
-    facts.layout.results.resize(plan_.program.results.size());
+    facts.layout.arrays.resize(plan_.program.array_count());
     facts.layout.over_operands.resize(plan_.program.results.size());
     for (const PlanArray& array : plan_.arrays) {
-      (array.result ? facts.layout.results : facts.layout.operands)[array.index] = array.layout;
-      if (array.in_place != PlanArray::none) facts.in_place = facts.layout.over_operands[array.index] = true;
+      facts.layout.arrays[array.number] = array.layout;
+      if (array.in_place != PlanArray::none)
+        facts.in_place = facts.layout.over_operands[array.number - plan_.program.operands.size()] = true;
     }
     look_at_places(facts);
     if (!options_.config.empty()) {

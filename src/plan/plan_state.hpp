@@ -19,7 +19,7 @@ namespace trireme {
 struct PlanArray {
   std::string name;
   bool result = false;
-  std::size_t index = 0;  // among the program's operands or results
+  std::size_t number = 0;  // as Program::array counts them
   Type type = Type::F32;
   Indexing indexing;
   ArrayAxes axes;                      // the expected shape is one after the other
@@ -62,7 +62,7 @@ struct ArgsState {
   std::vector<const void*> known;  // as PlanState::arrays: the memory that was last found to be the device's
   // Made of the views by the check.
   std::vector<Extent> extents;
-  std::vector<Array> operands, results;
+  std::vector<Array> arrays;  // as Program::array counts them
   std::vector<std::byte, CacheLineAllocator<std::byte>> own;
   const std::byte* workspace = nullptr;  // that was last found to lie on none of the arrays
 };

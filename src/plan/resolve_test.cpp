@@ -77,11 +77,12 @@ TEST(Resolve, lines_run) {
   auto run = [](std::string_view line, std::string_view text) {
     ResolvedProblem problem = resolved(line, text);
     Buffers buffers = sampled_buffers(problem).value();
-    std::vector<Array> operands = buffers.operand_arrays(), results = buffers.result_arrays();
-    Problem2d shape{problem.problem.rows(), problem.problem.columns(), problem.constants, operands, results};
+    std::vector<Array> arrays = buffers.arrays();
+    Problem2d shape{problem.problem.rows(), problem.problem.columns(), problem.constants, arrays};
     run_reference(problem.expanded, shape).value();
     std::vector<OracleResult> oracle = run_oracle(problem.bound, shape).value();
-    for (const LargestError& error : largest_errors(problem.bound, oracle, results)) {
+    for (const LargestError& error :
+         largest_errors(problem.bound, oracle, std::span(arrays).subspan(problem.bound.operands.size()))) {
       EXPECT_TRUE(error.fine()) << line << ' ' << error.result << '[' << error.row << ',' << error.column << "] got "
                                 << error.got << " want " << error.want << " tolerance " << error.tolerance;
       EXPECT_EQ(error.unknown, 0) << line;

@@ -93,12 +93,9 @@ class Engine {
                           : operand.constant               ? *as_number(*ready, operand.fallback)
                                                            : 0);
     }
-    std::vector<Array> operands = buffers.operand_arrays(), results = buffers.result_arrays();
-    Status status = run_reference(*ready, {.rows = whole_.problem.rows(),
-                                           .columns = part.columns,
-                                           .constants = constants,
-                                           .operands = operands,
-                                           .results = results});
+    std::vector<Array> arrays = buffers.arrays();
+    Status status = run_reference(
+        *ready, {.rows = whole_.problem.rows(), .columns = part.columns, .constants = constants, .arrays = arrays});
     ASSERT_TRUE(status) << status.error().message;
     for (std::size_t k = 0; k < ready->results.size(); ++k)
       part.known[ready->results[k].name] = read(buffers.results[k]);

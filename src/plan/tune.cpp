@@ -37,10 +37,8 @@ Result<CacheKey> key_of(const DeviceEntry& device, const Program& program, const
                             machine.shared_bytes, static_cast<std::int64_t>(machine.processors)})
     key.with("machine", fact);
   const Layout& layout = facts.backwards ? *facts.backwards : facts.layout;
-  for (const auto* arrays : {&layout.operands, &layout.results})
-    for (const ArrayLayout& each : *arrays)
-      key.with("array",
-               each.strided + 2 * each.backwards + 4 * (each.row_jumps + 16 * std::int64_t{each.column_jumps}));
+  for (const ArrayLayout& each : layout.arrays)
+    key.with("array", each.strided + 2 * each.backwards + 4 * (each.row_jumps + 16 * std::int64_t{each.column_jumps}));
   return key;
 }
 

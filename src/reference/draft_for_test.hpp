@@ -67,8 +67,8 @@ struct Trial {
   Trial& run() {
     // Every byte must be written: what is not, is seen.
     for (Buffer& result : buffers.results) std::fill(result.memory.begin(), result.memory.end(), std::byte{0xA5});
-    std::vector<Array> operands = buffers.operand_arrays(), results = buffers.result_arrays();
-    Status status = run_reference(draft.program, {rows, columns, draft.constants, operands, results});
+    std::vector<Array> arrays = buffers.arrays();
+    Status status = run_reference(draft.program, {rows, columns, draft.constants, arrays});
     EXPECT_TRUE(status.has_value()) << (status ? "" : status.error().message);
     return *this;
   }

@@ -50,7 +50,8 @@ Result<std::vector<OracleResult>> run_oracle(const Program& bound, const Problem
   Program program = without_mean(bound);
   TRIREME_CHECK(can_judge(program));
   std::vector<OracleResult> results;
-  std::vector<Array> arrays;
+  const std::size_t operands = std::min(program.operands.size(), problem.arrays.size());
+  std::vector<Array> arrays(problem.arrays.begin(), problem.arrays.begin() + static_cast<std::ptrdiff_t>(operands));
   for (const Output& result : program.results) {
     TRIREME_TRY(index, indexing(program, result.spread, problem.columns));
     OracleResult& made = results.emplace_back();
@@ -60,7 +61,7 @@ Result<std::vector<OracleResult>> run_oracle(const Program& bound, const Problem
     arrays.push_back({.type = result.type.value_or(Type::F32)});
   }
   Problem2d without_results = problem;
-  without_results.results = arrays;
+  without_results.arrays = arrays;
   TRIREME_CHECK(check_problem(program, without_results));
   ContractArithmetic arithmetic;
   TRIREME_CHECK(program.compute == Type::F64 ? run_in<double>(program, without_results, results)

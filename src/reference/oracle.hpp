@@ -27,7 +27,7 @@ struct OracleResult {
   const OracleElement& at(std::int64_t r, std::int64_t c) const { return elements[r * column_extent + c]; }
 };
 
-// One per result. `problem.results` is not used; composed nodes (calls, mean) are welcome, symbols are not. Programs
+// One per result. The results' arrays are not used; composed nodes (calls, mean) are welcome, symbols are not. Programs
 // that work on the bits of values are Unsupported.
 Result<std::vector<OracleResult>> run_oracle(const Program& bound, const Problem2d& problem);
 

@@ -40,12 +40,12 @@ void check(const RandomProgram& options, std::int64_t rows, std::int64_t columns
         store_f64(buffer.array.type, buffer.array.entry(r, c),
                   std::remainder(rough(static_cast<std::int64_t>(options.seed) + r, c + 31 * static_cast<int>(k)), 9));
   }
-  std::vector<Array> operands = buffers.operand_arrays(), results = buffers.result_arrays();
-  Problem2d problem{rows, columns, constants, operands, results};
+  std::vector<Array> arrays = buffers.arrays();
+  Problem2d problem{rows, columns, constants, arrays};
   Status ran = run_reference(expanded, problem);
   ASSERT_TRUE(ran) << ran.error().message << '\n' << print(program);
   std::vector<OracleResult> oracle = run_oracle(*bound, problem).value();
-  for (const LargestError& error : largest_errors(*bound, oracle, results))
+  for (const LargestError& error : largest_errors(*bound, oracle, std::span(arrays).subspan(bound->operands.size())))
     ASSERT_TRUE(error.fine()) << "seed " << options.seed << ' ' << rows << 'x' << columns << ' ' << error.result << '['
                               << error.row << ',' << error.column << "] got " << error.got << " want " << error.want
                               << " tolerance " << error.tolerance << '\n'

@@ -37,12 +37,12 @@ struct Checked {
                           : operand.fallback != no_node    ? as_number(bound, operand.fallback).value_or(0)
                                                            : 0);
     }
-    std::vector<Array> operands = buffers.operand_arrays(), results = buffers.result_arrays();
-    Problem2d problem{rows, columns, constants, operands, results};
+    std::vector<Array> arrays = buffers.arrays();
+    Problem2d problem{rows, columns, constants, arrays};
     Status ran = run_reference(expanded, problem);
     EXPECT_TRUE(ran) << (ran ? "" : ran.error().message);
     oracle = run_oracle(bound, problem).value();
-    errors = largest_errors(bound, oracle, results);
+    errors = largest_errors(bound, oracle, std::span(arrays).subspan(bound.operands.size()));
   }
 
   const LargestError& error(std::string_view result) const { return errors[bound.find_result(result).value()]; }
@@ -225,8 +225,8 @@ TEST(Oracle, programs_on_bits_are_unsupported) {
   Program bound = bind(program, binding).value();
   Buffers buffers = make_buffers(bound, {2, 3}).value();
   std::vector<double> constants(bound.operands.size());
-  std::vector<Array> operands = buffers.operand_arrays(), results = buffers.result_arrays();
-  auto oracle = run_oracle(bound, {2, 3, constants, operands, results});
+  std::vector<Array> arrays = buffers.arrays();
+  auto oracle = run_oracle(bound, {2, 3, constants, arrays});
   ASSERT_FALSE(oracle);
   EXPECT_EQ(oracle.error().code, Code::Unsupported);
   EXPECT_NE(oracle.error().message.find("bits_shift_left"), std::string::npos) << oracle.error().message;

@@ -46,7 +46,7 @@ struct ContractNumbers {
 // Not inlined, so that no arithmetic moves out of the scope that sets the state for it.
 template <typename T>
 [[gnu::noinline]] Status run_in(const Program& program, const Problem2d& problem) {
-  ContractNumbers<T> numbers{problem.results};
+  ContractNumbers<T> numbers{problem.arrays.subspan(program.operands.size())};
   return RowWalk(program, problem, numbers).run();
 }
 
@@ -56,15 +56,12 @@ Status check_problem(const Program& program, const Problem2d& problem) {
   if (!program.compute) return wrong(Code::Internal, "the program is not bound");
   if (problem.columns < 1) return wrong(Code::InvalidArgument, "a row has at least one column");
   if (problem.rows < 0) return wrong(Code::InvalidArgument, "the number of rows is negative");
-  if (problem.operands.size() != program.operands.size() || problem.constants.size() != program.operands.size() ||
-      problem.results.size() != program.results.size())
+  if (problem.arrays.size() != program.array_count() || problem.constants.size() != program.operands.size())
     return wrong(Code::InvalidArgument, "one array per operand and result, one constant per operand");
-  for (std::size_t k = 0; k < program.operands.size(); ++k)
-    if (program.operands[k].type && program.operands[k].type != problem.operands[k].type)
-      return wrong(Code::InvalidArgument, "operand '" + program.operands[k].name + "' has another type than its array");
-  for (std::size_t k = 0; k < program.results.size(); ++k)
-    if (program.results[k].type != problem.results[k].type)
-      return wrong(Code::InvalidArgument, "result '" + program.results[k].name + "' has another type than its array");
+  for (std::size_t k = 0; k < program.array_count(); ++k)
+    if (const Program::Array array = program.array(k); array.type && array.type != problem.arrays[k].type)
+      return wrong(Code::InvalidArgument,
+                   (array.result ? "result '" : "operand '") + array.name + "' has another type than its array");
   return Done{};
 }
 

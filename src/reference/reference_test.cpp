@@ -163,8 +163,8 @@ TEST(Reference, divided_and_wrapped_operands) {
   for (int i = 0; i < 9; ++i)
     for (int j = 0; j < 8; ++j) EXPECT_EQ(trial("y", i, j), value(i, (j + 4) % 8) * value(i / 2 % 3, j % 4));
 
-  std::vector<Array> operands = trial.buffers.operand_arrays(), results = trial.buffers.result_arrays();
-  Status odd = run_reference(draft.program, {9, 7, draft.constants, operands, results});
+  std::vector<Array> arrays = trial.buffers.arrays();
+  Status odd = run_reference(draft.program, {9, 7, draft.constants, arrays});
   ASSERT_FALSE(odd);
   EXPECT_EQ(odd.error().code, Code::InvalidArgument);
   EXPECT_NE(odd.error().message.find("7 / 2"), std::string::npos) << odd.error().message;
@@ -202,12 +202,12 @@ TEST(Reference, strides_repeat_and_walk_backwards) {
   Formula x = draft.operand("x", per_element);
   draft.result("s", per_row, sum(x * draft.leaf(Op::ColumnIndex)));
   float memory[6] = {1, 2, 3, 4, 5, 6}, out[2];
-  Array backwards{memory + 5, Type::F32, -3, -1}, result{out, Type::F32, 1, 0};
-  ASSERT_TRUE(run_reference(draft.program, {2, 3, draft.constants, {&backwards, 1}, {&result, 1}}));
+  Array arrays[] = {{memory + 5, Type::F32, -3, -1}, {out, Type::F32, 1, 0}};
+  ASSERT_TRUE(run_reference(draft.program, {2, 3, draft.constants, arrays}));
   EXPECT_EQ(out[0], 5 + 2 * 4);
   EXPECT_EQ(out[1], 2 + 2 * 1);
-  Array repeated{memory, Type::F32, 0, 0};
-  ASSERT_TRUE(run_reference(draft.program, {2, 3, draft.constants, {&repeated, 1}, {&result, 1}}));
+  arrays[0] = {memory, Type::F32, 0, 0};
+  ASSERT_TRUE(run_reference(draft.program, {2, 3, draft.constants, arrays}));
   EXPECT_EQ(out[1], 3);
 }
 
@@ -216,13 +216,11 @@ TEST(Reference, refuses_what_it_cannot_run) {
   Formula x = draft.operand("x", per_element);
   draft.result("y", per_element, x.with(Op::Mean, {x.id}));
   Trial trial(draft, 1, 2);
-  std::vector<Array> operands = trial.buffers.operand_arrays(), results = trial.buffers.result_arrays();
-  EXPECT_EQ(run_reference(draft.program, {1, 2, draft.constants, operands, results}).error().code, Code::Internal);
-  EXPECT_EQ(run_reference(draft.program, {1, 0, draft.constants, operands, results}).error().code,
-            Code::InvalidArgument);
-  operands[0].type = Type::F16;
-  EXPECT_EQ(run_reference(draft.program, {1, 2, draft.constants, operands, results}).error().code,
-            Code::InvalidArgument);
+  std::vector<Array> arrays = trial.buffers.arrays();
+  EXPECT_EQ(run_reference(draft.program, {1, 2, draft.constants, arrays}).error().code, Code::Internal);
+  EXPECT_EQ(run_reference(draft.program, {1, 0, draft.constants, arrays}).error().code, Code::InvalidArgument);
+  arrays[0].type = Type::F16;
+  EXPECT_EQ(run_reference(draft.program, {1, 2, draft.constants, arrays}).error().code, Code::InvalidArgument);
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ class RowWalk {
         const Indexing& index = operand_indexing_[node.payload];
         Values& out = make(id, count);
         for (std::int64_t j = 0; j < count; ++j)
-          out[j] = arithmetic_.load(problem_.operands[node.payload], index.row.entry(i), index.column.entry(j));
+          out[j] = arithmetic_.load(problem_.arrays[node.payload], index.row.entry(i), index.column.entry(j));
         return Done{};
       }
       case Op::Sum: {
@@ -188,7 +188,7 @@ class RowWalk {
     if (node.op == Op::Rotate) return integer(node.args[0], i, turned(j + rotations_[id], n_));
     if (node.op == Op::Number) return static_cast<std::int64_t>(node.number());
     const Indexing& index = operand_indexing_[node.payload];
-    const Array& array = problem_.operands[node.payload];
+    const Array& array = problem_.arrays[node.payload];
     return static_cast<std::int64_t>(load_f64(array.type, array.entry(index.row.entry(i), index.column.entry(j))));
   }
 

@@ -37,18 +37,18 @@ void RowLowering::evaluate_divisors() {
   for (const Operand& operand : program_.operands)
     evaluate_axis(operand.spread.row), evaluate_axis(operand.spread.column);
   for (std::size_t k : used_operands())
-    if (layout_.operand(k).strided) operand_columns_[k] = column_steps(b_, layout_.operand(k), k, false);
+    if (layout_.array(k).strided) column_steps_[k] = column_steps(b_, layout_.array(k), k);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
-    if (layout_.result(r).strided && writes(r)) result_columns_[r] = column_steps(b_, layout_.result(r), r, true);
+    if (const std::size_t k = program_.array_of_result(r); layout_.array(k).strided && writes(r))
+      column_steps_[k] = column_steps(b_, layout_.array(k), k);
 }
 
-ColumnSteps column_steps(KernelBuilder& b, const ArrayLayout& layout, std::size_t index, bool result) {
-  int k = static_cast<int>(index);
-  ColumnSteps steps{b.slot({result ? Slot::Kind::ResultColumnStride : Slot::Kind::OperandColumnStride, k}), {}};
+ColumnSteps column_steps(KernelBuilder& b, const ArrayLayout& layout, std::size_t array) {
+  ColumnSteps steps{b.slot_of(array, Slot::What::ColumnStride), {}};
   for (int j = 0; j < layout.column_jumps; ++j) {
     int jump = first_column_jump + j;
-    const Reg every = b.slot({result ? Slot::Kind::ResultEvery : Slot::Kind::OperandEvery, k, jump});
-    steps.jumps.emplace_back(every, b.slot({result ? Slot::Kind::ResultJump : Slot::Kind::OperandJump, k, jump}));
+    const Reg every = b.slot_of(array, Slot::What::Every, jump);
+    steps.jumps.emplace_back(every, b.slot_of(array, Slot::What::Jump, jump));
   }
   return steps;
 }
@@ -78,7 +78,7 @@ Reg RowLowering::mapped_row(const Axis& axis) {
 
 RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, std::int64_t rotate) {
   ColumnMap map{.axis = program_.operands[operand].spread.column, .rotate = rotate};
-  if (auto it = operand_columns_.find(operand); it != operand_columns_.end()) map.steps = &it->second;
+  if (auto it = column_steps_.find(operand); it != column_steps_.end()) map.steps = &it->second;
   return map;
 }
 
@@ -255,8 +255,7 @@ Reg RowLowering::integer_of_row(NodeId id) {
     default: {
       const Operand& operand = program_.operands[node.payload];
       bool by_row = operand.spread.row.present;
-      Reg pointer = by_row ? row_pointer(node.payload, false)
-                           : b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(node.payload)});
+      Reg pointer = by_row ? row_pointer(node.payload) : b_.pointer_to(node.payload);
       return b_.into(Bank::Index,
                      {.code = Do::IndexLoad, .type = Type::I32, .a = pointer, .c = by_row ? state_.exists : Reg{}});
     }
@@ -294,7 +293,7 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
       if (leaf_node.op == Op::ColumnIndex) return column;
       const Operand& operand = program_.operands[leaf_node.payload];
       Reg pointer =
-          operand.spread.row.present ? row_pointer(leaf_node.payload, false) : column_pointers_.at(leaf_node.payload);
+          operand.spread.row.present ? row_pointer(leaf_node.payload) : column_pointers_.at(leaf_node.payload);
       Reg at = mapped_column(map_of_operand(leaf_node.payload, 0), column);
       return b_.into(Bank::Index, {.code = Do::IndexLoad, .type = Type::I32, .a = pointer, .b = at, .c = mask});
     };

@@ -52,19 +52,18 @@ std::vector<NodeId> AcrossLowering::terms() const {
 void AcrossLowering::run() {
   zero_ = b_.index(0);
   one_ = b_.index(1);
-  columns_ = b_.slot({Slot::Kind::Columns});
+  columns_ = b_.slot({Slot::What::Columns});
   last_column_ = b_.add(columns_, -1);
   stripes_ = b_.index(Do::IndexShiftRight, b_.add(columns_, contract::stripe - 1),
                       std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
   std::vector<bool> read = read_operands(program_);
   for (std::size_t k = 0; k < program_.operands.size(); ++k)
-    if (read[k] && !program_.operands[k].constant) arrays_.push_back({k, false});
+    if (read[k] && !program_.operands[k].constant) arrays_.push_back(k);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
-    if (program_.results[r].spread.row.present) arrays_.push_back({r, true});
-  for (const ArrayKey& array : arrays_) {
-    if (!spread_of(array).row.present)
-      bases_[array] = b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(array.index)});
-    if (layout_of(array).strided) steps_[array] = column_steps(b_, layout_of(array), array.index, array.result);
+    if (program_.results[r].spread.row.present) arrays_.push_back(program_.array_of_result(r));
+  for (std::size_t array : arrays_) {
+    if (!spread_of(array).row.present) bases_[array] = b_.pointer_to(array);
+    if (layout_of(array).strided) steps_[array] = column_steps(b_, layout_of(array), array);
   }
   lay_out_scratch();
   b_.note("values of the whole kernel");
@@ -92,7 +91,7 @@ void AcrossLowering::lay_out_scratch() {
   const std::int64_t totals = static_cast<std::int64_t>(most) * bytes_of(most_turns_);
   b_.kernel().scratch_bytes = totals_at_ + totals;
   b_.kernel().scratch_bytes_per_stripe = totals;
-  if (b_.kernel().scratch_bytes > 0) b_.slot_number({Slot::Kind::Scratch});
+  if (b_.kernel().scratch_bytes > 0) b_.slot_number({Slot::What::Pointer, scratch_array});
 }
 
 void AcrossLowering::evaluate_whole() {
@@ -102,19 +101,18 @@ void AcrossLowering::evaluate_whole() {
 }
 
 // Where a row begins; `rows` becomes as many as there are before a stride ends.
-Reg AcrossLowering::first_entry(const ArrayKey& array, Reg row, Reg* rows) {
-  const int k = static_cast<int>(array.index);
+Reg AcrossLowering::first_entry(std::size_t array, Reg row, Reg* rows) {
   Reg place = row;
   for (int j = 0; j < layout_of(array).row_jumps; ++j) {
-    Reg every = b_.slot({array.result ? Slot::Kind::ResultEvery : Slot::Kind::OperandEvery, k, j});
-    Reg jump = b_.slot({array.result ? Slot::Kind::ResultJump : Slot::Kind::OperandJump, k, j});
+    Reg every = b_.slot_of(array, Slot::What::Every, j);
+    Reg jump = b_.slot_of(array, Slot::What::Jump, j);
     Reg jumps = b_.index(Do::IndexDivide, row, every);
     place = b_.add(place, b_.index(Do::IndexMul, jumps, jump));
     if (!rows) continue;
     Reg past = b_.index(Do::IndexSub, row, b_.index(Do::IndexMul, jumps, every));
     *rows = b_.index(Do::IndexMin, *rows, b_.index(Do::IndexSub, every, past));
   }
-  Reg base = b_.pointer({array.result ? Slot::Kind::ResultPointer : Slot::Kind::OperandPointer, k});
+  Reg base = b_.pointer_to(array);
   return b_.pointer(base, place, static_cast<std::int64_t>(bytes(type_of(array))));
 }
 
@@ -124,7 +122,7 @@ void AcrossLowering::walk() {
   Reg last = b_.argument(1), whole = b_.index(rows_of(most_turns_) - 1);
   b_.repeat_while_less(turn_, last, [&] {
     Reg rows = b_.index(Do::IndexMin, b_.index(Do::IndexSub, last, turn_), rows_of(most_turns_));
-    for (const ArrayKey& array : arrays_)
+    for (std::size_t array : arrays_)
       if (spread_of(array).row.present) bases_[array] = first_entry(array, turn_, &rows);
     if (!stages_.column_results.empty()) {  // a register's rows are one block's: it begins at a multiple of its lanes
       Reg past = b_.index(Do::IndexAnd, turn_, config_.lanes - 1), aligned = b_.copy(rows);
@@ -139,8 +137,8 @@ void AcrossLowering::walk() {
         whole, rows,
         [&] {
           Reg next = b_.add(turn_, rows);
-          for (const ArrayKey& array : arrays_)
-            if (config_.overlap && !array.result && spread_of(array).row.present)
+          for (std::size_t array : arrays_)
+            if (config_.overlap && !is_result(array) && spread_of(array).row.present)
               next_[array] = first_entry(array, next, nullptr);
           turn(most_turns_);
         },
@@ -199,7 +197,7 @@ Reg AcrossLowering::evaluate(NodeId id, Known& known, const Column* column) {
     case Op::ColumnIndex: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = column->index});
     case Op::RowIndex: return b_.into(Bank::Lane, {.code = Do::LaneColumn, .a = b_.add(turn_, row_)});
     case Op::Operand: {
-      const ArrayKey array{static_cast<std::size_t>(node.payload), false};
+      const auto array = static_cast<std::size_t>(node.payload);
       const Spread& spread = spread_of(array);
       Reg at = spread.column.present ? column->entries.at(array) : bases_.at(array);
       if (!spread.row.present) return b_.into(Bank::Lane, {.code = Do::LoadOne, .type = type_of(array), .a = at});
@@ -217,7 +215,7 @@ Reg AcrossLowering::evaluate(NodeId id, Known& known, const Column* column) {
   }
 }
 
-Reg AcrossLowering::entry(const ArrayKey& array, Reg first, Reg column) {
+Reg AcrossLowering::entry(std::size_t array, Reg first, Reg column) {
   auto steps = steps_.find(array);
   Reg place = steps == steps_.end() ? column : stepped(b_, steps->second, column);
   return b_.pointer(first, place, static_cast<std::int64_t>(bytes(type_of(array))));
@@ -227,7 +225,7 @@ AcrossLowering::Column AcrossLowering::column_at(Reg index, Reg exists, const st
   Column column{.index = index, .exists = exists, .entries = {}, .ahead = {}, .values = {}};
   for (NodeId id : nodes) {
     if (program_[id].op != Op::Operand || !program_[id].by_column) continue;
-    const ArrayKey array{static_cast<std::size_t>(program_[id].payload), false};
+    const auto array = static_cast<std::size_t>(program_[id].payload);
     column.entries[array] = entry(array, bases_.at(array), index);
   }
   for (NodeId id : nodes)
@@ -236,9 +234,9 @@ AcrossLowering::Column AcrossLowering::column_at(Reg index, Reg exists, const st
 }
 
 // Loads of a column fetch another one's lines, too.
-void AcrossLowering::fetch(Column& column, Reg index, const std::map<ArrayKey, Reg>& rows) {
+void AcrossLowering::fetch(Column& column, Reg index, const std::map<std::size_t, Reg>& rows) {
   for (const auto& [array, here] : column.entries)
-    if (at_hand_.whole && !array.result && spread_of(array).row.present)
+    if (at_hand_.whole && !is_result(array) && spread_of(array).row.present)
       column.ahead[array] = entry(array, rows.at(array), index);
 }
 

@@ -30,16 +30,11 @@ class AcrossLowering {
     int registers, leaves;  // leaves: columns that become one partial sum
     bool whole;             // all rows exist
   };
-  struct ArrayKey {
-    std::size_t index;
-    bool result;
-    auto operator<=>(const ArrayKey&) const = default;
-  };
   struct Column {
-    Reg index, exists;                // exists: Mask; none: it does
-    std::map<ArrayKey, Reg> entries;  // pointers: of arrays per element to the turn's first row
-    std::map<ArrayKey, Reg> ahead;    // the same, of a column to come
-    std::map<NodeId, Reg> values;     // the same in every row
+    Reg index, exists;                   // exists: Mask; none: it does
+    std::map<std::size_t, Reg> entries;  // pointers: of arrays per element to the turn's first row
+    std::map<std::size_t, Reg> ahead;    // the same, of a column to come
+    std::map<NodeId, Reg> values;        // the same in every row
   };
   using Known = std::map<NodeId, Reg>;
   enum class Level { Whole, Column, Row, Element };
@@ -75,10 +70,10 @@ class AcrossLowering {
 
   template <typename Body>
   void each_register(Body&& body);
-  Reg first_entry(const ArrayKey& array, Reg row, Reg* rows);
-  Reg entry(const ArrayKey& array, Reg first, Reg column);
+  Reg first_entry(std::size_t array, Reg row, Reg* rows);
+  Reg entry(std::size_t array, Reg first, Reg column);
   Column column_at(Reg index, Reg exists, const std::vector<NodeId>& nodes);
-  void fetch(Column& column, Reg index, const std::map<ArrayKey, Reg>& rows);
+  void fetch(Column& column, Reg index, const std::map<std::size_t, Reg>& rows);
   Reg value(NodeId id, Known& known, const Column* column);
   Reg evaluate(NodeId id, Known& known, const Column* column);
   Instr scratch(Do code, std::int64_t at, Reg more, Reg value) const;  // of the register at hand, `more` bytes on
@@ -100,15 +95,10 @@ class AcrossLowering {
   Reg totals_of(std::size_t reduction) {  // [stripe], and one more that does not exist
     return b_.mul(b_.add(stripes_, 1), static_cast<std::int64_t>(reduction) * turn_bytes());
   }
-  Type type_of(const ArrayKey& array) const {
-    return array.result ? *program_.results[array.index].type : *program_.operands[array.index].type;
-  }
-  const Spread& spread_of(const ArrayKey& array) const {
-    return array.result ? program_.results[array.index].spread : program_.operands[array.index].spread;
-  }
-  ArrayLayout layout_of(const ArrayKey& array) const {
-    return array.result ? config_.layout.result(array.index) : config_.layout.operand(array.index);
-  }
+  bool is_result(std::size_t array) const { return program_.array(array).result; }
+  Type type_of(std::size_t array) const { return *program_.array(array).type; }
+  const Spread& spread_of(std::size_t array) const { return program_.array(array).spread; }
+  ArrayLayout layout_of(std::size_t array) const { return config_.layout.array(array); }
 
   const Program& program_;
   const Config& config_;
@@ -117,10 +107,10 @@ class AcrossLowering {
   KernelBuilder b_;
   Known whole_;
   Reg zero_, one_, columns_, last_column_, stripes_;
-  std::vector<ArrayKey> arrays_;           // all that are read or written
-  std::map<ArrayKey, Reg> bases_;          // pointers: per row or element, the turn's first row
-  std::map<ArrayKey, Reg> next_;           // the same, of the turn to come
-  std::map<ArrayKey, ColumnSteps> steps_;  // of those whose columns lie apart
+  std::vector<std::size_t> arrays_;           // all that are read or written
+  std::map<std::size_t, Reg> bases_;          // pointers: per row or element, the turn's first row
+  std::map<std::size_t, Reg> next_;           // the same, of the turn to come
+  std::map<std::size_t, ColumnSteps> steps_;  // of those whose columns lie apart
   const Turn most_turns_, last_turns_{1, 2, false};
   Turn at_hand_ = most_turns_;
   Reg turn_, rows_;                        // its first row, and how many

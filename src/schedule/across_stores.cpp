@@ -19,7 +19,7 @@ void AcrossLowering::store_elements(const std::vector<NodeId>& values) {
 AcrossLowering::Column AcrossLowering::last_column(Reg at, const std::vector<NodeId>& nodes) {
   Column column = column_at(at, {}, nodes);
   for (std::size_t r = 0; r < program_.results.size(); ++r) {
-    const ArrayKey array{r, true};
+    const std::size_t array = program_.array_of_result(r);
     if (spread_of(array).column.present && spread_of(array).row.present)
       column.entries[array] = entry(array, bases_.at(array), at);
   }
@@ -34,14 +34,14 @@ void AcrossLowering::store_column(const Column& column, const std::vector<NodeId
   for (NodeId id : nodes)
     if (per_element(id)) value(id, known, &column);
   for (const auto& [array, target] : column.entries)
-    if (array.result)
+    if (is_result(array))
       b_.emit({.code = Do::Store,
                .type = type_of(array),
                .hint = config_.streaming ? Hint::Streaming : Hint::None,
                .a = target,
                .b = row_,
                .c = mask_,
-               .values = {value(program_.results[array.index].value, known, &column)}});
+               .values = {value(program_.results[array - program_.operands.size()].value, known, &column)}});
   for (std::size_t q = 0; q < stages_.column_results.size(); ++q) {
     Reg term = value(program_[program_.results[stages_.column_results[q]].value].args[0], known, &column);
     if (mask_) term = b_.primitive(Op::Select, {mask_, term, b_.number(-0.0)});
@@ -74,12 +74,12 @@ void AcrossLowering::add_tile(std::size_t sum, Reg column) {
   Values terms;
   for (int c = 0; c < config_.lanes; ++c) terms.push_back(load_scratch(tile_of(sum) + c * turn_bytes()));
   terms = transposed(std::move(terms));
-  Reg row = b_.add(turn_, row_), row_block = b_.slot({Slot::Kind::RowBlock});
+  Reg row = b_.add(turn_, row_), row_block = b_.slot({Slot::What::RowBlock});
   Reg block = b_.index(Do::IndexDivide, row, row_block);
   Reg past = b_.index(Do::IndexSub, row, b_.index(Do::IndexMul, block, row_block));
-  Reg blocks = b_.slot({Slot::Kind::Blocks}), stride = b_.slot({Slot::Kind::PartialStride});
+  Reg blocks = b_.slot({Slot::What::Blocks}), stride = b_.slot_of(partials_array(0), Slot::What::Stride);
   Reg place = b_.add(block, b_.mul(blocks, static_cast<std::int64_t>(sum)));
-  const Reg partials = b_.pointer({Slot::Kind::Partials});
+  const Reg partials = b_.pointer_to(partials_array(0));
   Reg partial =
       b_.pointer(partials, b_.index(Do::IndexMul, place, stride), static_cast<std::int64_t>(bytes(*program_.compute)));
   Instr access{.code = Do::Load, .type = *program_.compute, .a = partial, .b = column};
@@ -123,7 +123,7 @@ void AcrossLowering::store_rows() {
     for (std::size_t r : stages_.row_stores)
       b_.emit({.code = Do::Store,
                .type = *program_.results[r].type,
-               .a = bases_.at({r, true}),
+               .a = bases_.at(program_.array_of_result(r)),
                .b = row_,
                .c = mask_,
                .values = {value(program_.results[r].value, known, nullptr)}});

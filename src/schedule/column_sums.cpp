@@ -23,7 +23,7 @@ Reg by_entry(KernelBuilder& b, SumNumber first, int sums, Reg entry) {
 }
 
 Reg all_blocks(KernelBuilder& b, const SumClass& sums, int number) {
-  return sums.where.row.present ? b.slot(SumNumber::AllBlocks, number) : b.slot({Slot::Kind::Blocks, number});
+  return sums.where.row.present ? b.slot(SumNumber::AllBlocks, number) : b.slot({Slot::What::Blocks, number});
 }
 
 // Which classes this kernel adds to: those whose results it has.
@@ -37,8 +37,8 @@ void RowLowering::find_sums(const std::vector<SumClass>& classes) {
 // Where the results of a class have their partial sums of a block.
 void RowLowering::point_at_partials(ClassSums& sums, Reg block) {
   sums.partial_rows.clear();
-  Reg base = b_.pointer({Slot::Kind::Partials, sums.number});
-  Reg stride = b_.slot({Slot::Kind::PartialStride, sums.number});
+  Reg base = b_.pointer_to(partials_array(sums.number));
+  Reg stride = b_.slot_of(partials_array(sums.number), Slot::What::Stride);
   Reg blocks = all_blocks(b_, *sums.what, sums.number);
   for (std::size_t q = 0; q < sums.what->results.size(); ++q) {
     Reg place = q == 0 ? block : b_.add(block, b_.mul(blocks, static_cast<std::int64_t>(q)));
@@ -132,7 +132,7 @@ Reg RowLowering::begin_piece(ClassSums& sums, Reg end, bool whole_blocks) {
     size = by_entry(b_, SumNumber::RowBlock, sums.number, entry);
     block = b_.index(Do::IndexMul, entry, b_.slot(SumNumber::MostBlocks, sums.number));
   } else {
-    size = b_.slot({Slot::Kind::RowBlock, sums.number});
+    size = b_.slot({Slot::What::RowBlock, sums.number});
   }
   const Reg which = b_.index(Do::IndexDivide, k, size);
   const Reg inside = b_.index(Do::IndexSub, k, b_.index(Do::IndexMul, which, size));
@@ -215,9 +215,9 @@ void RowLowering::add_to_rows(std::size_t result) {
     b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = sums->rows[q], .a = sums->rows[q], .b = value});
     return;
   }
-  Reg base = b_.pointer({Slot::Kind::Partials, sums->number}), place = row_;
+  Reg base = b_.pointer_to(partials_array(sums->number)), place = row_;
   if (q > 0) {
-    const Reg stride = b_.slot({Slot::Kind::PartialStride, sums->number});
+    const Reg stride = b_.slot_of(partials_array(sums->number), Slot::What::Stride);
     place = b_.add(place, b_.mul(stride, static_cast<std::int64_t>(q)));
   }
   store_by_owner(*program_.compute, b_.pointer(base, place, value_bytes()), value);

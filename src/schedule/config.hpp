@@ -14,13 +14,12 @@
 
 namespace trireme {
 
-// What of the arrays' layout is fixed in the code; one entry per operand and result, or none where all are plain.
+// What of the arrays' layout is fixed in the code.
 struct Layout {
-  std::vector<ArrayLayout> operands, results;
+  std::vector<ArrayLayout> arrays;  // as Program::array counts them; none where all are plain
   std::vector<bool> over_operands;  // per result: it may lie on an operand, and is written when that has been read
 
-  ArrayLayout operand(std::size_t k) const { return k < operands.size() ? operands[k] : ArrayLayout{}; }
-  ArrayLayout result(std::size_t k) const { return k < results.size() ? results[k] : ArrayLayout{}; }
+  ArrayLayout array(std::size_t k) const { return k < arrays.size() ? arrays[k] : ArrayLayout{}; }
   bool strided() const { return any(&ArrayLayout::strided); }
   bool jumps() const { return any(&ArrayLayout::row_jumps); }
   bool backwards() const { return any(&ArrayLayout::backwards); }
@@ -28,8 +27,7 @@ struct Layout {
  private:
   template <typename Member>
   bool any(Member member) const {
-    auto has = [&](const ArrayLayout& each) { return each.*member != 0; };
-    return std::any_of(operands.begin(), operands.end(), has) || std::any_of(results.begin(), results.end(), has);
+    return std::any_of(arrays.begin(), arrays.end(), [&](const ArrayLayout& each) { return each.*member != 0; });
   }
 };
 

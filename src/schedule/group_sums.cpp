@@ -79,7 +79,7 @@ void RowLowering::place_terms() {
   }
   Reg block = b_.special(Do::BlockIndex);
   if (config_.teams > 1) block = b_.add(b_.mul(block, config_.teams), team_);
-  terms_ = b_.pointer(b_.pointer({Slot::Kind::Terms}), block, group_team_bytes_);
+  terms_ = b_.pointer(b_.pointer_to(terms_array), block, group_team_bytes_);
 }
 
 Instr RowLowering::term_access(Do code, std::int64_t at, Reg index, Reg mask) const {
@@ -288,8 +288,9 @@ void RowLowering::finish_groups(const Groups& groups) {
   const auto found = sums_of_result(groups.result);
   const auto sums = found.first;
   const auto q = found.second;
-  if (!sums && layout_.result(groups.result).strided) {
-    const ColumnSteps& steps = result_columns_.at(groups.result);
+  const std::size_t array = program_.array_of_result(groups.result);
+  if (!sums && layout_.array(array).strided) {
+    const ColumnSteps& steps = column_steps_.at(array);
     b_.repeat_while_less(entry, wide, [&] {
       Reg value = b_.fresh(Bank::Lane);
       b_.assign(value, b_.number(0.0));
@@ -300,7 +301,7 @@ void RowLowering::finish_groups(const Groups& groups) {
       });
       b_.emit({.code = Do::StoreOne,
                .type = *result.type,
-               .a = row_pointer(groups.result, true),
+               .a = row_pointer(array),
                .b = stepped(b_, steps, entry),
                .values = {value}});
       b_.increase(entry, 1);
@@ -322,7 +323,7 @@ void RowLowering::finish_groups(const Groups& groups) {
       b_.emit({.code = Do::Load, .type = store.type, .a = store.a, .b = entry, .c = mask, .values = {before}});
       value = b_.primitive(Op::Add, {before, value});
     } else {
-      store.a = row_pointer(groups.result, true);
+      store.a = row_pointer(array);
     }
     store.values = {value};
     b_.emit(std::move(store));
@@ -394,6 +395,7 @@ void RowLowering::groups_by_threads(const Groups& groups) {
 
 void RowLowering::finish_by_threads(const Groups& groups, Reg entry, Reg sum, Reg mask) {
   const Output& result = program_.results[groups.result];
+  const std::size_t array = program_.array_of_result(groups.result);
   Instr store{.code = Do::StoreOne, .type = *result.type, .b = entry, .c = mask};
   if (auto [sums, q] = sums_of_result(groups.result); sums) {
     store.type = *program_.compute;
@@ -402,9 +404,9 @@ void RowLowering::finish_by_threads(const Groups& groups, Reg entry, Reg sum, Re
     b_.emit({.code = Do::Load, .type = store.type, .a = store.a, .b = entry, .c = mask, .values = {before}});
     sum = b_.primitive(Op::Add, {before, sum});
   } else {
-    store.a = row_pointer(groups.result, true);
-    auto steps = result_columns_.find(groups.result);
-    if (steps != result_columns_.end()) store.b = stepped(b_, steps->second, entry);
+    store.a = row_pointer(array);
+    auto steps = column_steps_.find(array);
+    if (steps != column_steps_.end()) store.b = stepped(b_, steps->second, entry);
   }
   store.values = {sum};
   b_.emit(std::move(store));

@@ -162,35 +162,37 @@ inline Block::operator const std::vector<Instr>&() const {
   return code_ ? *code_ : none;
 }
 
-// What stands in a slot of `args`.
+// What stands in a slot of `args`: something of an array, or a number of the problem.
 struct Slot {
-  enum class Kind : std::uint8_t {
-    Columns,              // n
-    OperandPointer,       // index: the operand
-    OperandStride,        // elements from row to row
-    OperandColumnStride,  // elements from column to column, where that is not 1
-    OperandEvery,         // entries between two jumps; `jump` says which
-    OperandJump,          // elements more
-    ResultPointer,        // index: the result
-    ResultStride,
-    ResultColumnStride,
-    ResultEvery,
-    ResultJump,
-    Constant,  // index: the operand; bits of the compute type
-    // Column sums; index: the class.
-    RowBlock,       // rows a team takes one after the other; the contract's row_block where there are column sums
-    Blocks,         // row blocks in all
-    Partials,       // workspace: [column sum][block][PartialStride] values of the compute type
-    PartialStride,  // over everything: from one result's row sums to the next one's
-    SumNumber,      // jump: which of the class's numbers, a SumNumber
-    Scratch,        // simd machines: memory of this thread alone
-    Terms,          // thread machines, workspace: [row block][Launch::terms][columns] values of the compute type
+  enum class What : std::uint8_t {
+    // Of `array`
+    Pointer,
+    Stride,        // elements from row to row; of partial sums from one block's to the next's
+    ColumnStride,  // elements from column to column, where that is not 1
+    Every,         // entries between two jumps; `which` says which
+    Jump,          // elements more
+    Value,         // of a constant: bits of the compute type
+    // Of the problem
+    Columns,  // n
+    // Of column sums; `array`: the class
+    RowBlock,   // rows a team takes one after the other; the contract's row_block where there are column sums
+    Blocks,     // row blocks in all
+    SumNumber,  // which: of the class's numbers, a SumNumber
   };
-  Kind kind;
-  int index = 0;
-  int jump = 0;  // of rows from 0 on, of columns from first_column_jump on
+  What what;
+  int array = 0;  // as Program::array counts them, or one of the workspace below
+  int which = 0;  // jumps of rows from 0 on, of columns from first_column_jump on
   bool operator==(const Slot&) const = default;
 };
+// The workspace's arrays, which no program names, count down.
+inline constexpr int scratch_array = -1;  // simd machines: memory of this thread alone
+inline constexpr int terms_array = -2;    // thread machines: [row block][Launch::terms][columns] of the compute type
+// Of a class of column sums: [column sum][block][Stride] values of the compute type; over everything, Stride counts
+// from one result's row sums to the next one's.
+constexpr int partials_array(int sums) { return -3 - sums; }
+constexpr bool is_partials(int array) { return array <= partials_array(0); }
+constexpr int class_of_partials(int array) { return -3 - array; }
+
 inline constexpr int first_column_jump = 8;
 
 // Of column sums whose entries have rows of their own, or all rows: what their walk depends on.
@@ -234,6 +236,7 @@ struct Kernel {
   Type compute = Type::F32;
   Launch launch;
   std::vector<Slot> slots;
+  int operands = 0;  // of the program: arrays from here on are results
   int lane_count = 0, mask_count = 0, index_count = 0, pointer_count = 0;  // registers per bank
   std::int64_t scratch_bytes = 0;                                          // fixed part
   std::int64_t scratch_bytes_per_stripe = 0;  // simd machines: what grows with the number of columns

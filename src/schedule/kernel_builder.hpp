@@ -2,6 +2,7 @@
 // Where two arguments of a call both emit, name one of them first: C++ does not say which comes first, and a kernel
 // must not depend on the compiler that built this (plan/pinned_kernels_test.cpp sees it).
 #pragma once
+#include <concepts>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -61,7 +62,17 @@ class KernelBuilder {
   void increase(Reg dst, std::int64_t by) { emit({.code = Do::IndexAdd, .dst = dst, .a = dst, .imm = by}); }
   Reg slot(Slot wanted) { return into(Bank::Index, {.code = Do::IndexSlot, .imm = slot_number(wanted)}); }
 
-  Reg slot(SumNumber wanted, int sums) { return slot({Slot::Kind::SumNumber, sums, static_cast<int>(wanted)}); }
+  Reg slot(SumNumber wanted, int sums) { return slot({Slot::What::SumNumber, sums, static_cast<int>(wanted)}); }
+
+  // Of an array.
+  template <std::integral Number>
+  Reg slot_of(Number array, Slot::What what, int which = 0) {
+    return slot({what, static_cast<int>(array), which});
+  }
+  template <std::integral Number>
+  Reg pointer_to(Number array) {
+    return pointer({Slot::What::Pointer, static_cast<int>(array)});
+  }
 
   Reg pointer(Slot wanted) { return into(Bank::Pointer, {.code = Do::PointerSlot, .imm = slot_number(wanted)}); }
   Reg pointer(Reg base, Reg elements, std::int64_t scale) {

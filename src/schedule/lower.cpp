@@ -33,7 +33,7 @@ bool RowLowering::copies_whole(std::size_t k) const {
   const Operand& operand = program_.operands[k];
   if (operand.constant || !operand.spread.column.present || !operand.spread.plain()) return false;
   std::int64_t piece = static_cast<std::int64_t>(bytes(*operand.type)) * config_.vector;
-  return !layout_.operand(k).strided && (piece == 4 || piece == 8 || piece == 16);
+  return !layout_.array(k).strided && (piece == 4 || piece == 8 || piece == 16);
 }
 
 // Which columns a thread looks after: group g of a team takes the stripes from g * config.stripes on, so that each
@@ -41,7 +41,7 @@ bool RowLowering::copies_whole(std::size_t k) const {
 void RowLowering::locate_threads() {
   zero_ = b_.index(0);
   one_index_ = b_.index(1);
-  columns_ = config_.columns ? b_.index(config_.columns) : b_.slot({Slot::Kind::Columns});
+  columns_ = config_.columns ? b_.index(config_.columns) : b_.slot({Slot::What::Columns});
   state_ = {.limit = columns_};
   if (config_.simd) {
     thread_column_ = block_column_ = zero_;
@@ -139,8 +139,8 @@ void RowLowering::lay_out_scratch() {
     }
   }
   b_.kernel().scratch_bytes = at;
-  if (config_.simd && at > 0) b_.slot_number({Slot::Kind::Scratch});
-  if (b_.kernel().scratch_bytes_per_stripe > 0) b_.slot_number({Slot::Kind::Columns});  // whoever lends it asks
+  if (config_.simd && at > 0) b_.slot_number({Slot::What::Pointer, scratch_array});
+  if (b_.kernel().scratch_bytes_per_stripe > 0) b_.slot_number({Slot::What::Columns});  // whoever lends it asks
 }
 
 void RowLowering::run() {
@@ -167,10 +167,9 @@ void RowLowering::run() {
     const Operand& operand = program_.operands[k];
     if (operand.constant || !operand.spread.column.present || (operand.spread.row.present && !same_in_block(k)))
       continue;
-    const int index = static_cast<int>(k);
-    Reg pointer = column_pointers_[k] = b_.pointer({Slot::Kind::OperandPointer, index});
+    Reg pointer = column_pointers_[k] = b_.pointer_to(k);
     if (!operand.spread.row.present) continue;
-    const Reg place = b_.index(Do::IndexMul, entry_, b_.slot({Slot::Kind::OperandStride, index}));
+    const Reg place = b_.index(Do::IndexMul, entry_, b_.slot_of(k, Slot::What::Stride));
     column_pointers_[k] = b_.pointer(pointer, place, static_cast<std::int64_t>(bytes(*operand.type)));
   }
   evaluate_divisors();
@@ -195,6 +194,7 @@ Kernel new_kernel(const Program& program, const Config& config, const Stages& st
   rows.name = std::move(name);
   rows.simd = config.simd;
   rows.compute = *program.compute;
+  rows.operands = static_cast<int>(program.operands.size());
   rows.launch = {.lanes = config.lanes, .groups = config.groups, .teams = config.teams};
   rows.launch.cluster = config.cluster;
   rows.launch.resident = config.resident;

@@ -123,28 +123,28 @@ class ColumnLowering {
   Type type() const { return *program_.compute; }
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(type())); }
   int result(std::size_t q) const { return sums_.results[q]; }
+  std::size_t array(std::size_t q) const { return program_.array_of_result(static_cast<std::size_t>(result(q))); }
   std::int64_t columns() const { return sums_.where.column.extent(columns_fixed_); }  // of entries, where it is fixed
 
   void begin() {
     zero_ = b_.index(0);
     one_ = b_.index(1);
-    if (!sums_.over_everything() && !sums_.where.row.present) blocks_ = b_.slot({Slot::Kind::Blocks, number_});
-    stride_ = b_.slot({Slot::Kind::PartialStride, number_});
-    base_ = b_.pointer({Slot::Kind::Partials, number_});
+    if (!sums_.over_everything() && !sums_.where.row.present) blocks_ = b_.slot({Slot::What::Blocks, number_});
+    stride_ = b_.slot_of(partials_array(number_), Slot::What::Stride);
+    base_ = b_.pointer_to(partials_array(number_));
     if (!sums_.over_everything())
       all_blocks_ = b_.index(Do::IndexMul, blocks_ ? blocks_ : trireme::all_blocks(b_, sums_, number_), stride_);
     for (std::size_t q = 0; q < sums_.results.size(); ++q) {
-      results_.push_back(b_.pointer({Slot::Kind::ResultPointer, result(q)}));
+      results_.push_back(b_.pointer_to(array(q)));
       steps_.emplace_back();
-      if (layout_.result(result(q)).strided)
-        steps_.back() = column_steps(b_, layout_.result(result(q)), result(q), true);
+      if (layout_.array(array(q)).strided) steps_.back() = column_steps(b_, layout_.array(array(q)), array(q));
     }
   }
 
   // Entries of a row of them, and in all.
   Reg wide() {
     const AxisIndexing& column = sums_.where.column;
-    return column.present && column.plain() ? b_.slot({Slot::Kind::Columns}) : b_.index(column.extent(columns_fixed_));
+    return column.present && column.plain() ? b_.slot({Slot::What::Columns}) : b_.index(column.extent(columns_fixed_));
   }
   Reg entries() {
     if (sums_.over_everything()) return b_.index(static_cast<std::int64_t>(results_.size()));
@@ -158,10 +158,10 @@ class ColumnLowering {
     const Reg before = b_.index(Do::IndexMul, row, b_.slot(SumNumber::MostBlocks, number_));
     base_ = b_.pointer(base_, b_.index(Do::IndexMul, before, stride_), value_bytes());
     for (std::size_t q = 0; q < results_.size(); ++q) {
-      Reg place = b_.index(Do::IndexMul, row, b_.slot({Slot::Kind::ResultStride, result(q)}));
-      for (int j = 0; j < layout_.result(result(q)).row_jumps; ++j) {
-        const Reg jumps = b_.index(Do::IndexDivide, row, b_.slot({Slot::Kind::ResultEvery, result(q), j}));
-        place = b_.add(place, b_.index(Do::IndexMul, jumps, b_.slot({Slot::Kind::ResultJump, result(q), j})));
+      Reg place = b_.index(Do::IndexMul, row, b_.slot_of(array(q), Slot::What::Stride));
+      for (int j = 0; j < layout_.array(array(q)).row_jumps; ++j) {
+        const Reg jumps = b_.index(Do::IndexDivide, row, b_.slot_of(array(q), Slot::What::Every, j));
+        place = b_.add(place, b_.index(Do::IndexMul, jumps, b_.slot_of(array(q), Slot::What::Jump, j)));
       }
       results_[q] = b_.pointer(results_[q], place, static_cast<std::int64_t>(bytes(stored(q))));
     }
@@ -239,7 +239,7 @@ class ColumnLowering {
 
   // Columns that do not lie side by side, through a vector of scratch.
   void one_by_one(std::size_t q, Reg total, Reg column, Reg end) {
-    b_.slot_number({Slot::Kind::Scratch});
+    b_.slot_number({Slot::What::Pointer, scratch_array});
     b_.kernel().scratch_bytes = lanes_ * value_bytes();
     b_.emit({.code = Do::Store, .type = type(), .space = Space::Scratch, .values = {total}});
     Reg count = b_.index(Do::IndexMin, b_.index(Do::IndexSub, end, column), lanes_);
@@ -355,6 +355,7 @@ std::vector<Kernel> lower_columns(const Program& program, const std::vector<SumC
     if (kernels.size() > 1) kernel.name += fmt::format("_{}", kernels.size() - 1);
     kernel.simd = config.simd;
     kernel.compute = *program.compute;
+    kernel.operands = static_cast<int>(program.operands.size());
     kernel.slots = std::move(slots);
     kernel.launch.lanes = config.lanes;
     kernel.launch.columns_covered = config.lanes;

@@ -30,7 +30,7 @@ inline Reg number(KernelBuilder& b, const Program& program, const Node& node) {
 
 inline Reg constant(KernelBuilder& b, const Node& node) {
   return b.into(Bank::Lane,
-                {.code = Do::LaneSlot, .imm = b.slot_number({Slot::Kind::Constant, static_cast<int>(node.payload)})});
+                {.code = Do::LaneSlot, .imm = b.slot_number({Slot::What::Value, static_cast<int>(node.payload)})});
 }
 
 // By node: is it another value in every row?

@@ -40,17 +40,18 @@ void RowLowering::start_trail() {
     });
   };
   for (std::size_t k : used_operands()) {
-    if (!running_operands_.contains(k)) continue;
+    if (!running_.contains(k)) continue;
     bool lead = false;
     for (std::size_t sweep = 0; sweep < work_.size(); ++sweep)
       lead |= read_by(k, work_[sweep].row) || (sweep != last && read_by(k, work_[sweep].chunk));
     if (!read_by(k, work_[last].chunk)) continue;
-    trail_.operands[k] = lead ? copy_of(running_operands_.at(k)) : running_operands_.at(k);
-    if (!lead) running_operands_.erase(k);
+    trail_.running[k] = lead ? copy_of(running_.at(k)) : running_.at(k);
+    if (!lead) running_.erase(k);
   }
   for (std::size_t r : stages_.sweeps[last].stores) {
-    trail_.results[r] = running_results_.at(r);
-    running_results_.erase(r);
+    const std::size_t array = program_.array_of_result(r);
+    trail_.running[array] = running_.at(array);
+    running_.erase(array);
   }
 }
 
@@ -59,8 +60,7 @@ void RowLowering::in_trail(Body&& body) {
   auto exchange = [&] {
     std::swap(row_values_, trail_.row_values);
     std::swap(loop_values_, trail_.loop_values);
-    std::swap(running_operands_, trail_.operands);
-    std::swap(running_results_, trail_.results);
+    std::swap(running_, trail_.running);
   };
   exchange();
   body();
@@ -110,7 +110,7 @@ void RowLowering::hand_over() {
 void RowLowering::lead() {
   begin_row();
   for (std::size_t k = 0; config_.prefetch && k < program_.operands.size(); ++k)
-    if (auto it = trail_.operands.find(k); it != trail_.operands.end() && !running_operands_.contains(k))
+    if (auto it = trail_.running.find(k); it != trail_.running.end() && !running_.contains(k))
       next_rows_.emplace_back(k, b_.pointer(it->second.pointer, it->second.stride_bytes, 1));
   for (std::size_t k = 0; k + 1 < stages_.sweeps.size(); ++k) sweep(k);
   hand_over();
@@ -148,12 +148,11 @@ void RowLowering::walk_pairs(Reg end) {
   b_.note("two rows");
   b_.repeat_while_less(row_, b_.index(Do::IndexSub, end, one_index_), [&] {
     std::vector<Instr> first = b_.recorded([&] { one_row(); });
-    auto operands = running_operands_, results = running_results_;
+    auto running = running_;
     Reg row = std::exchange(row_, b_.add(row_, 1));
-    for (auto* pointers : {&running_operands_, &running_results_})
-      for (std::size_t k = 0; k < std::max(program_.operands.size(), program_.results.size()); ++k)
-        if (auto it = pointers->find(k); it != pointers->end())
-          it->second.pointer = b_.pointer(it->second.pointer, it->second.stride_bytes, 1);
+    for (std::size_t k = 0; k < program_.array_count(); ++k)
+      if (auto it = running_.find(k); it != running_.end())
+        it->second.pointer = b_.pointer(it->second.pointer, it->second.stride_bytes, 1);
     std::vector<Instr> second = b_.recorded([&] { one_row(); });
     const bool in_turn = first.size() == second.size();
     for (std::size_t k = 0; k < first.size(); ++k) {
@@ -161,8 +160,7 @@ void RowLowering::walk_pairs(Reg end) {
       if (in_turn) b_.emit(std::move(second[k]));
     }
     for (std::size_t k = 0; !in_turn && k < second.size(); ++k) b_.emit(std::move(second[k]));
-    running_operands_ = std::move(operands);
-    running_results_ = std::move(results);
+    running_ = std::move(running);
     row_ = row;
     move_on();
     move_on();

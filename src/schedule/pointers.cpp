@@ -5,38 +5,33 @@ namespace trireme {
 
 // Pointers to the first row of a block; each row moves them on, which costs an addition instead of a multiplication.
 void RowLowering::start_running_pointers() {
-  running_operands_.clear();
-  running_results_.clear();
+  running_.clear();
   running_ahead_.clear();
-  auto start = [&](std::size_t index, bool result) {
-    const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
-    const int jumps = (result ? layout_.result(index) : layout_.operand(index)).row_jumps;
-    if (!spread.row.present || !spread.row.plain() || !runs_on(jumps)) return;
-    Type type = result ? *program_.results[index].type : *program_.operands[index].type;
-    Reg first = row_pointer(index, result);
-    if (points_at_column(index, result))
-      first = b_.pointer(first, thread_column_, static_cast<std::int64_t>(bytes(type)));
-    Reg stride = b_.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, static_cast<int>(index)});
-    auto size = static_cast<std::int64_t>(bytes(type));
+  auto start = [&](std::size_t array) {
+    const Program::Array what = program_.array(array);
+    const int jumps = layout_.array(array).row_jumps;
+    if (!what.spread.row.present || !what.spread.row.plain() || !runs_on(jumps)) return;
+    const auto size = static_cast<std::int64_t>(bytes(*what.type));
+    Reg first = row_pointer(array);
+    if (points_at_column(array)) first = b_.pointer(first, thread_column_, size);
+    Reg stride = b_.slot_of(array, Slot::What::Stride);
     Running running{b_.fresh(Bank::Pointer), b_.mul(stride, size * row_step_), {}};
     for (int j = 0; j < jumps; ++j) {
-      RowJump jump = row_jump(index, result, j);
+      RowJump jump = row_jump(array, j);
       running.jumps.push_back({b_.index(Do::IndexSub, row_, b_.index(Do::IndexMul, jump.turn, jump.every)), jump.every,
                                b_.mul(jump.elements, size)});
     }
     b_.emit({.code = Do::PointerAdd, .dst = running.pointer, .a = first, .b = zero_, .imm = 1});
-    (result ? running_results_ : running_operands_)[index] = running;
-    if (!result && in_ring(index)) running_ahead_[index] = copy_of(running);
+    running_[array] = running;
+    if (!what.result && in_ring(array)) running_ahead_[array] = copy_of(running);
   };
-  operand_rows_.clear();
-  result_rows_.clear();
+  row_pointers_.clear();
   mapped_rows_.clear();
   row_jumps_.clear();
-  for (std::size_t k : used_operands()) start(k, false);
+  for (std::size_t k : used_operands()) start(k);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
-    if (writes(r)) start(r, true);
-  operand_rows_.clear();
-  result_rows_.clear();
+    if (writes(r)) start(program_.array_of_result(r));
+  row_pointers_.clear();
 }
 
 RowLowering::Running RowLowering::copy_of(const Running& running) {
@@ -51,41 +46,35 @@ bool RowLowering::runs_on(int jumps) const { return !run_end_ && (row_step_ == 1
 
 // Threads stay at their columns: running pointers to arrays per element may contain them. Rotations and comparisons of
 // integers look at columns in their own way.
-bool RowLowering::points_at_column(std::size_t index, bool result) const {
+bool RowLowering::points_at_column(std::size_t array) const {
   if (config_.simd || !config_.stripes || looks_elsewhere_) return false;
-  const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
-  const ArrayLayout layout = result ? layout_.result(index) : layout_.operand(index);
+  const Spread& spread = program_.array(array).spread;
+  const ArrayLayout layout = layout_.array(array);
   bool strided = layout.strided || !runs_on(layout.row_jumps);
   return spread.plain() && spread.row.present && spread.column.present && !strided;
 }
 
-Reg RowLowering::row_pointer(std::size_t index, bool result) {
-  if (auto it = column_pointers_.find(index); !result && it != column_pointers_.end()) return it->second;
-  auto& running = result ? running_results_ : running_operands_;
-  if (auto it = running.find(index); it != running.end()) return it->second.pointer;
-  auto& known = result ? result_rows_ : operand_rows_;
-  if (auto it = known.find(index); it != known.end()) return it->second;
-  int k = static_cast<int>(index);
-  Type type = result ? *program_.results[index].type : *program_.operands[index].type;
-  Reg base = b_.pointer({result ? Slot::Kind::ResultPointer : Slot::Kind::OperandPointer, k});
-  Reg stride = b_.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, k});
-  const Spread& spread = result ? program_.results[index].spread : program_.operands[index].spread;
-  Reg place = b_.index(Do::IndexMul, mapped_row(spread.row), stride);
-  int jumps = (result ? layout_.result(index) : layout_.operand(index)).row_jumps;
-  for (int j = 0; j < jumps; ++j) {
-    RowJump jump = row_jump(index, result, j);
+Reg RowLowering::row_pointer(std::size_t array) {
+  if (auto it = column_pointers_.find(array); it != column_pointers_.end()) return it->second;
+  if (auto it = running_.find(array); it != running_.end()) return it->second.pointer;
+  if (auto it = row_pointers_.find(array); it != row_pointers_.end()) return it->second;
+  const Program::Array what = program_.array(array);
+  Reg base = b_.pointer_to(array);
+  Reg stride = b_.slot_of(array, Slot::What::Stride);
+  Reg place = b_.index(Do::IndexMul, mapped_row(what.spread.row), stride);
+  for (int j = 0; j < layout_.array(array).row_jumps; ++j) {
+    RowJump jump = row_jump(array, j);
     place = b_.add(place, b_.index(Do::IndexMul, jump.turn, jump.elements));
   }
-  return known[index] = b_.pointer(base, place, static_cast<std::int64_t>(bytes(type)));
+  return row_pointers_[array] = b_.pointer(base, place, static_cast<std::int64_t>(bytes(*what.type)));
 }
 
 // Divided or wrapped rows are one axis and do not jump.
-RowLowering::RowJump RowLowering::row_jump(std::size_t index, bool result, int jump) {
-  auto [it, is_new] = row_jumps_.try_emplace({index, result, jump});
+RowLowering::RowJump RowLowering::row_jump(std::size_t array, int jump) {
+  auto [it, is_new] = row_jumps_.try_emplace({array, jump});
   if (!is_new) return it->second;
-  int k = static_cast<int>(index);
-  Reg every = b_.slot({result ? Slot::Kind::ResultEvery : Slot::Kind::OperandEvery, k, jump});
-  Reg elements = b_.slot({result ? Slot::Kind::ResultJump : Slot::Kind::OperandJump, k, jump});
+  Reg every = b_.slot_of(array, Slot::What::Every, jump);
+  Reg elements = b_.slot_of(array, Slot::What::Jump, jump);
   return it->second = {every, elements, b_.index(Do::IndexDivide, row_, every)};
 }
 

@@ -89,31 +89,32 @@ std::string argument(std::int64_t which) {
   return which >= 0 && which < 3 ? std::string(names[which]) : "?";
 }
 
-std::string meaning(const Slot& slot) {
-  bool columns = slot.jump >= first_column_jump;
-  std::string number =
-      fmt::format("{} jump {}", columns ? "column" : "row", columns ? slot.jump - first_column_jump : slot.jump);
-  const std::string sums = slot.index ? fmt::format(" of class {}", slot.index) : "";
-  switch (slot.kind) {
-    case Slot::Kind::Columns: return "columns";
-    case Slot::Kind::OperandPointer: return fmt::format("pointer to operand {}", slot.index);
-    case Slot::Kind::OperandStride: return fmt::format("row stride of operand {}", slot.index);
-    case Slot::Kind::OperandEvery: return fmt::format("entries between {} of operand {}", number, slot.index);
-    case Slot::Kind::OperandJump: return fmt::format("{} of operand {}", number, slot.index);
-    case Slot::Kind::ResultEvery: return fmt::format("entries between {} of result {}", number, slot.index);
-    case Slot::Kind::ResultJump: return fmt::format("{} of result {}", number, slot.index);
-    case Slot::Kind::OperandColumnStride: return fmt::format("column stride of operand {}", slot.index);
-    case Slot::Kind::ResultPointer: return fmt::format("pointer to result {}", slot.index);
-    case Slot::Kind::ResultStride: return fmt::format("row stride of result {}", slot.index);
-    case Slot::Kind::ResultColumnStride: return fmt::format("column stride of result {}", slot.index);
-    case Slot::Kind::Constant: return fmt::format("constant operand {}", slot.index);
-    case Slot::Kind::RowBlock: return "rows a block" + sums;
-    case Slot::Kind::Blocks: return "row blocks" + sums;
-    case Slot::Kind::Partials: return "partial column sums" + sums;
-    case Slot::Kind::PartialStride: return "stride of partial column sums" + sums;
-    case Slot::Kind::SumNumber: return std::string(sum_number_names[slot.jump]) + sums;
-    case Slot::Kind::Scratch: return "scratch";
-    case Slot::Kind::Terms: return "terms";
+std::string meaning(const Slot& slot, const Kernel& kernel) {
+  const bool columns = slot.which >= first_column_jump;
+  const std::string number =
+      fmt::format("{} jump {}", columns ? "column" : "row", columns ? slot.which - first_column_jump : slot.which);
+  const auto of_class = [](std::string_view text, int sums) {
+    return fmt::format("{}{}", text, sums ? fmt::format(" of class {}", sums) : "");
+  };
+  const std::string array = slot.array < kernel.operands ? fmt::format("operand {}", slot.array)
+                                                         : fmt::format("result {}", slot.array - kernel.operands);
+  switch (slot.what) {
+    case Slot::What::Pointer:
+      if (slot.array == scratch_array) return "scratch";
+      if (slot.array == terms_array) return "terms";
+      if (is_partials(slot.array)) return of_class("partial column sums", class_of_partials(slot.array));
+      return "pointer to " + array;
+    case Slot::What::Stride:
+      if (is_partials(slot.array)) return of_class("stride of partial column sums", class_of_partials(slot.array));
+      return "row stride of " + array;
+    case Slot::What::ColumnStride: return "column stride of " + array;
+    case Slot::What::Every: return fmt::format("entries between {} of {}", number, array);
+    case Slot::What::Jump: return fmt::format("{} of {}", number, array);
+    case Slot::What::Value: return "constant " + array;
+    case Slot::What::Columns: return "columns";
+    case Slot::What::RowBlock: return of_class("rows a block", slot.array);
+    case Slot::What::Blocks: return of_class("row blocks", slot.array);
+    case Slot::What::SumNumber: return of_class(sum_number_names[slot.which], slot.array);
   }
   return "?";
 }
@@ -207,7 +208,7 @@ std::string print(const Kernel& kernel) {
   if (kernel.scratch_bytes != 0 || kernel.scratch_bytes_per_stripe != 0)
     out += fmt::format("  scratch {} bytes + {} a stripe\n", kernel.scratch_bytes, kernel.scratch_bytes_per_stripe);
   for (std::size_t k = 0; k < kernel.slots.size(); ++k)
-    out += fmt::format("  args[{}] {}\n", k, meaning(kernel.slots[k]));
+    out += fmt::format("  args[{}] {}\n", k, meaning(kernel.slots[k], kernel));
   list(kernel.body, kernel, 1, out);
   return out;
 }

@@ -124,8 +124,8 @@ TEST(print_kernel, listing) {
   KernelBuilder code(kernel);
   code.note("each row in turn");
   Reg row = code.argument(0), last = code.argument(1);
-  Reg base = code.pointer({Slot::Kind::ResultPointer, 0});
-  Reg stride = code.slot({Slot::Kind::ResultStride, 0});
+  Reg base = code.pointer({Slot::What::Pointer, 0});
+  Reg stride = code.slot({Slot::What::Stride, 0});
   code.repeat_while_less(row, last, [&] {
     Reg at = code.pointer(base, stride, 4);
     code.when_less(

@@ -41,7 +41,7 @@ struct ColumnSteps {
   Reg stride;
   std::vector<std::pair<Reg, Reg>> jumps;  // every so many columns, elements more
 };
-ColumnSteps column_steps(KernelBuilder& b, const ArrayLayout& layout, std::size_t index, bool result);
+ColumnSteps column_steps(KernelBuilder& b, const ArrayLayout& layout, std::size_t array);
 Reg stepped(KernelBuilder& b, const ColumnSteps& steps, Reg column);  // elements from the row's first
 
 // A number of a class that depends on the kind of entry; and its blocks in all.
@@ -234,13 +234,13 @@ class RowLowering {
   bool always_inside(std::int64_t offset) const;
   RowState row_state(Reg row, Reg end);
   bool runs_on(int jumps) const;
-  bool points_at_column(std::size_t index, bool result) const;
-  Reg row_pointer(std::size_t index, bool result);
+  bool points_at_column(std::size_t array) const;
+  Reg row_pointer(std::size_t array);
   struct RowJump {
     Reg every, elements, turn;  // turn: jumps made up to this row
   };
-  RowJump row_jump(std::size_t index, bool result, int jump);
-  std::map<std::tuple<std::size_t, bool, int>, RowJump> row_jumps_;  // of the block's first row
+  RowJump row_jump(std::size_t array, int jump);
+  std::map<std::pair<std::size_t, int>, RowJump> row_jumps_;  // of the block's first row
   void start_running_pointers();
   void meet(std::size_t sweep);  // all groups of a row, in one block or several
   void open_mailboxes();
@@ -282,7 +282,7 @@ class RowLowering {
   static constexpr std::int64_t line_bytes = 64;
   std::vector<Instr> half_stores_;                      // that wait for the next chunk's
   std::vector<std::pair<std::size_t, Reg>> next_rows_;  // operands to prefetch: where their next row begins
-  std::unordered_map<std::size_t, Reg> column_pointers_, operand_rows_, result_rows_;
+  std::unordered_map<std::size_t, Reg> column_pointers_, row_pointers_;  // by array
   struct Running {  // the pointer to the row at hand moves on by a stride, and every so many rows by a jump
     struct Jump {
       Reg row, every, bytes;  // row: since the last jump
@@ -292,18 +292,18 @@ class RowLowering {
   };
   void move_on(const Running& running);
   Running copy_of(const Running& running);
-  std::unordered_map<std::size_t, Running> running_operands_, running_results_, running_ahead_;
+  std::unordered_map<std::size_t, Running> running_, running_ahead_;  // by array
   struct Trail {  // what of the row before differs from the row at hand
     std::unordered_map<NodeId, Reg> row_values;
     ValuesByNode loop_values;
-    std::unordered_map<std::size_t, Running> operands, results;
+    std::unordered_map<std::size_t, Running> running;
   } trail_;
   bool overlap_ = false, trailing_ = false;  // rows overlap; there is a trail
   bool seldom_ = false;                      // the code at hand runs once for many rows: short is better than fast
-  std::unordered_map<std::size_t, ColumnSteps> operand_columns_, result_columns_;  // of strided arrays
-  std::unordered_map<NodeId, Reg> divisors_;                                       // Index registers
-  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;                           // of this row, by divisor and wrap
-  std::int64_t lanes_at_ = 0;  // scratch: one vector, filled or read lane by lane
+  std::unordered_map<std::size_t, ColumnSteps> column_steps_;  // of strided arrays
+  std::unordered_map<NodeId, Reg> divisors_;                   // Index registers
+  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;       // of this row, by divisor and wrap
+  std::int64_t lanes_at_ = 0;                                  // scratch: one vector, filled or read lane by lane
 
   std::vector<Groups> groups_;
   Reg terms_, terms_team_;             // thread machines: a team's terms, in the workspace or in scratch

@@ -248,7 +248,7 @@ void RowLowering::prefetch_next(std::size_t k, const Leaf& leaf) {
     if (at % line_bytes) continue;
     if (overlap_ ? !trailing_ || k + 2 != stages_.sweeps.size() : at / line_bytes % stages_.sweeps.size() != k)
       continue;
-    Instr prefetch = element_access(Do::Prefetch, type, layout_.operand(operand), leaf);
+    Instr prefetch = element_access(Do::Prefetch, type, layout_.array(operand), leaf);
     prefetch.a = pointer;
     b_.emit(std::move(prefetch));
   }
@@ -283,15 +283,16 @@ void RowLowering::finish(std::size_t k, const Leaf& leaf) {
   const Stage& stage = stages_.sweeps[k];
   for (std::size_t r : stage.stores) {
     const Output& result = program_.results[r];
-    if (auto it = result_columns_.find(r); it != result_columns_.end()) {
-      store_mapped(*result.type, row_pointer(r, true), {.axis = result.spread.column, .steps = &it->second}, leaf,
+    const std::size_t array = program_.array_of_result(r);
+    if (auto it = column_steps_.find(array); it != column_steps_.end()) {
+      store_mapped(*result.type, row_pointer(array), {.axis = result.spread.column, .steps = &it->second}, leaf,
                    chunk(result.value, leaf));
       continue;
     }
-    Instr instr = element_access(Do::Store, *result.type, layout_.result(r), leaf);
+    Instr instr = element_access(Do::Store, *result.type, layout_.array(array), leaf);
     instr.hint = streams(k, *result.type) ? Hint::Streaming : Hint::None;
-    instr.a = row_pointer(r, true);
-    if (leaf.id >= 0 && points_at_column(r, true)) instr.b = {};
+    instr.a = row_pointer(array);
+    if (leaf.id >= 0 && points_at_column(array)) instr.b = {};
     instr.c = leaf.mask;
     instr.values = chunk(result.value, leaf);
     store(std::move(instr), leaf);

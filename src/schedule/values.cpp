@@ -129,10 +129,10 @@ Reg RowLowering::evaluate_one(NodeId id) {
       const Operand& operand = program_.operands[node.payload];
       Instr load{.code = Do::LoadOne, .type = *operand.type};
       if (operand.spread.row.present) {
-        load.a = row_pointer(node.payload, false);
+        load.a = row_pointer(node.payload);
         load.c = state_.exists;
       } else {
-        load.a = b_.pointer({Slot::Kind::OperandPointer, static_cast<int>(node.payload)});
+        load.a = b_.pointer_to(node.payload);
       }
       return b_.into(Bank::Lane, std::move(load));
     }
@@ -185,9 +185,9 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
   const Operand& operand = program_.operands[index];
   ColumnMap map = map_of_operand(index, 0);
   if (!map.plain())
-    return load_mapped(*operand.type,
-                       operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index), map, leaf);
-  Instr load = element_access(Do::Load, *operand.type, layout_.operand(index), leaf);
+    return load_mapped(*operand.type, operand.spread.row.present ? row_pointer(index) : column_pointers_.at(index), map,
+                       leaf);
+  Instr load = element_access(Do::Load, *operand.type, layout_.array(index), leaf);
   load.c = leaf.mask;
   if (in_ring(index)) {
     load.space = Space::Scratch;
@@ -199,8 +199,8 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
     load.b = block_column_;
     load.imm += staged->second;
   } else {
-    load.a = operand.spread.row.present ? row_pointer(index, false) : column_pointers_.at(index);
-    if (points_at_column(index, false)) load.b = {};
+    load.a = operand.spread.row.present ? row_pointer(index) : column_pointers_.at(index);
+    if (points_at_column(index)) load.b = {};
   }
   Values values = load.values = fresh_values();
   b_.emit(std::move(load));
@@ -225,8 +225,7 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
       const Node& inner = program_[node.args[0]];
       if (inner.op == Op::Operand) {
         const Operand& operand = program_.operands[inner.payload];
-        Reg pointer =
-            operand.spread.row.present ? row_pointer(inner.payload, false) : column_pointers_.at(inner.payload);
+        Reg pointer = operand.spread.row.present ? row_pointer(inner.payload) : column_pointers_.at(inner.payload);
         values = load_mapped(*operand.type, pointer, map_of_operand(inner.payload, rotation(id)), leaf);
       } else {
         values = rotated_index(rotation(id), leaf);

@@ -10,7 +10,7 @@ namespace trireme {
 namespace {
 
 Status verified(Instr instr, bool simd = false) {
-  Kernel kernel{.name = "k", .simd = simd, .launch = {.lanes = 8}, .slots = {{Slot::Kind::Columns}}};
+  Kernel kernel{.name = "k", .simd = simd, .launch = {.lanes = 8}, .slots = {{Slot::What::Columns}}};
   kernel.lane_count = kernel.mask_count = kernel.index_count = kernel.pointer_count = 4;
   kernel.body = {{.code = Do::While, .a = x(0), .imm = 1, .body = std::vector{instr}}};
   return verify(kernel);

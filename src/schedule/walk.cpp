@@ -40,10 +40,10 @@ void RowLowering::meet(std::size_t sweep) {
 void RowLowering::walk_blocks() {
   Reg first = b_.argument(0), last = b_.argument(1);
   if (config_.simd) {
-    if (sums_.empty()) b_.slot({Slot::Kind::RowBlock});
+    if (sums_.empty()) b_.slot({Slot::What::RowBlock});
     const bool plain = sums_.size() == 1 && !sums_[0].what->where.row.present;
     Reg row_block;
-    if (plain) row_block = b_.slot({Slot::Kind::RowBlock});
+    if (plain) row_block = b_.slot({Slot::What::RowBlock});
     row_ = b_.copy(first);
     if (sums_.empty()) return walk_rows(last);
     Reg block;
@@ -70,14 +70,14 @@ void RowLowering::walk_blocks() {
   if (by_entries()) {
     block = block_, end = block_end_;
   } else {
-    Reg row_block = b_.slot({Slot::Kind::RowBlock, sums_.empty() ? 0 : sums_[0].number});
+    Reg row_block = b_.slot({Slot::What::RowBlock, sums_.empty() ? 0 : sums_[0].number});
     block = b_.special(Do::BlockIndex);
     if (config_.teams > 1) block = b_.add(b_.mul(block, config_.teams), team_);
     row_ = b_.add(first, b_.index(Do::IndexMul, block, row_block));
     end = b_.index(Do::IndexMin, b_.add(row_, row_block), last);
     if (!sums_.empty()) block = b_.add(b_.index(Do::IndexDivide, first, row_block), block);
   }
-  auto all_blocks = [&] { return by_entries() ? last : b_.slot({Slot::Kind::Blocks, sums_[0].number}); };
+  auto all_blocks = [&] { return by_entries() ? last : b_.slot({Slot::What::Blocks, sums_[0].number}); };
   if (!sums_.empty()) {
     point_at_partials(sums_[0], block);
     Reg left;
@@ -135,7 +135,7 @@ void RowLowering::begin_block() {
 // Does a block read the same entries of it for all of its rows? Those are loaded as weights are.
 bool RowLowering::same_in_block(std::size_t k) const {
   const Spread& spread = program_.operands[k].spread;
-  return by_entries() && spread.row.present && !spread.row.plain() && !layout_.operand(k).row_jumps &&
+  return by_entries() && spread.row.present && !spread.row.plain() && !layout_.array(k).row_jumps &&
          axis_is(spread.row, sums_[0].what->where.row);
 }
 
@@ -201,7 +201,7 @@ void RowLowering::walk_rows(Reg end) {
   // Teams of one warp shuffle together, so they keep step: a team without a row works on nothing.
   const int number = sums_.empty() ? 0 : sums_[0].number;
   Reg turn = b_.copy(zero_),
-      turns = by_entries() ? b_.slot(SumNumber::LargestBlock, number) : b_.slot({Slot::Kind::RowBlock, number});
+      turns = by_entries() ? b_.slot(SumNumber::LargestBlock, number) : b_.slot({Slot::What::RowBlock, number});
   auto turn_of_all = [&] {
     state_ = row_state(row_, end);
     body();
@@ -235,7 +235,7 @@ void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
         b_.emit({.code = Do::CopyAsync,
                  .type = *program_.operands[k].type,
                  .a = pointer,
-                 .b = points_at_column(k, false) ? Reg{} : thread_column_,
+                 .b = points_at_column(k) ? Reg{} : thread_column_,
                  .c = leaf.mask,
                  .d = target,
                  .imm = leaf.offset * size,
@@ -271,15 +271,13 @@ void RowLowering::stage_columns() {
 }
 
 void RowLowering::move_on() {
-  for (auto* pointers : {&running_operands_, &running_results_})
-    for (std::size_t k = 0; k < std::max(program_.operands.size(), program_.results.size()); ++k)
-      if (auto it = pointers->find(k); it != pointers->end()) move_on(it->second);
+  for (std::size_t k = 0; k < program_.array_count(); ++k)
+    if (auto it = running_.find(k); it != running_.end()) move_on(it->second);
 }
 
 void RowLowering::begin_row() {
   row_values_.clear();
-  operand_rows_.clear();
-  result_rows_.clear();
+  row_pointers_.clear();
   mapped_rows_.clear();
   if (run_end_ || row_step_ > 1) row_jumps_.clear();
   for (auto& leaf : row_leaves_) leaf.clear();
@@ -287,14 +285,14 @@ void RowLowering::begin_row() {
   for (NodeId id = 0; id < program_.size(); ++id)
     if (!overlap_ && used_[id] && program_[id].op == Op::Operand &&
         program_.operands[program_[id].payload].spread.row.present)
-      row_pointer(program_[id].payload, false);
+      row_pointer(program_[id].payload);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
-    if (!overlap_ && writes(r)) row_pointer(r, true);
+    if (!overlap_ && writes(r)) row_pointer(program_.array_of_result(r));
   next_rows_.clear();
   for (std::size_t k = 0; config_.prefetch && k < program_.operands.size(); ++k) {
     const Spread& spread = program_.operands[k].spread;
-    if (!running_operands_.contains(k) || !spread.plain() || !spread.column.present) continue;
-    const Running& row = running_operands_.at(k);
+    if (!running_.contains(k) || !spread.plain() || !spread.column.present) continue;
+    const Running& row = running_.at(k);
     // Short rows take less time than a line does: three rows on, or pairs of rows (512x32x128 with outer axes swapped,
     // rms_norm backward f32 on AVX2: 4.8 times the contiguous one with one row, 2.8 with two, 1.6 with three).
     const std::int64_t ahead = config_.stripes ? 3 * config_.rows : 1;
@@ -316,7 +314,7 @@ void RowLowering::store_rows() {
   evaluate_row(work_.back().row);
   for (std::size_t r : stages_.row_stores) {
     const Output& result = program_.results[r];
-    store_by_owner(*result.type, row_pointer(r, true), one(result.value));
+    store_by_owner(*result.type, row_pointer(program_.array_of_result(r)), one(result.value));
   }
   for (std::size_t r : stages_.row_sums) add_to_rows(r);
 }

@@ -79,17 +79,15 @@ TEST(TextbookNormalization, LiesWithinTheOraclesBounds) {
           workspace.assign(static_cast<std::size_t>(problem.workspace_floats()), NAN);
           problem.workspace = workspace.data();
           problem.array = [&](const std::string& name) -> void* {
-            for (std::size_t k = 0; k < prepared.bound.operands.size(); ++k)
-              if (prepared.bound.operands[k].name == name) return prepared.operands[k].data;
-            for (std::size_t k = 0; k < prepared.bound.results.size(); ++k)
-              if (prepared.bound.results[k].name == name) return prepared.results[k].data;
+            for (std::size_t k = 0; k < prepared.bound.array_count(); ++k)
+              if (prepared.bound.array(k).name == name) return prepared.arrays[k].data;
             ADD_FAILURE() << "no array " << name;
             return nullptr;
           };
           for (const TextbookLaunch& launch : textbook_launches(problem)) run(launch, !types.empty());
           std::vector<OracleResult> oracle = run_oracle(prepared.bound, prepared.view()).value();
           for (std::size_t k = 0; k < oracle.size(); ++k) {
-            TextbookError each = textbook_error(oracle[k], prepared.results[k]);
+            TextbookError each = textbook_error(oracle[k], prepared.results()[k]);
             EXPECT_LE(each.worst, 1) << prepared.bound.results[k].name << "[" << each.row << "," << each.column
                                      << "] got " << each.got << " want " << each.want << " within " << each.allowed;
           }
@@ -98,7 +96,7 @@ TEST(TextbookNormalization, LiesWithinTheOraclesBounds) {
 
 TEST(TextbookNormalization, StatisticsMayBeLeftOut) {
   Prepared prepared = prepare_problem(parse_problem("layer_norm 3x40").value()).value();
-  float* x = static_cast<float*>(prepared.operands[0].data);
+  float* x = static_cast<float*>(prepared.operands()[0].data);
   std::vector<float> gamma(40, 1), beta(40, 0), first(120), second(120), mean(3), rstd(3);
   auto forward = [&](float* y, float* mean_out, float* rstd_out) {
     cuda_on_a_cpu::launch(

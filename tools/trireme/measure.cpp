@@ -58,7 +58,7 @@ Status judge(const Problem& problem, Measurement& measurement) {
   if (!oracle && oracle.error().code == Code::Unsupported) return Done{};
   if (!oracle) return oracle.error();
   ErrorSeen seen;
-  for (const LargestError& each : largest_errors(prepared.bound, *oracle, prepared.results))
+  for (const LargestError& each : largest_errors(prepared.bound, *oracle, prepared.results()))
     if (each.worst >= seen.of_bound) seen = {each.error, each.worst};
   measurement.error = seen;
   return Done{};
@@ -114,7 +114,7 @@ Result<Measurement> measure(const Problem& problem, const DeviceEntry& device, c
   if (measurement.bytes > 0)
     measurement.instructions_per_byte =
         instructions_per_element(prepared.program) * elements / static_cast<double>(measurement.bytes);
-  if (!prepared.operands.empty()) measurement.element_bytes = bytes(prepared.operands[0].type);
+  if (!prepared.operands().empty()) measurement.element_bytes = bytes(prepared.operands()[0].type);
   auto start = std::chrono::steady_clock::now();
   TRIREME_TRY(executable, device.compile(prepared.program, facts_of(prepared.program, prepared.view())));
   measurement.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -37,7 +37,7 @@ void fill(Prepared& prepared) {
       for (std::int64_t c = 0; c < count; ++c) {
         const std::int64_t of[] = {a, b, c};
         for (int k = 0; k < 3; ++k)
-          store_f64(prepared.operands[k].type, prepared.operands[k].entry(a, b * count + c), values[of[k]]);
+          store_f64(prepared.operands()[k].type, prepared.operands()[k].entry(a, b * count + c), values[of[k]]);
       }
 }
 

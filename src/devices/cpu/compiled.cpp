@@ -56,8 +56,8 @@ class Key {
       put(each.value, each.type);
       spread(each.spread);
     }
-    for (const auto* arrays : {&config.layout.operands, &config.layout.results})
-      for (const ArrayLayout& each : *arrays) put(each.strided, each.row_jumps, each.column_jumps, each.backwards);
+    for (const ArrayLayout& each : config.layout.arrays)
+      put(each.strided, each.row_jumps, each.column_jumps, each.backwards);
     for (bool over : config.layout.over_operands) put(over);
   }
   std::string bytes;

@@ -247,7 +247,8 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
     TRIREME_TRY(config, config_for(program, machine, packed));
     // Copies of results are read again at once.
     streaming = config.streaming;
-    for (const ArrayLayout& each : layout.results) config.streaming = config.streaming && !each.strided;
+    for (std::size_t k = program.operands.size(); k < program.array_count(); ++k)
+      config.streaming = config.streaming && !layout.array(k).strided;
     TRIREME_TRY(code, compiled(program, config, isa));
     return KernelPath(program, layout, config, isa, std::move(code));
   };

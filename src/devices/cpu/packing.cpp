@@ -75,33 +75,27 @@ Held held(const Packing::Run& run, const Packing::Worker& worker, std::int64_t f
 
 Layout Packing::remains(const Layout& layout) {
   Layout rest = layout;
-  for (auto* arrays : {&rest.operands, &rest.results})
-    for (ArrayLayout& each : *arrays)
-      if (each.strided) each = {};
+  for (ArrayLayout& each : rest.arrays)
+    if (each.strided) each = {};
   return rest;
 }
 
 Packing::Packing(const Program& program, const Layout& layout, const Kernels& compiled, x86::Isa isa)
     : program_(program), isa_(isa) {
-  auto add = [&](const std::string& name, const Spread& spread, Type type, std::size_t k, bool result) {
-    int index = static_cast<int>(k);
-    packed_.push_back(
-        {.name = name,
-         .result = result,
-         .by_rows = spread.row.present && spread.row.plain(),
-         .index = k,
-         .type = type,
-         .spread = spread,
-         .pointer_slot = compiled.rows.slot({result ? Slot::Kind::ResultPointer : Slot::Kind::OperandPointer, index}),
-         .stride_slot = compiled.rows.slot({result ? Slot::Kind::ResultStride : Slot::Kind::OperandStride, index})});
-    if (packed_.back().pointer_slot < 0) packed_.pop_back();  // nothing reads it
-  };
-  for (std::size_t k = 0; k < program.operands.size(); ++k)
-    if (layout.operand(k).strided)
-      add(program.operands[k].name, program.operands[k].spread, *program.operands[k].type, k, false);
-  for (std::size_t k = 0; k < program.results.size(); ++k)
-    if (layout.result(k).strided)
-      add(program.results[k].name, program.results[k].spread, *program.results[k].type, k, true);
+  for (std::size_t k = 0; k < program.array_count(); ++k) {
+    if (!layout.array(k).strided) continue;
+    const Program::Array what = program.array(k);
+    const int array = static_cast<int>(k);
+    Packed packed{.name = what.name,
+                  .result = what.result,
+                  .by_rows = what.spread.row.present && what.spread.row.plain(),
+                  .array = k,
+                  .type = *what.type,
+                  .spread = what.spread,
+                  .pointer_slot = compiled.rows.slot({Slot::What::Pointer, array}),
+                  .stride_slot = compiled.rows.slot({Slot::What::Stride, array})};
+    if (packed.pointer_slot >= 0) packed_.push_back(std::move(packed));  // else nothing reads it
+  }
 }
 
 std::string Packing::names() const {

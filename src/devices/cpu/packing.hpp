@@ -83,16 +83,14 @@ class Packing {
   struct Packed {
     std::string name;
     bool result = false, by_rows = false;
-    std::size_t index = 0;
+    std::size_t array = 0;
     Type type = Type::F32;
     Spread spread;
     int pointer_slot = -1, stride_slot = -1;
     std::int64_t row_bytes(std::int64_t columns) const;
   };
   static bool far(const Packed& packed, std::int64_t rows, std::int64_t columns);
-  static const Array& array_of(const Problem2d& problem, const Packed& packed) {
-    return (packed.result ? problem.results : problem.operands)[packed.index];
-  }
+  static const Array& array_of(const Problem2d& problem, const Packed& packed) { return problem.arrays[packed.array]; }
   // each(packed, its array, [rows,] columns, where its copy lies)
   template <typename Each>
   void each_shared(const Run& run, Each&& each) const;

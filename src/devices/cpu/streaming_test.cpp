@@ -80,14 +80,14 @@ TEST(Streaming, ResultsInPlaceStayInTheCaches) {
     for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512, x86::Isa::Avx512Bf16}) {
       if (!why_not(isa, read_cpuid()).empty()) continue;
       Prepared prepared = prepare_problem(parse_problem(line).value()).value();
-      prepared.results[0] = prepared.operands[0];
+      prepared.results()[0] = prepared.operands()[0];
       Facts facts = facts_of(prepared.program, prepared.view());
       EXPECT_TRUE(facts.in_place);
       facts.rows = many_rows;
       auto executable = compile(prepared.program, facts, isa).value();
       EXPECT_EQ(executable->describe().find("streaming"), std::string::npos) << executable->describe();
       executable->run(prepared.view(), {}).value();
-      const Array &got = prepared.results[0], &want = wanted.results[0];
+      const Array &got = prepared.results()[0], &want = wanted.results()[0];
       EXPECT_EQ(std::memcmp(got.data, want.data, wanted.buffers.results[0].entries() * bytes(got.type)), 0) << line;
     }
   }

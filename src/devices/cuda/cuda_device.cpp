@@ -126,21 +126,14 @@ Result<std::unique_ptr<DeviceArrays>> to_device(const Device& device, const Prog
     arrays->memory.push_back(std::move(memory));
     return moved;
   };
-  for (std::size_t k = 0; k < program.operands.size(); ++k) {
-    if (program.operands[k].constant) {
-      arrays->operands.emplace_back();
-      continue;
-    }
-    TRIREME_TRY(moved, bring(problem.operands[k], program.operands[k].spread));
-    arrays->operands.push_back(moved);
-  }
-  for (std::size_t k = 0; k < program.results.size(); ++k) {
-    TRIREME_TRY(moved, bring(problem.results[k], program.results[k].spread));
-    arrays->results.push_back(moved);
+  for (std::size_t k = 0; k < program.array_count(); ++k) {
+    arrays->arrays.emplace_back();
+    if (!program.array(k).in_memory) continue;
+    TRIREME_TRY(moved, bring(problem.arrays[k], program.array(k).spread));
+    arrays->arrays.back() = moved;
   }
   arrays->problem = problem;
-  arrays->problem.operands = arrays->operands;
-  arrays->problem.results = arrays->results;
+  arrays->problem.arrays = arrays->arrays;
   return arrays;
 }
 
@@ -153,11 +146,11 @@ Status CudaExecutable::run(const Problem2d& problem, const RunOptions& options) 
   TRIREME_CHECK(
       run_in(arrays->problem, options, {.workspace = workspace.get(), .own = own.data(), .stream = stream.get()}));
   TRIREME_CHECK(device_.synchronize(stream.get()));
-  for (std::size_t k = 0; k < program_.results.size(); ++k) {
-    TRIREME_TRY(range, bytes_of(program_, program_.results[k].spread, problem, problem.results[k]));
+  for (std::size_t k = program_.operands.size(); k < program_.array_count(); ++k) {
+    TRIREME_TRY(range, bytes_of(program_, program_.array(k).spread, problem, problem.arrays[k]));
     auto low = [&](const Array& array) { return static_cast<char*>(array.data) + range.low; };
     if (range.high > range.low)
-      TRIREME_CHECK(device_.copy(low(problem.results[k]), low(arrays->results[k]), range.high - range.low));
+      TRIREME_CHECK(device_.copy(low(problem.arrays[k]), low(arrays->arrays[k]), range.high - range.low));
   }
   return Done{};
 }

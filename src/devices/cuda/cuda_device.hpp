@@ -58,8 +58,8 @@ Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts&
 // A problem's arrays in device memory: copies of the host's.
 struct DeviceArrays {
   std::vector<cuda::Memory> memory;
-  std::vector<Array> operands, results;
-  Problem2d problem;  // points into the vectors above
+  std::vector<Array> arrays;
+  Problem2d problem;  // points into `arrays`
 };
 Result<std::unique_ptr<DeviceArrays>> to_device(const Device& device, const Program& program, const Problem2d& problem);
 

@@ -27,9 +27,9 @@ TEST(RealDevice, ReciprocalsFromOneAreRounded) {
   auto executable = compile(program, {.rows = rows, .columns = columns, .alignment = 4}, 0).value();
   std::vector<float> x(count), y(count);
   auto run = [&] {
-    Array operand{x.data(), Type::F32, columns, 1}, to{y.data(), Type::F32, columns, 1};
+    const Array arrays[] = {{x.data(), Type::F32, columns, 1}, {y.data(), Type::F32, columns, 1}};
     double constant = 0;
-    ASSERT_TRUE(executable->run({rows, columns, {&constant, 1}, {&operand, 1}, {&to, 1}}, {}));
+    ASSERT_TRUE(executable->run({rows, columns, {&constant, 1}, arrays}, {}));
   };
   for (std::uint32_t first = 127; first < 253; first += 8) {
     std::uint32_t bits = first << 23;
@@ -63,9 +63,9 @@ TEST(RealDevice, QuotientsByConstantsAreRounded) {
     const float infinity = std::numeric_limits<float>::infinity();
     for (float special : {0.0f, -0.0f, infinity, -infinity, std::numeric_limits<float>::quiet_NaN()})
       x[count - 1 - (bits++ % 1000)] = special;
-    Array operand{x.data(), Type::F32, columns, 1}, to{y.data(), Type::F32, columns, 1};
+    const Array arrays[] = {{x.data(), Type::F32, columns, 1}, {y.data(), Type::F32, columns, 1}};
     double constant = 0;
-    ASSERT_TRUE(executable->run({rows, columns, {&constant, 1}, {&operand, 1}, {&to, 1}}, {}));
+    ASSERT_TRUE(executable->run({rows, columns, {&constant, 1}, arrays}, {}));
     std::int64_t wrong = 0;
     for (std::int64_t k = 0; k < count; ++k) {
       float wanted = x[k] / divisor;

@@ -20,15 +20,13 @@ Range range_of(const Array& array, std::int64_t rows, std::int64_t columns, bool
 
 Result<std::vector<Range>> ranges_of(const Program& program, const Problem2d& problem) {
   std::vector<Range> ranges;
-  auto add = [&](const Spread& spread, const Array& array, bool writable) -> Status {
-    TRIREME_TRY(index, indexing(program, spread, problem.columns, problem.constants));
-    ranges.push_back(range_of(array, index.row.extent(problem.rows), index.column.extent(problem.columns), writable));
-    return Done{};
-  };
-  for (std::size_t k = 0; k < program.operands.size(); ++k)
-    if (!program.operands[k].constant) TRIREME_CHECK(add(program.operands[k].spread, problem.operands[k], false));
-  for (std::size_t k = 0; k < program.results.size(); ++k)
-    TRIREME_CHECK(add(program.results[k].spread, problem.results[k], true));
+  for (std::size_t k = 0; k < program.array_count(); ++k) {
+    const Program::Array what = program.array(k);
+    if (!what.in_memory) continue;
+    TRIREME_TRY(index, indexing(program, what.spread, problem.columns, problem.constants));
+    ranges.push_back(
+        range_of(problem.arrays[k], index.row.extent(problem.rows), index.column.extent(problem.columns), what.result));
+  }
   return ranges;
 }
 

@@ -66,15 +66,15 @@ inline void run(std::vector<Case> cases) {
     for (Bytes& buffer : each.buffers) job.buffers.push_back({.data = buffer});
     for (const Slot& slot : each.kernels.rows.slots) {
       std::uint64_t value = 0;
-      switch (slot.kind) {
-        case Slot::Kind::Columns: value = static_cast<std::uint64_t>(each.columns); break;
-        case Slot::Kind::OperandPointer:
-        case Slot::Kind::ResultPointer: job.relocations.push_back({job.slots.size(), next_buffer++}); break;
-        case Slot::Kind::Scratch:
-          job.relocations.push_back({job.slots.size(), job.buffers.size()});
-          job.buffers.insert(job.buffers.end(), {.bytes = 4096});
-          break;
-        default: value = each.constants.at(next_constant++);
+      if (slot.what == Slot::What::Columns) {
+        value = static_cast<std::uint64_t>(each.columns);
+      } else if (slot.what != Slot::What::Pointer) {
+        value = each.constants.at(next_constant++);
+      } else if (slot.array != scratch_array) {
+        job.relocations.push_back({job.slots.size(), next_buffer++});
+      } else {
+        job.relocations.push_back({job.slots.size(), job.buffers.size()});
+        job.buffers.insert(job.buffers.end(), {.bytes = 4096});
       }
       job.slots.push_back(value);
     }
@@ -144,11 +144,10 @@ inline Kernels map_kernel(Storage compute, const std::vector<Storage>& operands,
   Kernels kernels{.rows = new_kernel(compute)};
   KernelBuilder b(kernels.rows);
   const std::int64_t width = lanes(compute);
-  Reg n = b.slot({Slot::Kind::Columns});
+  Reg n = b.slot({Slot::What::Columns});
   std::vector<Reg> from;
-  for (std::size_t k = 0; k < operands.size(); ++k)
-    from.push_back(b.pointer({Slot::Kind::OperandPointer, static_cast<int>(k)}));
-  Reg to = b.pointer({Slot::Kind::ResultPointer, 0});
+  for (std::size_t k = 0; k < operands.size(); ++k) from.push_back(b.pointer_to(k));
+  Reg to = b.pointer_to(operands.size());
   Reg j = b.copy(b.index(0));
   const auto vector = [&](Reg mask) {
     std::vector<Reg> loaded;

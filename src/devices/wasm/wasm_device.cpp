@@ -58,11 +58,11 @@ Result<Staged> WasmExecutable::stage(const Problem2d& problem, const RunOptions&
     staged.ranges_.push_back({data + range.low, data + range.high, {}});
     return extents;
   };
-  for (std::size_t k = 0; k < program_.operands.size(); ++k)
-    if (!program_.operands[k].constant) TRIREME_CHECK(add(problem.operands[k], program_.operands[k].spread));
-  for (std::size_t k = 0; k < program_.results.size(); ++k) {
-    TRIREME_TRY(extents, add(problem.results[k], program_.results[k].spread));
-    staged.results_.push_back(extents);
+  for (std::size_t k = 0; k < program_.array_count(); ++k) {
+    const Program::Array what = program_.array(k);
+    if (!what.in_memory) continue;
+    TRIREME_TRY(extents, add(problem.arrays[k], what.spread));
+    if (what.result) staged.results_.push_back(extents);
   }
 
   // One copy of memory that several arrays share.
@@ -89,11 +89,13 @@ Result<Staged> WasmExecutable::stage(const Problem2d& problem, const RunOptions&
     job.buffers.push_back({.data = range.copy});
   }
   for (std::size_t slot = 0; slot < job.slots.size(); ++slot) {
-    const Slot::Kind kind = kernels_.rows.slots[slot].kind;
-    if (kind == Slot::Kind::Scratch) job.relocations.push_back({slot, scratch});
-    if (kind == Slot::Kind::Partials)
-      job.relocations.push_back({slot, partials, static_cast<std::int64_t>(job.slots[slot])});
-    if (kind != Slot::Kind::OperandPointer && kind != Slot::Kind::ResultPointer) continue;
+    const auto [what, array, which] = kernels_.rows.slots[slot];
+    if (what != Slot::What::Pointer) continue;
+    if (array < 0) {
+      job.relocations.push_back(
+          {slot, array == scratch_array ? scratch : partials, static_cast<std::int64_t>(job.slots[slot])});
+      continue;
+    }
     const auto* address = reinterpret_cast<const std::byte*>(job.slots[slot]);
     if (ranges.empty() || address < ranges[0].begin) continue;  // an array without entries
     const Staged::Range& range = staged.range_of(address);

@@ -185,7 +185,7 @@ TEST(faults, malformed_calls) {
 TEST(faults, simd_scratch) {
   Kernel kernel{.name = "simd", .launch = {.lanes = 4}, .scratch_bytes = 32};
   KernelBuilder code(kernel);
-  code.slot_number({Slot::Kind::Scratch});
+  code.slot_number({Slot::What::Pointer, scratch_array});
   Reg one = code.number(1), back = code.fresh(Bank::Lane);
   code.emit({.code = Do::Store, .space = Space::Scratch, .imm = 8, .values = {one}});
   float scratch[8];

@@ -29,7 +29,7 @@ Status interpret(const Kernel& kernel, std::span<const std::uint64_t> args, std:
 
   std::int64_t scratch_bytes = kernel.scratch_bytes;
   if (kernel.scratch_bytes_per_stripe != 0) {
-    int columns = kernel.slot({Slot::Kind::Columns});
+    int columns = kernel.slot({Slot::What::Columns});
     if (columns < 0)
       return Error{Code::Internal,
                    fmt::format("kernel {}: scratch grows with the columns, but no slot holds them", kernel.name)};
@@ -37,7 +37,7 @@ Status interpret(const Kernel& kernel, std::span<const std::uint64_t> args, std:
   }
   std::byte* scratch = nullptr;
   if (kernel.simd && scratch_bytes != 0) {
-    int slot = kernel.slot({Slot::Kind::Scratch});
+    int slot = kernel.slot({Slot::What::Pointer, scratch_array});
     if (slot < 0) return Error{Code::Internal, fmt::format("kernel {}: no slot holds its scratch", kernel.name)};
     scratch = reinterpret_cast<std::byte*>(args[slot]);
   }

@@ -13,7 +13,7 @@
 namespace trireme::lanes {
 namespace {
 
-constexpr Slot operand{Slot::Kind::OperandPointer, 0}, result{Slot::Kind::ResultPointer, 0};
+constexpr Slot operand{Slot::What::Pointer, 0}, result{Slot::What::Pointer, 1};
 
 void load(KernelBuilder& code, Reg value, Type type, Reg base, Reg element, Reg on = {}) {
   code.emit({.code = Do::Load, .type = type, .a = base, .b = element, .c = on, .values = {value}});
@@ -37,7 +37,7 @@ std::vector<double> by_thread(const std::function<Reg(KernelBuilder&, Reg)>& mak
   std::vector<double> results(32, -1);
   std::vector<std::uint64_t> args(kernel.slots.size());
   args[kernel.slot(result)] = reinterpret_cast<std::uintptr_t>(results.data());
-  if (int columns = kernel.slot({Slot::Kind::Columns}); columns >= 0) args[columns] = 1000;
+  if (int columns = kernel.slot({Slot::What::Columns}); columns >= 0) args[columns] = 1000;
   Range range{results.data(), results.size() * sizeof(double), true};
   Status status = interpret(kernel, args, 100, 200, 300, 2, {&range, 1});
   EXPECT_TRUE(status) << status.error().message << "\n" << print(kernel);
@@ -57,7 +57,7 @@ TEST(interpret, index) {
   check_index([](B& c, Reg) { return c.special(Do::ThreadTeam); }, [](int t) { return t / 8 % 2; });
   check_index([](B& c, Reg) { return c.special(Do::BlockIndex); }, [](int t) { return t / 16; });
   check_index([](B& c, Reg) { return c.index(-7); }, [](int) { return -7; });
-  check_index([](B& c, Reg) { return c.slot({Slot::Kind::Columns}); }, [](int) { return 1000; });
+  check_index([](B& c, Reg) { return c.slot({Slot::What::Columns}); }, [](int) { return 1000; });
   check_index([](B& c, Reg) { return c.argument(0); }, [](int) { return 100; });
   check_index([](B& c, Reg) { return c.argument(1); }, [](int) { return 200; });
   check_index([](B& c, Reg) { return c.argument(2); }, [](int) { return 300; });
@@ -264,8 +264,8 @@ TEST(interpret, simd) {
 TEST(interpret, simd_scratch_grows_with_columns) {
   Kernel kernel{.name = "scratch", .launch = {.lanes = 4}, .scratch_bytes = 16, .scratch_bytes_per_stripe = 16};
   KernelBuilder code(kernel);
-  code.slot_number({Slot::Kind::Columns});
-  code.slot_number({Slot::Kind::Scratch});
+  code.slot_number({Slot::What::Columns});
+  code.slot_number({Slot::What::Pointer, scratch_array});
   Reg value = code.number(3), back = code.fresh(Bank::Lane), out = code.pointer(result);
   code.emit({.code = Do::Store, .space = Space::Scratch, .imm = 32, .values = {value}});
   code.emit({.code = Do::Load, .space = Space::Scratch, .b = code.index(8), .values = {back}});
@@ -303,7 +303,7 @@ TEST(interpret, lane_slots) {
     Kernel kernel{.name = "constant", .simd = false, .compute = compute, .launch = {.lanes = 2}};
     KernelBuilder code(kernel);
     Reg out = code.pointer(result);
-    int slot = code.slot_number({Slot::Kind::Constant, 3});
+    int slot = code.slot_number({Slot::What::Value, 3});
     Reg value = code.into(Bank::Lane, {.code = Do::LaneSlot, .imm = slot});
     code.emit({.code = Do::StoreOne, .type = compute, .a = out, .values = {value}});
     double memory = 0;

@@ -13,7 +13,7 @@
 
 namespace trireme::lanes {
 
-inline constexpr Slot operand{Slot::Kind::OperandPointer, 0}, result{Slot::Kind::ResultPointer, 0};
+inline constexpr Slot operand{Slot::What::Pointer, 0}, result{Slot::What::Pointer, 1};
 inline constexpr std::int64_t threads = 16;
 
 // "x12 + f3" becomes "x + f"; f32 and other types stay.

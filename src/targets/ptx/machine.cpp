@@ -52,7 +52,7 @@ Status Machine<R>::run() {
   group_number_ = k_.shr_u(tid, std::countr_zero(static_cast<unsigned>(form_.launch.lanes)));
   // The column sums' kernel is launched while the last rows are under way, and waits for them here.
   if (arch_ >= 90 && form_.launch.columns_covered) k_.griddepcontrol_wait();
-  if (arch_ >= 90 && form_.slot({Slot::Kind::Partials}) >= 0 && !form_.launch.columns_covered)
+  if (arch_ >= 90 && form_.slot({Slot::What::Pointer, partials_array(0)}) >= 0 && !form_.launch.columns_covered)
     k_.griddepcontrol_launch_dependents();
   block(form_.body);
   k_.ret();

@@ -16,8 +16,8 @@ const Storage all_types[] = {Storage::F64, Storage::F32,    Storage::F16,    Sto
 Case tail(Storage compute, Storage type, std::int64_t length, bool result_last) {
   Kernels kernels{.rows = new_kernel(compute)};
   KernelBuilder b(kernels.rows);
-  const Slot slots[] = {{Slot::Kind::ResultPointer}, {Slot::Kind::OperandPointer}};
-  const Reg n = b.slot({Slot::Kind::Columns});
+  const Slot slots[] = {{Slot::What::Pointer, 1}, {Slot::What::Pointer}};
+  const Reg n = b.slot({Slot::What::Columns});
   const Reg first = b.pointer(slots[result_last]), second = b.pointer(slots[!result_last]);
   const Reg j = b.copy(b.index(0));
   b.repeat_while_less(j, n, [&] {
@@ -60,7 +60,7 @@ class Puts {
   explicit Puts(Storage compute, std::string name) : compute_(compute), name_(std::move(name)) {
     kernels_.rows = new_kernel(compute);
     b.emplace(kernels_.rows);
-    to_ = b->pointer({Slot::Kind::ResultPointer});
+    to_ = b->pointer({Slot::What::Pointer, 1});
   }
   std::optional<KernelBuilder> b;
 
@@ -124,7 +124,7 @@ Case indices(Storage compute) {
     puts.put_index(index, static_cast<std::int64_t>(rounded(want)));
   };
   for (std::int64_t which : {0, 1, 2}) put(b.argument(static_cast<int>(which)), 3 + 2 * which);
-  put(b.slot({Slot::Kind::Columns}), 1000);
+  put(b.slot({Slot::What::Columns}), 1000);
   put(big, 0x123456789), put(minus, -5), put(b.copy(minus), -5);
   struct {
     Do code;
@@ -158,7 +158,7 @@ Case lane_codes(Storage compute) {
   for (double value : {0.0, -0.0, 0.1, -HUGE_VAL, 0x1p-126}) puts.put_all(b.number(rounded(value)), rounded(value));
   for (double value : {0.1, 3.0}) {
     const int number = static_cast<int>(puts.constants.size());
-    puts.put_all(b.into(Bank::Lane, {.code = Do::LaneSlot, .imm = b.slot_number({Slot::Kind::Constant, number})}),
+    puts.put_all(b.into(Bank::Lane, {.code = Do::LaneSlot, .imm = b.slot_number({Slot::What::Value, number})}),
                  rounded(value));
     puts.constants.push_back(compute == Storage::F64 ? std::bit_cast<std::uint64_t>(value)
                                                      : std::bit_cast<std::uint32_t>(static_cast<float>(value)));
@@ -190,7 +190,7 @@ TEST(WasmEmit, LoadsIntegersAsIndices) {
   TRIREME_SKIP_WITHOUT_NODE();
   Kernels kernels{.rows = new_kernel(Storage::F64)};
   KernelBuilder b(kernels.rows);
-  const Reg from = b.pointer({Slot::Kind::OperandPointer}), to = b.pointer({Slot::Kind::ResultPointer});
+  const Reg from = b.pointer({Slot::What::Pointer}), to = b.pointer({Slot::What::Pointer, 1});
   const Reg none = b.below(b.index(1), 0, b.index(0)), some = b.below(b.index(0), 0, b.index(1));
   const auto put = [&](int place, Instr instr) {
     instr.code = Do::IndexLoad, instr.type = Storage::I32, instr.a = from;
@@ -211,7 +211,7 @@ TEST(WasmEmit, LoadsIntegersAsIndices) {
 Case memory_codes(Storage compute, Storage type) {
   Puts puts(compute, "memory of " + std::string(name(type)));
   KernelBuilder& b = *puts.b;
-  b.slot_number({Slot::Kind::Scratch});
+  b.slot_number({Slot::What::Pointer, scratch_array});
   const int width = lanes(compute);
   const auto size = static_cast<std::int64_t>(bytes(type));
   const Reg column = b.into(Bank::Lane, {.code = Do::LaneColumn, .a = b.index(1)});  // 1, 2, ...
@@ -278,8 +278,8 @@ TEST(WasmEmit, ControlPointersAndBothEntries) {
   {
     KernelBuilder b(kernels.rows);
     b.note("a row");
-    const Reg n = b.slot({Slot::Kind::Columns}), x = b.pointer({Slot::Kind::OperandPointer});
-    const Reg y = b.pointer({Slot::Kind::ResultPointer}), row = b.copy(b.argument(0)), end = b.argument(1);
+    const Reg n = b.slot({Slot::What::Columns}), x = b.pointer({Slot::What::Pointer});
+    const Reg y = b.pointer({Slot::What::Pointer, 1}), row = b.copy(b.argument(0)), end = b.argument(1);
     b.repeat_while_less(row, end, [&] {
       const Reg line = b.pointer(x, b.index(Do::IndexMul, row, n), 4), to = b.fresh(Bank::Pointer);
       b.assign(to, b.pointer(y, row, 4));
@@ -304,7 +304,7 @@ TEST(WasmEmit, ControlPointersAndBothEntries) {
     kernels.columns.push_back(new_kernel(Storage::F32));
     kernels.columns[0].slots = kernels.rows.slots;
     KernelBuilder c(kernels.columns[0]);
-    const Reg out = c.pointer({Slot::Kind::ResultPointer}), j = c.copy(c.argument(0)), last = c.argument(1);
+    const Reg out = c.pointer({Slot::What::Pointer, 1}), j = c.copy(c.argument(0)), last = c.argument(1);
     c.repeat_while_less(j, last, [&] {
       const Reg value = c.into(Bank::Lane, {.code = Do::LoadOne, .type = Storage::F32, .a = out, .b = j});
       const Reg more = c.primitive(Primitive::Add, {value, c.number(0.5)});

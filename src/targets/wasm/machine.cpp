@@ -41,7 +41,7 @@ Machine::Machine(const Kernel& kernel, const Entry& entry, Function& function, C
   for (int k = 0; k < kernel.index_count; ++k) indices_.push_back(function.local<I64>(fmt::format("i{}", k)));
   for (int k = 0; k < kernel.pointer_count; ++k) pointers_.push_back(function.local<I32>(fmt::format("p{}", k)));
   writer_.emplace(function, constants);
-  if (const int slot = kernel.slot({Slot::Kind::Scratch}); slot >= 0) {
+  if (const int slot = kernel.slot({Slot::What::Pointer, scratch_array}); slot >= 0) {
     f().get(args_), f().memory("i32.load", {.offset = static_cast<std::uint32_t>(slot) * args_slot_bytes});
     f().set(scratch_);
   }

@@ -81,7 +81,7 @@ TEST(Emit, AddressesGlobalAndScratch) {
     const int n = lanes(isa, compute);
     const auto size = static_cast<std::int64_t>(bytes(compute));
     Builder b(isa, compute, 2);
-    b.kernel.slots.push_back({Slot::Kind::Scratch});
+    b.kernel.slots.push_back({Slot::What::Pointer, scratch_array});
     Reg in = b.pointer_slot(0), none = {};
     // A pointer moved by rows of an odd size and back again, element index, byte displacement.
     Reg three = b.index_constant(3), two = b.index_constant(2), offset = b.index_constant(2 * size);

@@ -49,7 +49,7 @@ struct Builder {
     kernel.name = "test";
     kernel.compute = compute;
     kernel.launch.lanes = lanes(isa, compute);
-    for (int k = 0; k < slots; ++k) kernel.slots.push_back({Slot::Kind::OperandPointer, k});
+    for (int k = 0; k < slots; ++k) kernel.slots.push_back({Slot::What::Pointer, k});
     open.push_back(&kernel.body);
   }
   int width() const { return kernel.launch.lanes; }

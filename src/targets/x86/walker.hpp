@@ -26,7 +26,7 @@ class Walker {
     cc_.stmxcsr(callers_mxcsr);
     cc_.ldmxcsr(cc_.newConst(&mxcsr, sizeof mxcsr));
     machine_.begin();
-    if (int slot = kernel_.slot({Slot::Kind::Scratch}); slot >= 0)
+    if (int slot = kernel_.slot({Slot::What::Pointer, scratch_array}); slot >= 0)
       cc_.mov(scratch_ = machine_.new_gp(), asmjit::x86::ptr(args_, slot * 8));
     block(kernel_.body);
     if (machine_.streamed()) cc_.sfence();
