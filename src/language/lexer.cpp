@@ -1,8 +1,7 @@
 #include "language/lexer.hpp"
 
-#include <charconv>
-
 #include "language/diagnostic.hpp"
+#include "support/parse_number.hpp"
 
 namespace trireme {
 namespace {
@@ -108,8 +107,7 @@ Token Lexer::number() {
   // from_chars would take a sign and words such as `inf` too.
   bool starts_well = !digits.empty() && (hex ? is_hex_digit(digits[0]) : is_digit(digits[0]) || digits[0] == '.');
   double value = 0;
-  auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value,
-                                       hex ? std::chars_format::hex : std::chars_format::general);
+  auto [end, status] = parse_f64(digits, value, hex);
   bool whole = starts_well && end == digits.data() + digits.size();
   if (whole && status == std::errc::result_out_of_range) return wrong(length, "this number does not fit f64");
   if (!whole || status != std::errc()) return wrong(length, "malformed number");

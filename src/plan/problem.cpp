@@ -3,7 +3,9 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
+#include "support/parse_number.hpp"
 #include "support/text.hpp"
 
 namespace trireme {
@@ -13,7 +15,10 @@ namespace {
 template <typename T>
 std::optional<T> whole(std::string_view text) {
   T value{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = [&] {
+    if constexpr (std::is_same_v<T, double>) return parse_f64(text, value);
+    else return std::from_chars(text.data(), text.data() + text.size(), value);
+  }();
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
 }

@@ -1,8 +1,8 @@
 #include "plan/remarks.hpp"
 
-#include <charconv>
 #include <optional>
 
+#include "support/parse_number.hpp"
 #include "support/text.hpp"
 
 namespace trireme {
@@ -23,7 +23,7 @@ std::optional<RangeBound> parse_bound(std::string_view text) {
     if (text[0] != '+' && text[0] != '-') return std::nullopt;
   }
   if (text.starts_with('+')) text.remove_prefix(1);
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bound.plus);
+  auto [end, error] = parse_f64(text, bound.plus);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return bound;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "schedule/shape.hpp"
 #include "schedule/valid.hpp"
 #include "schedule/work.hpp"
+#include "support/parse_number.hpp"
 
 namespace trireme {
 namespace {
@@ -85,7 +85,7 @@ Result<TunedLine> parse_tuned_line(std::string_view line) {
   parsed.problem = line.substr(comment + 4);
   std::string_view rest = line.substr(0, comment);
   auto number = [&](double& value) {
-    auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    auto [end, error] = parse_f64(rest, value);
     if (error != std::errc()) return false;
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
