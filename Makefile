@@ -6,14 +6,15 @@ JOBS ?= $(shell nproc)
 
 export PRESET
 
-.PHONY: help build run test test-all format clean
+.PHONY: help build run test test-all web format clean
 
 help:
 	@echo "make run       build the tool, then show a program, its backward, a check of its bits and its speed"
 	@echo "make test      build everything, then run the tests; the last line says what was skipped and why"
 	@echo "               LONG=1 make test also makes the exhaustive and the soak runs"
 	@echo "make test-all  make test, then what takes longer: clang's build and kernels, a sample under sanitizers,"
-	@echo "               every model"
+	@echo "               every model, the compiler in browsers"
+	@echo "make web       build the compiler for browsers, and the page that shows it, into build/web/site"
 	@echo "make build     build everything into build/$(PRESET)   (PRESET=release|debug|asan|tsan|static|clang)"
 	@echo "make format    format the C++ sources"
 	@echo "make clean     remove build/ and .venv/"
@@ -36,6 +37,10 @@ test: build
 test-all: test
 	@tools/setup.sh all
 	@tools/test_all.sh
+
+web:
+	@tools/setup.sh web
+	@tools/web.sh
 
 format:
 	@tools/setup.sh tests

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Usage: setup.sh [tests|all]
+# Usage: setup.sh [tests|all|web]
 # Installs what is missing on Debian 12 (and its kin): what builds the tool; with "tests" also what `make test` uses, the
-# virtual environment .venv included; with "all" also what only `make test-all` uses. Fails where something cannot be had.
+# virtual environment .venv included; with "all" also what only `make test-all` uses; with "web" what `make web` uses, and
+# nothing of the tests'. Fails where something cannot be had.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +13,11 @@ case ${1:-} in
     packages+=(libgtest-dev python3-dev python3-venv clang-format wabt chromium esbuild rollup node-typescript man-db zsh fish)
     command -v node >/dev/null || packages+=(nodejs)
     ;;&
-  all) packages+=(clang lintian) ;;
+  all) packages+=(clang lintian) ;;&
+  web | all)
+    packages+=(clang-19 lld-19 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 libclang-rt-19-dev-wasm32 wasi-libc brotli)
+    command -v node >/dev/null || packages+=(nodejs)
+    ;;
 esac
 
 missing() {
@@ -56,9 +61,30 @@ make_venv() {
   echo "$wanted" >.venv/holds
 }
 
+# asmjit's source, of the version that is installed: Debian's package holds its code for this machine only. The lists of
+# source packages are this call's own, made of the mirrors that apt knows.
+fetch_asmjit() {
+  local version folder=build/asmjit from=build/asmjit.apt
+  version=$(dpkg-query --show --showformat='${source:Version}' libasmjit-dev)
+  [[ -f $folder/version && $(<$folder/version) == "$version" ]] && return
+  echo "setup: fetching the source of asmjit $version"
+  rm -rf "$folder" "$from"
+  mkdir -p "$folder" "$from/lists/partial"
+  apt-get indextargets --format 'deb-src $(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' |
+    sort -u >"$from/sources.list"
+  local options=(-o "Dir::Etc::SourceList=$PWD/$from/sources.list" -o Dir::Etc::SourceParts=/dev/null
+    -o "Dir::State::Lists=$PWD/$from/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=)
+  apt-get --quiet "${options[@]}" update
+  (cd "$from" && apt-get --quiet "${options[@]}" source --download-only "asmjit=$version")
+  tar --extract --strip-components=1 --directory "$folder" --file "$from"/asmjit_*.orig.tar.*
+  rm -rf "$from"
+  echo "$version" >"$folder/version"
+}
+
 if command -v dpkg-query >/dev/null; then
   install_packages
+  case ${1:-} in web | all) fetch_asmjit ;; esac
 else
   echo "setup: this is no Debian; please see to it that these are installed: ${packages[*]}"
 fi
-if [[ -n ${1:-} ]]; then make_venv; fi
+case ${1:-} in tests | all) make_venv ;; esac

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Usage: test_all.sh [clang|asan|tsan|models|benches ...]
+# Usage: test_all.sh [clang|asan|tsan|models|benches|web ...]
 # What `make test-all` adds to `make test`: clang's build, file by file, whose kernels must be g++'s to the byte; tests of
-# memory and threads under sanitizers; every model that transformers can build; a longer run of the Python fuzzer.
+# memory and threads under sanitizers; every model that transformers can build; a longer run of the
+# Python fuzzer; the compiler in browsers.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export VIRTUAL_ENV=$PWD/.venv
@@ -61,7 +62,22 @@ every_model() {
     .venv/bin/python -m pytest -q python/tests/test_torch_models.py
 }
 
-[[ $# -gt 0 ]] || set -- clang asan tsan models benches
+# The compiler in browsers: its kernels are those of g++ and, where it was built, of clang.
+in_browsers() {
+  local hashes=build/release/kernel_hashes log=build/web.log
+  build release trireme kernel_hashes || return
+  if [[ -d build/clang ]]; then
+    build clang kernel_hashes || return
+    hashes+=:build/clang/kernel_hashes
+  fi
+  tools/web.sh >"$log" 2>&1 || { tail -n 60 "$log"; return 1; }
+  tail -n 1 "$log"
+  TRIREME_KERNEL_HASHES=$hashes node --test web/tests/*.test.mjs >build/web_tests.log ||
+    { tail -n 200 build/web_tests.log; return 1; }
+  grep -E '^# (tests|pass|fail|duration)' build/web_tests.log
+}
+
+[[ $# -gt 0 ]] || set -- clang asan tsan models benches web
 for name in "$@"; do
   case $name in
     clang) part "clang's build and kernels" by_clang ;;
@@ -69,6 +85,7 @@ for name in "$@"; do
     tsan) part "thread sanitizer" under_tsan ;;
     models) part "every model" every_model ;;
     benches) part "benches compile" build release benches ;;
+    web) part "the compiler in browsers" in_browsers ;;
     *) echo "test-all: there is no part '$name'"; failed=1 ;;
   esac
 done
