@@ -127,6 +127,9 @@ inline Expr clamp(const Expr& a, const Expr& low, const Expr& high) { return cal
 inline Expr sum(const Expr& a) { return call("sum", {a}); }  // of a row
 inline Expr mean(const Expr& a) { return call("mean", {a}); }
 inline Expr amax(const Expr& a) { return call("amax", {a}); }
+inline Expr variance(const Expr& a) { return call("variance", {a}); }
+inline Expr logsumexp(const Expr& a) { return call("logsumexp", {a}); }
+inline Expr softmax(const Expr& a) { return call("softmax", {a}); }
 inline Expr amin(const Expr& a) { return call("amin", {a}); }
 inline Expr colsum(const Expr& a) { return call("colsum", {a}); }  // the whole value of a result
 inline Expr rotate(const Expr& a, const Expr& columns) { return call("rotate", {a, columns}); }

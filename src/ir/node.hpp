@@ -47,13 +47,16 @@ enum class Op : std::uint8_t {
   Sum,             // over j
   Amax,
   Amin,
+  Fold,       // over j, one of the two totals of a fold; payload: 2 * index into folds() (math/reductions.hpp) + which
   ColumnSum,  // over all (i, j) that land on the same entry of its result
   // Composed: `bind` and `expand` replace these
   Mean,
-  Call,     // payload: index into the table of functions (math/functions.hpp)
-  Cast,     // payload: index into Program::symbols; RoundTo once types are known
-  Largest,  // payload: index into Program::symbols; a Number once types are known
-  Rotate,   // args: value, how many columns on
+  Reduce,        // payload: index into reductions() (math/reductions.hpp); one value a row
+  ReduceSpread,  // the same, one value an element
+  Call,          // payload: index into the table of functions (math/functions.hpp)
+  Cast,          // payload: index into Program::symbols; RoundTo once types are known
+  Largest,       // payload: index into Program::symbols; a Number once types are known
+  Rotate,        // args: value, how many columns on
   StopGradient,
 };
 
@@ -64,7 +67,7 @@ struct OpFacts {
   bool commutative;  // `a + b` and `b + a` are one node
 };
 
-inline constexpr std::array<OpFacts, 41> op_facts = {{
+inline constexpr std::array<OpFacts, 44> op_facts = {{
     {Op::Number, "number", 0, false},
     {Op::Constant, "constant", 0, false},
     {Op::Operand, "operand", 0, false},
@@ -99,8 +102,11 @@ inline constexpr std::array<OpFacts, 41> op_facts = {{
     {Op::Sum, "sum", 1, false},
     {Op::Amax, "amax", 1, false},
     {Op::Amin, "amin", 1, false},
+    {Op::Fold, "fold", 1, false},
     {Op::ColumnSum, "colsum", 1, false},
     {Op::Mean, "mean", 1, false},
+    {Op::Reduce, "reduce", 1, false},
+    {Op::ReduceSpread, "reduce_spread", 1, false},
     {Op::Call, "call", -1, false},
     {Op::Cast, "cast", 1, false},
     {Op::Largest, "largest", 0, false},
@@ -109,7 +115,9 @@ inline constexpr std::array<OpFacts, 41> op_facts = {{
 }};
 
 constexpr const OpFacts& facts(Op op) { return op_facts[static_cast<std::size_t>(op)]; }
-constexpr bool is_row_reduction(Op op) { return op == Op::Sum || op == Op::Amax || op == Op::Amin || op == Op::Mean; }
+constexpr bool is_row_reduction(Op op) {
+  return (op >= Op::Sum && op <= Op::Fold) || op == Op::Mean || op == Op::Reduce;
+}
 constexpr bool is_condition(Op op) {
   return op == Op::Less || op == Op::LessEqual || op == Op::Equal || op == Op::And || op == Op::Or || op == Op::Not;
 }

@@ -73,8 +73,11 @@ template <typename T>
     case Op::Sum:
     case Op::Amax:
     case Op::Amin:
+    case Op::Fold:
     case Op::ColumnSum:
     case Op::Mean:
+    case Op::Reduce:
+    case Op::ReduceSpread:
     case Op::Call:
     case Op::Cast:
     case Op::Largest:

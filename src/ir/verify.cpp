@@ -127,6 +127,8 @@ class Verifier {
     if (node.op == Op::RoundTo && !below(type_facts.size())) return wrong(id, "names no type");
     if (node.op == Op::Div && node.payload && (node.payload != 1 || as_number(program_, node.args[0]) != 1.0))
       return wrong(id, "marks its divisor, and is not a reciprocal");
+    if ((node.op == Op::Fold || node.op == Op::Reduce || node.op == Op::ReduceSpread) && node.payload < 0)
+      return wrong(id, "names no reduction");
     if (node.op == Op::Call && node.payload < 0) return wrong(id, "names no function");
     return node.op == Op::Rotate ? rotation(id, node.args[1]) : Done{};
   }

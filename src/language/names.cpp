@@ -1,6 +1,7 @@
 #include "language/names.hpp"
 
 #include "math/functions.hpp"
+#include "math/reductions.hpp"
 
 namespace trireme {
 namespace {
@@ -19,7 +20,8 @@ CallForm form_of(Op op) {
 // Leaves have names in op_facts too, but are not written as calls; operators are not spelled with letters.
 bool is_called(const OpFacts& fact) {
   bool leaf = fact.op <= Op::ColumnCount;
-  return !leaf && fact.op != Op::Call && is_letter(fact.name[0]);
+  bool of_a_table = fact.op == Op::Call || fact.op == Op::Fold || fact.op == Op::Reduce || fact.op == Op::ReduceSpread;
+  return !leaf && !of_a_table && is_letter(fact.name[0]);
 }
 
 }  // namespace
@@ -29,6 +31,9 @@ std::optional<Callable> callable_named(std::string_view name) {
     if (is_called(fact) && fact.name == name) return Callable{fact.op, 0, fact.arity, form_of(fact.op)};
   if (auto index = function_named(name))
     return Callable{Op::Call, static_cast<std::int64_t>(*index), functions()[*index].arity, CallForm::Expressions};
+  if (auto index = reduction_named(name))
+    return Callable{reductions()[*index].op, static_cast<std::int64_t>(*index), 1, CallForm::Expressions};
+  if (auto total = total_named(name)) return Callable{Op::Fold, *total, 1, CallForm::Expressions};
   return std::nullopt;
 }
 
@@ -37,6 +42,7 @@ std::vector<std::string_view> callable_names() {
   for (const OpFacts& fact : op_facts)
     if (is_called(fact)) names.push_back(fact.name);
   for (const Function& function : functions()) names.push_back(function.name);
+  for (const Reduction& reduction : reductions()) names.push_back(reduction.name);
   return names;
 }
 
@@ -46,7 +52,12 @@ bool is_word(std::string_view name) {
   return false;
 }
 
-bool is_reserved(std::string_view name) { return is_word(name) || callable_named(name).has_value(); }
+// Composed reductions came later than programs that have a value called `variance`: those names stay free.
+bool is_reserved(std::string_view name) {
+  if (is_word(name)) return true;
+  std::optional<Callable> callable = callable_named(name);
+  return callable && callable->op != Op::Reduce && callable->op != Op::ReduceSpread && callable->op != Op::Fold;
+}
 
 bool is_plain_name(std::string_view text) {
   if (text.empty() || text.size() > max_name_bytes || !is_letter(text[0])) return false;

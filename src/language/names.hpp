@@ -28,7 +28,7 @@ std::optional<Callable> callable_named(std::string_view name);
 
 bool is_word(std::string_view name);  // i j n inf nan
 
-// Words and whatever can be called: no operand, result or line may take such a name.
+// Words and what can be called, but for composed reductions: no operand, result or line may take such a name.
 bool is_reserved(std::string_view name);
 bool is_plain_name(std::string_view text);  // [A-Za-z_][A-Za-z0-9_]*, not too long, not reserved
 

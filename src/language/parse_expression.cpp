@@ -110,6 +110,8 @@ NodeId Parser::name() {
   auto known = names_.find(name.text);
   if (known != names_.end()) {
     const Name& meaning = known->second;
+    if (std::optional<Callable> callable = callable_named(name.text); callable && token_.is("("))
+      return call(name, *callable);
     if (token_.is("(")) fail(name.offset, "'" + std::string(name.text) + "' is not a function");
     switch (meaning.kind) {
       case NameKind::Constant: return add(Op::Constant, {}, static_cast<std::int64_t>(meaning.index));

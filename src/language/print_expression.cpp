@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "math/functions.hpp"
+#include "math/reductions.hpp"
 
 namespace trireme {
 namespace {
@@ -123,6 +124,9 @@ Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args) {
     case Op::Equal: return infix(name, Precedence::Comparison, Precedence::Sum, Precedence::Sum, args);
     case Op::Not: return negation(program, node, args[0]);
     case Op::Call: return called(functions()[node.payload].name, args);
+    case Op::Reduce:
+    case Op::ReduceSpread: return called(reductions()[node.payload].name, args);
+    case Op::Fold: return called(name_of_total(node.payload), args);
     case Op::Cast:
     case Op::Largest: return called(name, args, program.symbols[node.payload]);
     case Op::BitsShiftLeft:

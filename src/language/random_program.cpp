@@ -4,6 +4,7 @@
 
 #include "language/random_indices.hpp"
 #include "math/functions.hpp"
+#include "math/reductions.hpp"
 
 namespace trireme {
 namespace {
@@ -106,7 +107,7 @@ class Maker {
   NodeId narrowed(NodeId id, const Spread& spread) {
     if (program_[id].by_column && !(spread.column.present && spread.column.plain())) {
       if (!want_.reductions) return number();
-      const Op op = dice_.one_of(reductions);
+      const Op op = dice_.one_of(plain_reductions);
       id = add(op, {id});
     }
     if (program_[id].by_row && !(spread.row.present && spread.row.plain())) return number();
@@ -170,9 +171,10 @@ class Maker {
 
   // One of the wanted kinds; plain arithmetic where a kind is not wanted.
   NodeId operation() {
-    const Op reduction = dice_.one_of(reductions), one = dice_.one_of(unary), two = dice_.one_of(binary);
+    const Op reduction = dice_.one_of(plain_reductions), one = dice_.one_of(unary), two = dice_.one_of(binary);
     switch (dice_.below(16)) {
       case 0:
+        if (want_.reductions && dice_.one_in(3)) return composed();
         if (want_.reductions) return add(reduction, {value()});
         break;
       case 1:
@@ -199,6 +201,11 @@ class Maker {
       default: break;
     }
     return add(two, {value(), value()});
+  }
+
+  NodeId composed() {
+    const std::size_t index = dice_.below(reductions().size());
+    return add(reductions()[index].op, {value()}, static_cast<std::int64_t>(index));
   }
 
   NodeId function() {
@@ -237,7 +244,7 @@ class Maker {
   }
 
   static constexpr Op indices[] = {Op::RowIndex, Op::ColumnIndex, Op::ColumnCount};
-  static constexpr Op reductions[] = {Op::Sum, Op::Mean, Op::Amax, Op::Amin};
+  static constexpr Op plain_reductions[] = {Op::Sum, Op::Mean, Op::Amax, Op::Amin};
   static constexpr Op comparisons[] = {Op::Less, Op::LessEqual, Op::Equal};
   static constexpr Op unary[] = {Op::Neg, Op::Abs, Op::Sqrt, Op::Floor, Op::Round};
   static constexpr Op binary[] = {Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max};

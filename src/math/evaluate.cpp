@@ -153,8 +153,11 @@ void step(const Node& node, const T* __restrict a, const T* __restrict b, const 
     case Op::Sum:
     case Op::Amax:
     case Op::Amin:
+    case Op::Fold:
     case Op::ColumnSum:
     case Op::Mean:
+    case Op::Reduce:
+    case Op::ReduceSpread:
     case Op::Call:
     case Op::Cast:
     case Op::Largest:

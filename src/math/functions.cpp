@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "ir/rewrite.hpp"
 #include "math/records.hpp"
 
 namespace trireme {
@@ -32,6 +33,19 @@ Formula call(std::string_view name, std::initializer_list<Formula> args) {
   Program* program = args.begin()->program;
   return {program, program->add(Op::Call, std::span<const NodeId>(ids, count),
                                 static_cast<std::int64_t>(*function_named(name)))};
+}
+
+Program expand_calls(Program program) {
+  while (has(program, Op::Call))
+    program = rewrite(program, [&](Program& out, const Node& node, std::span<const NodeId> args) {
+      if (node.op != Op::Call) return copy_node(out, node, args);
+      std::array<Formula, 3> values;
+      for (std::size_t k = 0; k < args.size(); ++k) values[k] = {&out, args[k]};
+      return functions()[node.payload]
+          .expand(*program.compute, std::span<const Formula>(values.data(), args.size()))
+          .id;
+    });
+  return program;
 }
 
 int instruction_cost(const Program& program, NodeId id) {

@@ -57,6 +57,9 @@ std::optional<std::size_t> function_named(std::string_view name);
 // A call of a function in a graph: `call("rsqrt", {x})`.
 Formula call(std::string_view name, std::initializer_list<Formula> args);
 
+// The program with every call replaced by its expansion, and the calls that expansions make by theirs.
+Program expand_calls(Program program);
+
 // Instructions of PTX that a node takes: one a primitive, 9 for a division, 7 for 1/x, 8 for a root (their correctly
 // rounded forms); a selection is its comparison and itself.
 int instruction_cost(const Program& program, NodeId id);

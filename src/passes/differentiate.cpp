@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "math/functions.hpp"
+#include "math/reductions.hpp"
 #include "passes/algebra.hpp"
 #include "passes/passes.hpp"
 #include "passes/saved.hpp"
@@ -37,6 +38,10 @@ class Differentiator {
         reads_memory_(forward.size()) {}
 
   Result<Program> run() {
+    if (has(in_, Op::Fold))
+      return Error{Code::InvalidProgram, in_.name +
+                                             ": the totals of a composed reduction have no derivative; "
+                                             "differentiate the program that says variance or logsumexp"};
     std::vector<std::size_t> seeded = results_with_gradient();
     make_operands(seeded);
     copy_forward();
@@ -184,6 +189,8 @@ class Differentiator {
       case Op::Mean: give(a, {1, {{out_.program.add(Op::ColumnCount), -1}}}); break;
       case Op::Amax:
       case Op::Amin: share(id, adjoint); break;
+      case Op::Reduce: give(a, algebra_.term_of(reductions()[node.payload].slope(expr(a), expr(id)).id)); break;
+      case Op::ReduceSpread: normalised(id, adjoint); break;
       case Op::Call:
         for (int k = 0; k < node.arity; ++k) {
           Formula slope = derivative(node, id, k);
@@ -205,6 +212,7 @@ class Differentiator {
       case Op::BitsOr:
       case Op::BitsShiftLeft:
       case Op::BitsShiftRight:
+      case Op::Fold:
       case Op::ColumnSum:
       case Op::Number:
       case Op::Constant:
@@ -230,6 +238,17 @@ class Differentiator {
     Terms shares = algebra_.product(adjoint, largest), count = algebra_.sum_along_row(largest);
     for (Term& each : shares) each.multiply(count[0].factors[0].node, -1);
     contribute(arg, shares, true);
+  }
+
+  // Of values that sum to 1 along the row: s (g - sum(g y)).
+  void normalised(NodeId id, const Terms& adjoint) {
+    const Node& node = in_[id];
+    const Term slope = algebra_.term_of(reductions()[node.payload].slope(expr(node.args[0]), expr(id)).id);
+    Terms shares = algebra_.product(adjoint, slope);
+    for (const Term& each : algebra_.product(adjoint, term(id)))
+      for (const Term& sum : algebra_.sum_along_row(each))
+        for (const Term& share : algebra_.product({sum}, slope)) add(shares, Term{-1, {}} * share);
+    contribute(node.args[0], shares, true);
   }
 
   void rotate_back(const Node& node, const Terms& adjoint) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/primitives.hpp"
+#include "math/reductions.hpp"
 #include "passes/passes.hpp"
 #include "support/mxcsr.hpp"
 
@@ -98,6 +99,7 @@ class Evaluation {
       case Op::Sum:
       case Op::Amax:
       case Op::Amin: return each([&](auto i, auto) { return reduced(node, i); });
+      case Op::Fold: return each([&](auto i, auto) { return folded(node, i); });
       default:
         return each([&](auto i, auto j) {
           double args[3] = {};
@@ -107,6 +109,31 @@ class Evaluation {
           return zero(apply_primitive<double>(node, args[0], args[1], args[2]));
         });
     }
+  }
+
+  // The whole row as one stripe.
+  double folded(const Node& node, std::int64_t i) const {
+    const Fold& fold = folds()[node.payload / 2];
+    Node first = node;
+    first.op = fold.first;
+    const double total = reduced(first, i);
+    if (node.payload % 2 == 0) return total;
+    const FoldFormula term = fold_term(fold, Type::F64, true);
+    double sum = 0;
+    for (std::int64_t j = 0; j < columns_; ++j) {
+      const double arguments[] = {value(node.args[0], i, j), total, static_cast<double>(columns_)};
+      std::vector<double> values(term.program.size());
+      for (NodeId id = 0; id < values.size(); ++id) {
+        const Node& each = term.program[id];
+        double args[3] = {};
+        for (int k = 0; k < each.arity; ++k) args[k] = values[each.args[k]];
+        values[id] = each.op == Op::Operand  ? arguments[each.payload]
+                     : each.op == Op::Number ? each.number()
+                                             : apply_primitive<double>(each, args[0], args[1], args[2]);
+      }
+      sum += values[term.values[0]];
+    }
+    return sum;
   }
 
   double reduced(const Node& node, std::int64_t i) const {

@@ -4,19 +4,25 @@
 
 #include "ir/rewrite.hpp"
 #include "math/functions.hpp"
+#include "math/reductions.hpp"
 #include "passes/passes.hpp"
 
 namespace trireme {
 namespace {
 
-// One level of calls; an expansion may itself call functions.
-Program expand_calls(const Program& program) {
+// A sum or maximum is the first total of a fold that sweeps over the same elements: the same bits, for nothing.
+Program share_first_totals(const Program& program) {
+  std::unordered_map<NodeId, std::vector<std::size_t>> folds_over;  // by element
+  const std::vector<bool> wanted = reachable(program);
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (wanted[id] && program[id].op == Op::Fold)
+      folds_over[program[id].args[0]].push_back(static_cast<std::size_t>(program[id].payload / 2));
   return rewrite(program, [&](Program& out, const Node& node, std::span<const NodeId> args) {
-    if (node.op == Op::Mean) return out.add(Op::Div, {out.add(Op::Sum, args), out.add(Op::ColumnCount)});
-    if (node.op != Op::Call) return copy_node(out, node, args);
-    std::array<Formula, 3> values;
-    for (std::size_t k = 0; k < args.size(); ++k) values[k] = {&out, args[k]};
-    return functions()[node.payload].expand(*program.compute, std::span<const Formula>(values.data(), args.size())).id;
+    if (node.op == Op::Sum || node.op == Op::Amax)
+      if (auto over = folds_over.find(node.args[0]); over != folds_over.end())
+        for (std::size_t fold : over->second)
+          if (folds()[fold].first == node.op) return totals_of(fold, {&out, args[0]})[0].id;
+    return copy_node(out, node, args);
   });
 }
 
@@ -100,8 +106,8 @@ class Sinker {
 }  // namespace
 
 Result<Program> expand(const Program& program) {
-  Program out = expand_calls(program);
-  while (has(out, Op::Call)) out = expand_calls(out);
+  Program out = expand_calls(expand_reductions(program));
+  if (has(out, Op::Fold)) out = share_first_totals(out);
   if (has(out, Op::Rotate)) return Sinker(out).run();
   return out;
 }

@@ -15,10 +15,13 @@ namespace trireme {
 // are operands whose default is the expression that recomputes them.
 Result<Program> differentiate(const Program& program);
 
-// What the parts of a row exchange: all parts' results of this name become their sum, largest or smallest.
+// What the parts of a row exchange: all parts' results of this name become their sum, largest or smallest; or the two
+// totals of a fold (math/reductions.hpp), which merge together, in order of the parts and knowing their columns.
 struct Exchange {
   std::string name;
-  Op op;  // Sum, Amax or Amin
+  Op op;                    // Sum, Amax, Amin or Fold
+  std::string second = {};  // of a fold: its other total
+  std::int64_t fold = 0;    // index into folds()
 };
 
 // One step of a program whose rows are spread over several machines. Each machine runs it on its own columns, then all

@@ -58,7 +58,7 @@ class Finisher {
     };
     for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;) {
       if (!read[id] || cut[id]) continue;
-      if (is_row_reduction(in_[id].op)) ++cost.counts[1];
+      if (is_row_reduction(in_[id].op) || in_[id].op == Op::ReduceSpread) ++cost.counts[1];
       if (in_[id].op == Op::Operand) count_array(in_.operands[in_[id].payload].spread);
       for (NodeId arg : in_[id]) read[arg] = true;
     }

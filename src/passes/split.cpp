@@ -3,7 +3,9 @@
 #include <set>
 #include <vector>
 
+#include "ir/rewrite.hpp"
 #include "ir/verify.hpp"
+#include "math/reductions.hpp"
 #include "passes/passes.hpp"
 
 namespace trireme {
@@ -13,7 +15,8 @@ namespace {
 // reduction sums is one level below the reduction's own value, because the exchange lies between.
 class Splitter {
  public:
-  explicit Splitter(const Program& program) : in_(program), wanted_(program.size()), level_(program.size()) {}
+  explicit Splitter(const Program& program)
+      : in_(with_folds(program)), wanted_(in_.size()), level_(in_.size()), other_total_(in_.size(), no_node) {}
 
   Result<std::vector<SplitStage>> run() {
     mark_wanted();
@@ -33,6 +36,14 @@ class Splitter {
  private:
   // ---- what there is ----
 
+  // Composed reductions as the totals that parts exchange; means stay as they are written.
+  static Program with_folds(const Program& program) {
+    return rewrite(program, [](Program& out, const Node& node, std::span<const NodeId> args) {
+      if (node.op != Op::Reduce && node.op != Op::ReduceSpread) return copy_node(out, node, args);
+      return expanded_reduction(out, node, args[0]);
+    });
+  }
+
   void mark_wanted() {
     for (const Output& result : in_.results) wanted_[result.value] = true;
     for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;)
@@ -42,6 +53,10 @@ class Splitter {
       for (NodeId arg : in_[id]) level_[id] = std::max(level_[id], level_[arg]);
       if (is_row_reduction(in_[id].op)) ++level_[id];
     }
+    for (NodeId id = 0; id < in_.size(); ++id)
+      for (NodeId other = 0; in_[id].op == Op::Fold && other < in_.size(); ++other)
+        if (in_[other].op == Op::Fold && in_[other].args == in_[id].args && in_[other].payload == (in_[id].payload ^ 1))
+          other_total_[id] = other, wanted_[id] = wanted_[id] || wanted_[other];
   }
 
   Error wrong(std::string message) const { return {Code::Unsupported, in_.name + " cannot be split: " + message}; }
@@ -79,10 +94,13 @@ class Splitter {
     int count = 0;
     for (NodeId id = 0; id < in_.size(); ++id)
       if (wanted_[id] && is_row_reduction(in_[id].op))
-        names_[id] = fresh(std::string(facts(exchange_of(in_[id].op)).name) + "_" + std::to_string(++count));
+        names_[id] = fresh(std::string(name_of(in_[id])) + "_" + std::to_string(++count));
   }
 
   static Op exchange_of(Op op) { return op == Op::Mean ? Op::Sum : op; }
+  static std::string_view name_of(const Node& node) {
+    return node.op == Op::Fold ? name_of_total(node.payload) : facts(exchange_of(node.op)).name;
+  }
 
   // ---- one stage ----
 
@@ -128,8 +146,11 @@ class Splitter {
       }
     for (NodeId id : partial) {
       Op op = exchange_of(in_[id].op);
-      out.results.push_back({names_[id], {{true}, {}}, out.add(op, {work.moved[in_[id].args[0]]})});
-      made.exchanges.push_back({names_[id], op});
+      const NodeId element = work.moved[in_[id].args[0]];
+      out.results.push_back({names_[id], {{true}, {}}, out.add(op, {element}, in_[id].payload)});
+      if (op != Op::Fold) made.exchanges.push_back({names_[id], op});
+      else if (in_[id].payload % 2 == 0)
+        made.exchanges.push_back({names_[id], op, names_[other_total_[id]], in_[id].payload / 2});
     }
     made.program = std::move(out);
     return made;
@@ -250,10 +271,11 @@ class Splitter {
     return spread;
   }
 
-  const Program& in_;
+  const Program in_;
   std::vector<bool> wanted_;
   std::vector<int> level_;
-  std::vector<std::string> names_;  // of what is exchanged
+  std::vector<NodeId> other_total_;  // of a fold's total
+  std::vector<std::string> names_;   // of what is exchanged
   std::string columns_, first_column_;
   std::vector<std::int64_t> place_;           // of the program's operands in the stage's signature; -1: not there
   std::map<std::string, std::int64_t> read_;  // of what is exchanged or stored before

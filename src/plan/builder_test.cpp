@@ -13,6 +13,7 @@
 #include "language/print_expression.hpp"
 #include "language/random_program.hpp"
 #include "math/functions.hpp"
+#include "math/reductions.hpp"
 #include "passes/passes.hpp"
 #include "plan/check.hpp"
 #include "plan/ops.hpp"
@@ -156,6 +157,8 @@ class Replay {
       case Op::Cast: return cast(args[0], program_.symbols[node.payload]);
       case Op::Largest: return builder_.largest(program_.symbols[node.payload]);
       case Op::Call: return call(functions()[node.payload].name, args);
+      case Op::Reduce:
+      case Op::ReduceSpread: return call(reductions()[node.payload].name, args);
       default: return call(facts(node.op).name, args);
     }
   }

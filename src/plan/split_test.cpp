@@ -6,6 +6,7 @@
 #include "language/parse.hpp"
 #include "language/print.hpp"
 #include "language/random_program.hpp"
+#include "math/reductions.hpp"
 #include "passes/passes.hpp"
 #include "plan/check.hpp"
 #include "plan/definitions_for_test.hpp"
@@ -119,6 +120,7 @@ class Engine {
   // In order of the parts, in the compute type.
   void exchange(const Exchange& each) {
     ContractArithmetic arithmetic;
+    if (each.op == Op::Fold) return *whole_.program.compute == Type::F64 ? merge<double>(each) : merge<float>(each);
     Op op = each.op == Op::Sum ? Op::Add : each.op == Op::Amax ? Op::Max : Op::Min;
     Matrix total = parts_[0].known.at(each.name);
     for (std::size_t p = 1; p < parts_.size(); ++p)
@@ -128,6 +130,36 @@ class Engine {
             through_type(*whole_.program.compute, apply_primitive<double>(op, 0, total.values[k], next, 0));
       }
     for (Part& part : parts_) part.known[each.name] = total;
+  }
+
+  template <typename T>
+  void merge(const Exchange& each) {
+    const FoldFormula formula = fold_merge(folds()[each.fold], *whole_.program.compute, true);
+    Matrix first = parts_[0].known.at(each.name), second = parts_[0].known.at(each.second);
+    std::int64_t columns = parts_[0].columns;
+    for (std::size_t p = 1; p < parts_.size(); ++p) {
+      for (std::size_t k = 0; k < first.values.size(); ++k) {
+        const T arguments[] = {static_cast<T>(first.values[k]),
+                               static_cast<T>(second.values[k]),
+                               static_cast<T>(parts_[p].known.at(each.name).values[k]),
+                               static_cast<T>(parts_[p].known.at(each.second).values[k]),
+                               static_cast<T>(columns),
+                               static_cast<T>(parts_[p].columns)};
+        std::vector<T> values(formula.program.size());
+        for (NodeId id = 0; id < values.size(); ++id) {
+          const Node& node = formula.program[id];
+          T args[3] = {};
+          for (int a = 0; a < node.arity; ++a) args[a] = values[node.args[a]];
+          values[id] = node.op == Op::Operand  ? arguments[node.payload]
+                       : node.op == Op::Number ? static_cast<T>(node.number())
+                                               : apply_primitive<T>(node, args[0], args[1], args[2]);
+        }
+        first.values[k] = values[formula.values[0]];
+        second.values[k] = values[formula.values[1]];
+      }
+      columns += parts_[p].columns;
+    }
+    for (Part& part : parts_) part.known[each.name] = first, part.known[each.second] = second;
   }
 
   const Prepared& whole_;

@@ -1,18 +1,17 @@
 #include "reference/oracle.hpp"
 
 #include "ir/rewrite.hpp"
+#include "math/reductions.hpp"
 #include "reference/oracle_numbers.hpp"
 #include "support/mxcsr.hpp"
 
 namespace trireme {
 namespace {
 
-// mean(e) is sum(e) / n by the contract, and a stopped gradient is its value.
-Program without_mean(const Program& program) {
+// A stopped gradient is its value.
+Program without_stops(const Program& program) {
   return rewrite(program, [](Program& out, const Node& node, std::span<const NodeId> args) {
-    if (node.op == Op::StopGradient) return args[0];
-    if (node.op == Op::Mean) return out.add(Op::Div, {out.add(Op::Sum, args), out.add(Op::ColumnCount)});
-    return copy_node(out, node, args);
+    return node.op == Op::StopGradient ? args[0] : copy_node(out, node, args);
   });
 }
 
@@ -47,7 +46,7 @@ bool OracleElement::accepts(double stored) const {
 }
 
 Result<std::vector<OracleResult>> run_oracle(const Program& bound, const Problem2d& problem) {
-  Program program = without_mean(bound);
+  Program program = expand_reductions(without_stops(bound));
   TRIREME_CHECK(can_judge(program));
   std::vector<OracleResult> results;
   const std::size_t operands = std::min(program.operands.size(), problem.arrays.size());

@@ -11,6 +11,7 @@ namespace trireme {
 template <typename T>
 struct OracleNumbers {
   using Value = Bounded<T>;
+  static constexpr bool runs_expansions = false;
   const Program& program;
   std::vector<OracleResult>& results;
 

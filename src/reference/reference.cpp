@@ -25,6 +25,7 @@ constexpr auto row_loops = []<std::size_t... k>(std::index_sequence<k...>) {
 template <typename T>
 struct ContractNumbers {
   using Value = T;
+  static constexpr bool runs_expansions = true;
   std::span<const Array> results;
 
   bool takes(Op op) const { return op < Op::ColumnSum || op == Op::Rotate; }

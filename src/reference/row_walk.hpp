@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,7 +12,9 @@
 #include "ir/index_arithmetic.hpp"
 #include "ir/integers.hpp"
 #include "ir/primitives.hpp"
+#include "math/reductions.hpp"
 #include "reference/column_sum.hpp"
+#include "reference/fold.hpp"
 #include "reference/reference.hpp"
 #include "reference/row_sum.hpp"
 #include "support/float_types.hpp"
@@ -21,14 +24,6 @@ namespace trireme {
 // One array and constant per operand, one array per result, of the types that the bound program says.
 Status check_problem(const Program& program, const Problem2d& problem);
 
-// An argument of an op on a row of numbers: one number for all columns, or one a column.
-template <typename Value>
-struct RowArgument {
-  const Value* first = nullptr;
-  bool by_column = false;
-  const Value& operator[](std::size_t j) const { return first[by_column ? j : 0]; }
-};
-
 // What a number is, and what is done with numbers, is the Arithmetic's affair:
 //   Value                            copyable; Value(0.0), Value(-0.0), +, and smaller() and larger()
 //   takes(op)                        whether it can evaluate the op at all
@@ -36,6 +31,7 @@ struct RowArgument {
 //   load(array, r, c), store(result, r, c, value)
 //   apply(node, args, out)           an op of single numbers, on a row of them; conditions are numbers too
 //   condition(bool)
+//   runs_expansions                  whether functions inside folds are their expansions, or calls
 template <typename Arithmetic>
 class RowWalk {
  public:
@@ -158,6 +154,10 @@ class RowWalk {
         make(id, 1)[0] = best;
         return Done{};
       }
+      case Op::Fold: {
+        make(id, 1)[0] = totals(node, i)[node.payload % 2];
+        return Done{};
+      }
       case Op::Rotate: {
         Values& out = make(id, count);
         for (std::int64_t j = 0; j < count; ++j) out[j] = at(node.args[0], turned(j + rotations_[id], n_));
@@ -178,6 +178,16 @@ class RowWalk {
     }
     arithmetic_.apply(node, args, std::span(out));
     return Done{};
+  }
+
+  // Both totals of a fold; the second is asked for after the first.
+  const std::array<Value, 2>& totals(const Node& node, std::int64_t i) {
+    const std::int64_t fold = node.payload / 2;
+    if (last_fold_.element != node.args[0] || last_fold_.fold != fold || last_fold_.row != i) {
+      auto [run, made] = folds_.try_emplace(fold, folds()[fold], *program_.compute, arithmetic_);
+      last_fold_ = {node.args[0], fold, i, run->second(spread_up(node.args[0]))};
+    }
+    return last_fold_.totals;
   }
 
   std::int64_t integer(NodeId id, std::int64_t i, std::int64_t j) const {
@@ -226,6 +236,12 @@ class RowWalk {
   std::vector<NodeId> once_, per_row_, last_use_;
   std::vector<Values> values_, free_;  // free_: buffers of values that nothing reads any more
   std::vector<std::optional<ColumnSum<Value>>> column_sums_;
+  std::map<std::int64_t, FoldRun<Arithmetic>> folds_;
+  struct {
+    NodeId element = no_node;
+    std::int64_t fold = 0, row = 0;
+    std::array<Value, 2> totals;
+  } last_fold_;
 };
 
 }  // namespace trireme

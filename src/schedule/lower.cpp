@@ -55,6 +55,13 @@ void RowLowering::locate_threads() {
   std::int64_t group_columns = config_.stripes * contract::stripe;
   if (config_.stripes && config_.groups > 1) thread_column_ = b_.add(thread_column_, b_.mul(group_, group_columns));
   block_column_ = thread_column_;
+  const bool folds = std::any_of(stages_.sweeps.begin(), stages_.sweeps.end(),
+                                 [](const Stage& stage) { return !stage.folds.empty(); });
+  if (folds && config_.groups * config_.cluster > 1) {
+    Reg groups = group_;
+    if (config_.cluster > 1) groups = b_.add(b_.mul(b_.special(Do::BlockRank), config_.groups), group_);
+    group_column_ = b_.mul(groups, group_columns);
+  }
   if (config_.cluster > 1) {
     rank_ = b_.special(Do::BlockRank);
     thread_column_ = b_.add(thread_column_, b_.mul(rank_, config_.groups * group_columns));
@@ -84,8 +91,8 @@ void RowLowering::lay_out_scratch() {
   std::int64_t at = lay_out_groups();
   std::size_t reductions = 0, sweeps = 0;
   for (const Stage& stage : stages_.sweeps) {
-    reductions = std::max(reductions, stage.reductions.size());
-    sweeps += !stage.reductions.empty();
+    reductions = std::max(reductions, stage.totals());
+    sweeps += stage.reduces();
   }
   std::int64_t count = static_cast<std::int64_t>(reductions);
   if (config_.simd && goes_lane_by_lane(program_, layout_)) {
@@ -96,7 +103,7 @@ void RowLowering::lay_out_scratch() {
     if (config_.groups * config_.cluster > 1) {
       for (const Stage& stage : stages_.sweeps) {
         sums_at_.push_back(at);
-        at += static_cast<std::int64_t>(stage.reductions.size()) * config_.groups * config_.cluster * value_bytes();
+        at += static_cast<std::int64_t>(stage.totals()) * config_.groups * config_.cluster * value_bytes();
         if (config_.cluster == 1) continue;
         mailboxes_at_.push_back(at = (at + 7) / 8 * 8);
         at += 8;

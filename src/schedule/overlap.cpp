@@ -19,7 +19,7 @@ bool contains(const std::vector<NodeId>& sorted, NodeId id) {
 // at hand.
 bool RowLowering::can_overlap() const {
   std::size_t count = stages_.sweeps.size();
-  if (!config_.simd || config_.stripes || count < 2 || !stages_.sweeps.back().reductions.empty()) return false;
+  if (!config_.simd || config_.stripes || count < 2 || stages_.sweeps.back().reduces()) return false;
   if (goes_lane_by_lane(program_, layout_) || stages_.sums_groups()) return false;
   for (std::size_t k : used_operands())
     if (program_.operands[k].spread.row.present && !program_.operands[k].spread.row.plain()) return false;

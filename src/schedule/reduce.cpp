@@ -47,19 +47,19 @@ int reversed(int step, int bits) {
 
 // With registers for half of a stripe's sums its chunks are visited as they lie: those that share a store come
 // together.
-RowLowering::Trees::Trees(RowLowering& lowering, std::size_t sweep, int chunks)
+RowLowering::Trees::Trees(RowLowering& lowering, std::vector<Op> ops, int chunks)
     : lowering_(lowering),
-      reductions_(lowering.stages_.sweeps[sweep].reductions),
+      ops_(std::move(ops)),
       chunks_(chunks),
-      in_order_(reductions_.empty() || lowering.whole_lines()),
-      open_(reductions_.size()) {}
+      in_order_(ops_.empty() || lowering.whole_lines()),
+      open_(ops_.size()) {}
 
 int RowLowering::Trees::place(int step) const {
   return in_order_ ? step : reversed(step, std::countr_zero(static_cast<unsigned>(chunks_)));
 }
 
 void RowLowering::Trees::join(std::size_t which, int step, std::optional<Values> sum) {
-  Op op = lowering_.program_[reductions_[which]].op;
+  Op op = ops_[which];
   OpenSums& open = open_[which];
   if (!in_order_) return lowering_.join(op, open, std::move(sum));
   int half = chunks_ / 2;
@@ -72,16 +72,39 @@ std::optional<Values> RowLowering::Trees::sum(std::size_t which) {
   OpenSums& open = open_[which];
   for (; open.size() > 1; open.resize(open.size() / 2))
     for (std::size_t k = 0; k < open.size() / 2; ++k)
-      open[k].second =
-          lowering_.fold(lowering_.program_[reductions_[which]].op, open[k].second, open[k + open.size() / 2].second);
+      open[k].second = lowering_.fold(ops_[which], open[k].second, open[k + open.size() / 2].second);
   return open.back().second;
 }
 
-// The reduction's argument over a chunk, with the identity where a column is absent.
-Values RowLowering::present(NodeId reduction, const Leaf& leaf) {
-  Values values = chunk(program_[reduction].args[0], leaf);
+std::vector<Op> RowLowering::ops_of(std::size_t sweep, Pass pass) const {
+  const Stage& stage = stages_.sweeps[sweep];
+  if (pass == Pass::Terms) return std::vector<Op>(stage.folds.size(), Op::Sum);
+  std::vector<Op> ops;
+  for (NodeId id : stage.reductions) ops.push_back(program_[id].op);
+  for (const FoldTotals& each : stage.folds) ops.push_back(folds()[each.fold].first);
+  return ops;
+}
+
+// What is added up of a chunk, with the identity where a column is absent.
+Values RowLowering::addend(std::size_t sweep, Pass pass, std::size_t which, const Leaf& leaf) {
+  const Stage& stage = stages_.sweeps[sweep];
+  if (pass == Pass::Terms) {
+    Values terms;
+    const Terms& at_hand = terms_at_hand_[which];
+    for (Reg element : chunk(stage.folds[which].element, leaf)) terms.push_back(term(at_hand, element));
+    return present(std::move(terms), Op::Sum, leaf);
+  }
+  if (which < stage.reductions.size()) {
+    const Node& reduction = program_[stage.reductions[which]];
+    return present(chunk(reduction.args[0], leaf), reduction.op, leaf);
+  }
+  const FoldTotals& fold = stage.folds[which - stage.reductions.size()];
+  return present(chunk(fold.element, leaf), folds()[fold.fold].first, leaf);
+}
+
+Values RowLowering::present(Values values, Op op, const Leaf& leaf) {
   if (leaf.id >= 0 ? !leaf.partial : !leaf.mask) return values;  // what a missing row sums up to is never stored
-  Reg none = b_.number(identity_of(program_[reduction].op));
+  Reg none = b_.number(identity_of(op));
   for (Reg& value : values) value = b_.primitive(Op::Select, {leaf.mask, value, none});
   return values;
 }

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "math/reductions.hpp"
 #include "schedule/config.hpp"
 #include "schedule/kernel_builder.hpp"
 #include "schedule/lower.hpp"
@@ -117,15 +118,16 @@ class RowLowering {
   // The order in which a sweep visits `chunks` chunks of a stripe, and their sums.
   class Trees {
    public:
-    Trees(RowLowering& lowering, std::size_t sweep, int chunks);
+    Trees(RowLowering& lowering, std::vector<Op> ops, int chunks);
     bool in_order() const { return in_order_; }
+    std::size_t count() const { return ops_.size(); }
     int place(int step) const;
     void join(std::size_t which, int step, std::optional<Values> sum);
     std::optional<Values> sum(std::size_t which);
 
    private:
     RowLowering& lowering_;
-    const std::vector<NodeId>& reductions_;
+    std::vector<Op> ops_;
     int chunks_;
     bool in_order_;  // chunks one after the other, or depth first
     std::vector<OpenSums> open_;
@@ -141,7 +143,43 @@ class RowLowering {
   std::int64_t spilled_at(std::size_t reduction) const;
   void spill(std::size_t reduction, Reg place, Values values);
   Reg sum_of_spilled(std::size_t reduction, Op op, int count);
-  Values present(NodeId reduction, const Leaf& leaf);
+  // A sweep adds up in passes over each stripe: the elements of reductions and folds, then the terms of folds.
+  enum class Pass { Elements, Terms };
+  std::vector<Op> ops_of(std::size_t sweep, Pass pass) const;
+  Values addend(std::size_t sweep, Pass pass, std::size_t which, const Leaf& leaf);
+  Values present(Values values, Op op, const Leaf& leaf);
+  // Totals are numbered: of reductions, the first ones of folds, the second ones.
+  static std::size_t first_of(const Stage& stage, Pass pass) {
+    return pass == Pass::Elements ? 0 : stage.reductions.size() + stage.folds.size();
+  }
+  static std::array<std::size_t, 2> totals_of_fold(const Stage& stage, std::size_t which) {
+    const std::size_t first = stage.reductions.size() + which;
+    return {first, first + stage.folds.size()};
+  }
+  template <typename Sum>
+  std::vector<Reg> store_totals(std::size_t sweep, Pass pass, Reg stripe, Sum&& sum);
+  void begin_terms(std::size_t sweep, const std::vector<Reg>& firsts, std::optional<std::int64_t> columns, Reg count);
+
+  // folds.cpp
+  using Pair = std::array<Reg, 2>;  // the totals of a fold
+  struct Merge {                    // of two neighbours, `width` columns each unless the row ends in the right one
+    std::int64_t width;
+    Reg base;  // Index: where the left one begins, `offset` columns further on; none: the row's begin
+    std::int64_t offset = 0;
+    std::int64_t last_base;  // the largest that `base` can be
+  };
+  void plan_elements(std::size_t sweep);
+  void evaluate_elements(std::size_t sweep, const Leaf& leaf);
+  Pair merged(std::int64_t fold, const Pair& left, const Pair& right,
+              const std::array<std::optional<std::int64_t>, 2>& columns, const std::array<Reg, 2>& counts);
+  Pair merged(std::int64_t fold, const Pair& left, const Pair& right, const Merge& where);
+  Pair chosen(Reg mask, const Pair& yes, const Pair& no);
+  std::optional<Pair> across_unrolled(std::int64_t fold, std::vector<std::optional<Pair>> stripes);
+  Pair across_lanes(std::int64_t fold, Pair totals, Reg first, std::int64_t unit, std::int64_t capacity);
+  Pair across_groups(std::size_t sweep, std::size_t which);
+  Pair across_stripes(std::size_t sweep, std::size_t which);
+  Pair pair_by_pair(std::int64_t fold, const std::array<std::size_t, 2>& places);
+  void finish_totals(const FoldTotals& fold, const Pair& totals);
   void store_stripe(std::size_t which, Reg total, Reg stripe);
 
   // lower.cpp, walk.cpp, sweep.cpp, column_sums.cpp
@@ -260,6 +298,13 @@ class RowLowering {
   KernelBuilder b_;
 
   std::vector<Work> work_;
+  std::vector<std::vector<NodeId>> elements_;  // by sweep: what the elements of its folds are made of
+  struct Terms {                               // of a fold, in the stripe at hand
+    FoldFormula formula;
+    std::vector<Reg> known;  // by node, of those that are the same for all elements
+  };
+  std::vector<Terms> terms_at_hand_;
+  Reg term(const Terms& terms, Reg element);
   struct Kept {
     NodeId id;
     std::size_t sweep;  // that evaluates it
@@ -275,6 +320,7 @@ class RowLowering {
   Reg zero_, one_index_, columns_, row_;
   Reg lane_, group_, team_;  // thread machines
   Reg row_owner_;            // 0 in the one thread that writes a row's own results
+  Reg group_column_;         // folds of several groups: the first column of this group
   Reg block_column_;         // as thread_column_, counted from the block's first column
   Reg rank_;                 // this block's number in its cluster
   Reg thread_column_;        // the first column of this thread in leaf 0

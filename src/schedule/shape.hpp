@@ -69,8 +69,8 @@ inline Shape shape_of(const Program& given, const Layout& layout) {
     shape.narrowest_stored = std::min(shape.narrowest_stored, size);
   }
   for (const Stage& stage : split_into_stages(program, layout.over_operands).sweeps) {
-    shape.reductions += !stage.reductions.empty() || !stage.group_sums.empty();
-    shape.row_sums += static_cast<int>(stage.reductions.size() + stage.group_sums.size());
+    shape.reductions += stage.reduces() || !stage.group_sums.empty();
+    shape.row_sums += static_cast<int>(stage.totals() + stage.group_sums.size());
   }
   const std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id) shape.rotations += used[id] && program[id].op == Op::Rotate;

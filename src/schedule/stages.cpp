@@ -4,9 +4,22 @@
 
 #include <algorithm>
 
+#include "math/reductions.hpp"
 #include "schedule/sum_classes.hpp"
 
 namespace trireme {
+
+namespace {
+
+NodeId& total_of(Stage& stage, const Node& node) {
+  const std::int64_t fold = node.payload / 2;
+  auto same = [&](const FoldTotals& each) { return each.fold == fold && each.element == node.args[0]; };
+  auto found = std::find_if(stage.folds.begin(), stage.folds.end(), same);
+  if (found == stage.folds.end()) found = stage.folds.insert(found, {.fold = fold, .element = node.args[0]});
+  return found->nodes[node.payload % 2];
+}
+
+}  // namespace
 
 Stages split_into_stages(const Program& program, const std::vector<bool>& over_operands) {
   // sweep_of[id]: the first sweep in which the node's value can be used; a reduction is finished by the one before.
@@ -22,10 +35,10 @@ Stages split_into_stages(const Program& program, const std::vector<bool>& over_o
     std::size_t from = 0;
     for (NodeId arg : program[id]) from = std::max(from, sweep_of[arg]);
     sweep_of[id] = from;
-    if (is_row_reduction(program[id].op)) {
-      sweep(from).reductions.push_back(id);
-      sweep_of[id] = from + 1;
-    }
+    if (!is_row_reduction(program[id].op)) continue;
+    sweep_of[id] = from + 1;
+    if (program[id].op == Op::Fold) total_of(sweep(from), program[id]) = id;
+    else sweep(from).reductions.push_back(id);
   }
   std::vector<std::size_t> late;
   for (std::size_t k = 0; k < program.results.size(); ++k) {
@@ -57,6 +70,11 @@ std::string print(const Stages& stages, const Program& program) {
     for (NodeId id : stage.reductions) {
       const std::string* name = program.name_of(id);
       text += fmt::format("  reduce {} {}\n", facts(program[id].op).name, name ? *name : fmt::format("%{}", id));
+    }
+    for (const FoldTotals& each : stage.folds) {
+      const std::string* name = program.name_of(each.element);
+      text += fmt::format("  fold {} {}\n", name_of_total(2 * each.fold + 1),
+                          name ? *name : fmt::format("%{}", each.element));
     }
     for (std::size_t r : stage.stores) text += fmt::format("  store {}\n", program.results[r].name);
     for (std::size_t r : stage.group_sums) text += fmt::format("  sum groups of {}\n", program.results[r].name);

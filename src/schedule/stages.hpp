@@ -2,6 +2,7 @@
 // One stage is one sweep over the row; what a later sweep needs is kept or reloaded, as the config says.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -9,11 +10,23 @@
 
 namespace trireme {
 
+// Totals that one sweep makes of the same elements.
+struct FoldTotals {
+  std::int64_t fold;  // index into folds() (math/reductions.hpp)
+  NodeId element;
+  std::array<NodeId, 2> nodes = {no_node, no_node};  // where some value asks for it
+};
+
 struct Stage {
   std::vector<NodeId> reductions;       // Sum, Amax, Amin whose values this sweep finishes
+  std::vector<FoldTotals> folds;        // the same of folds
   std::vector<std::size_t> stores;      // element results written during it
   std::vector<std::size_t> columns;     // column-sum results it adds to
   std::vector<std::size_t> group_sums;  // results whose columns share entries: it leaves their terms
+
+  bool reduces() const { return !reductions.empty() || !folds.empty(); }
+  // Numbers a row that the sweep reduces to: those of its reductions, then two a fold.
+  std::size_t totals() const { return reductions.size() + 2 * folds.size(); }
 };
 
 struct Stages {
@@ -26,7 +39,7 @@ struct Stages {
     return std::any_of(sweeps.begin(), sweeps.end(), [](const Stage& each) { return !each.group_sums.empty(); });
   }
   bool reduces() const {  // along rows
-    return std::any_of(sweeps.begin(), sweeps.end(), [](const Stage& each) { return !each.reductions.empty(); });
+    return std::any_of(sweeps.begin(), sweeps.end(), [](const Stage& each) { return each.reduces(); });
   }
 };
 

@@ -56,39 +56,70 @@ void RowLowering::sweep_unrolled(std::size_t k) {
   const Stage& stage = stages_.sweeps[k];
   std::size_t reductions = stage.reductions.size();
   std::vector<std::vector<std::optional<Values>>> stripes(reductions);
+  std::vector<std::vector<std::optional<Pair>>> pairs(stage.folds.size());
   for (int stripe = 0; stripe < config_.stripes; ++stripe) {
-    Trees trees(*this, k, chunks());
-    for (int step = 0; step < chunks(); ++step) {
-      int c = trees.place(step);
-      Leaf leaf = unrolled_leaf(stripe, c, state_);
-      leaf.paired = trees.in_order();
-      if (leaf.id >= 0) {
-        if (config_.reload && k > 0)
-          row_leaves_[leaf.id].keep([&](NodeId id) {
-            return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id; });
-          });
-        visit(k, leaf);
+    auto add_up = [&](Pass pass, auto&& visit_leaf) {
+      Trees trees(*this, ops_of(k, pass), chunks());
+      for (int step = 0; step < chunks(); ++step) {
+        Leaf leaf = unrolled_leaf(stripe, trees.place(step), state_);
+        leaf.paired = trees.in_order();
+        if (leaf.id >= 0) visit_leaf(leaf);
+        for (std::size_t r = 0; r < trees.count(); ++r) {
+          std::optional<Values> sum;
+          if (leaf.id >= 0) sum = addend(k, pass, r, leaf);
+          trees.join(r, step, std::move(sum));
+        }
       }
-      for (std::size_t r = 0; r < reductions; ++r) {
-        std::optional<Values> sum;
-        if (leaf.id >= 0) sum = present(stage.reductions[r], leaf);
-        trees.join(r, step, std::move(sum));
-      }
-    }
+      return trees;
+    };
+    Trees trees = add_up(Pass::Elements, [&](const Leaf& leaf) {
+      if (config_.reload && k > 0)
+        row_leaves_[leaf.id].keep([&](NodeId id) {
+          return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id; });
+        });
+      visit(k, leaf);
+    });
     finish_stores();
     for (std::size_t r = 0; r < reductions; ++r) stripes[r].push_back(trees.sum(r));
+    if (stage.folds.empty()) continue;
+    const std::int64_t first_column = stripe * contract::stripe;
+    if (first_column >= config_.columns) {  // no group has these columns
+      for (auto& each : pairs) each.push_back(std::nullopt);
+      continue;
+    }
+    std::vector<Reg> firsts;
+    for (std::size_t f = 0; f < stage.folds.size(); ++f)
+      firsts.push_back(across_lanes(folds()[stage.folds[f].fold].first, {trees.sum(reductions + f)}));
+    std::optional<std::int64_t> columns = std::min(contract::stripe, config_.columns - first_column);
+    Reg count;
+    if (group_column_ && !always_inside(first_column + contract::stripe - config_.lanes * config_.vector)) {
+      columns.reset();
+      Reg left = b_.index(Do::IndexSub, columns_, b_.add(group_column_, first_column));
+      count = b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = b_.index(Do::IndexMin, left, contract::stripe)});
+    }
+    begin_terms(k, firsts, columns, count);
+    Trees terms = add_up(Pass::Terms, [&](const Leaf& leaf) { evaluate_elements(k, leaf); });
+    for (std::size_t f = 0; f < stage.folds.size(); ++f)
+      pairs[f].push_back(Pair{firsts[f], across_lanes(Op::Sum, {terms.sum(f)})});
   }
-  if (reductions == 0) return;
+  if (!stage.reduces()) return;
   std::vector<Reg> totals;
   for (std::size_t r = 0; r < reductions; ++r)
     totals.push_back(across_lanes(program_[stage.reductions[r]].op, std::move(stripes[r])));
+  std::vector<Pair> folded;
+  for (std::size_t f = 0; f < stage.folds.size(); ++f)
+    folded.push_back(*across_unrolled(stage.folds[f].fold, std::move(pairs[f])));
   if (config_.groups * config_.cluster > 1) {
     if (config_.cluster > 1 && one_row_a_team() && !std::exchange(met_, true)) b_.emit({.code = Do::ClusterBarrier});
     for (std::size_t r = 0; r < reductions; ++r) publish(k, r, totals[r]);
+    for (std::size_t f = 0; f < folded.size(); ++f)
+      for (std::size_t c : {0, 1}) publish(k, totals_of_fold(stage, f)[c], folded[f][c]);
     meet(k);
     for (std::size_t r = 0; r < reductions; ++r) totals[r] = across_groups(k, r, program_[stage.reductions[r]].op);
+    for (std::size_t f = 0; f < folded.size(); ++f) folded[f] = across_groups(k, f);
   }
   for (std::size_t r = 0; r < reductions; ++r) row_values_[stage.reductions[r]] = totals[r];
+  for (std::size_t f = 0; f < folded.size(); ++f) finish_totals(stage.folds[f], folded[f]);
 }
 
 void RowLowering::sweep_in_loops(std::size_t k) {
@@ -106,107 +137,148 @@ void RowLowering::sweep_in_loops(std::size_t k) {
     b_.repeat_while_less(base, stripes_, [&] {
       Reg stripe = b_.add(base, group_);
       Reg column = b_.add(b_.mul(stripe, contract::stripe), thread_column_);
-      std::vector<std::vector<std::optional<Values>>> parts(stage.reductions.size());
-      for (int c = 0; c < chunks(); ++c) {
-        Leaf leaf{.column = column, .offset = static_cast<std::int64_t>(c) * config_.lanes * config_.vector};
-        leaf.mask = b_.below(column, leaf.offset, columns_);
-        loop_values_.clear();
-        visit(k, leaf);
-        for (std::size_t r = 0; r < parts.size(); ++r) parts[r].push_back(present(stage.reductions[r], leaf));
-      }
-      for (std::size_t r = 0; r < parts.size(); ++r) {
-        Op op = program_[stage.reductions[r]].op;
-        for (std::size_t half = parts[r].size() / 2; half >= 1; half /= 2)
-          for (std::size_t c = 0; c < half; ++c) parts[r][c] = fold(op, parts[r][c], parts[r][c + half]);
-        store_stripe(r, across_lanes(op, {parts[r][0]}), stripe);
+      auto add_up = [&](Pass pass, auto&& visit_leaf) {
+        const std::vector<Op> ops = ops_of(k, pass);
+        std::vector<std::vector<std::optional<Values>>> parts(ops.size());
+        for (int c = 0; c < chunks(); ++c) {
+          Leaf leaf{.column = column, .offset = static_cast<std::int64_t>(c) * config_.lanes * config_.vector};
+          leaf.mask = b_.below(column, leaf.offset, columns_);
+          loop_values_.clear();
+          visit_leaf(leaf);
+          for (std::size_t r = 0; r < parts.size(); ++r) parts[r].push_back(addend(k, pass, r, leaf));
+        }
+        std::vector<Reg> totals;
+        for (std::size_t r = 0; r < parts.size(); ++r) {
+          for (std::size_t half = parts[r].size() / 2; half >= 1; half /= 2)
+            for (std::size_t c = 0; c < half; ++c) parts[r][c] = fold(ops[r], parts[r][c], parts[r][c + half]);
+          totals.push_back(across_lanes(ops[r], {parts[r][0]}));
+          store_stripe(first_of(stage, pass) + r, totals.back(), stripe);
+        }
+        return totals;
+      };
+      std::vector<Reg> totals = add_up(Pass::Elements, [&](const Leaf& leaf) { visit(k, leaf); });
+      if (!stage.folds.empty()) {
+        Reg left = b_.index(Do::IndexSub, columns_, b_.mul(stripe, contract::stripe));
+        Reg columns = b_.index(Do::IndexMin, left, contract::stripe);
+        totals.erase(totals.begin(), totals.begin() + static_cast<std::ptrdiff_t>(stage.reductions.size()));
+        begin_terms(k, totals, {}, b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = columns}));
+        add_up(Pass::Terms, [&](const Leaf& leaf) { evaluate_elements(k, leaf); });
       }
       b_.increase(base, config_.groups);
     });
-    if (!stage.reductions.empty()) b_.emit({.code = Do::Barrier});
+    if (stage.reduces()) b_.emit({.code = Do::Barrier});
   }
   for (std::size_t r = 0; r < stage.reductions.size(); ++r)
     row_values_[stage.reductions[r]] = across_stripes(r, program_[stage.reductions[r]].op);
+  for (std::size_t f = 0; f < stage.folds.size(); ++f) finish_totals(stage.folds[f], across_stripes(k, f));
   // The next sweep's totals take the same place in scratch.
-  if (!config_.simd && !stage.reductions.empty()) b_.emit({.code = Do::Barrier});
+  if (!config_.simd && stage.reduces()) b_.emit({.code = Do::Barrier});
+}
+
+// A stripe's totals; `sum` gives one as a vector. Returns the first totals of its folds.
+template <typename Sum>
+std::vector<Reg> RowLowering::store_totals(std::size_t k, Pass pass, Reg stripe, Sum&& sum) {
+  const Stage& stage = stages_.sweeps[k];
+  const std::vector<Op> ops = ops_of(k, pass);
+  std::vector<Reg> firsts;
+  for (std::size_t r = 0; r < ops.size(); ++r) {
+    Reg total = across_lanes(ops[r], {Values{sum(r)}});
+    store_stripe(first_of(stage, pass) + r, total, stripe);
+    if (r >= stage.reductions.size()) firsts.push_back(total);
+  }
+  return firsts;
 }
 
 // A stripe of 256 existing columns: `unroll` chunks an iteration, those that the tree's upper levels bring together;
 // their sums go through scratch if there is more than one iteration.
 void RowLowering::stripe_in_full(std::size_t k, Reg column) {
   const Stage& stage = stages_.sweeps[k];
-  std::size_t reductions = stage.reductions.size();
+  const bool reduces = stage.reduces();
   int total = chunks(), unroll = this->unroll(), turns = total / unroll;
   std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
-  std::vector<Reg> sums(reductions);
-  auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...; one after the other if nothing is summed
-    Trees trees(*this, k, unroll);
-    Reg back = back_from(at);
-    for (int step = 0; step < unroll; ++step) {
-      Leaf leaf{.column = at,
-                .offset = trees.place(step) * (reductions ? turns : 1) * width,
-                .paired = trees.in_order(),
-                .back = back};
-      loop_values_.clear();
-      visit(k, leaf);
-      for (std::size_t r = 0; r < reductions; ++r) trees.join(r, step, present(stage.reductions[r], leaf));
+  Reg stripe;
+  auto add_up = [&](Pass pass, auto&& visit_leaf) {
+    const std::vector<Op> ops = ops_of(k, pass);
+    std::vector<Reg> sums(ops.size());
+    auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...; one after the other if nothing is summed
+      Trees trees(*this, ops, unroll);
+      Reg back = back_from(at);
+      for (int step = 0; step < unroll; ++step) {
+        Leaf leaf{.column = at,
+                  .offset = trees.place(step) * (reduces ? turns : 1) * width,
+                  .paired = trees.in_order(),
+                  .back = back};
+        loop_values_.clear();
+        visit_leaf(leaf);
+        for (std::size_t r = 0; r < sums.size(); ++r) trees.join(r, step, addend(k, pass, r, leaf));
+      }
+      finish_stores();
+      for (std::size_t r = 0; r < sums.size(); ++r) sums[r] = trees.sum(r)->front();
+    };
+    if (turns == 1) {
+      turn(column);
+    } else {
+      Reg at = b_.copy(column), end = b_.add(column, reduces ? turns * width : contract::stripe);
+      Reg place = b_.copy(zero_);
+      b_.repeat_while_less(at, end, [&] {
+        turn(at);
+        for (std::size_t r = 0; r < sums.size(); ++r) spill(first_of(stage, pass) + r, place, {sums[r]});
+        b_.increase(at, reduces ? width : unroll * width);
+        b_.increase(place, vector_bytes);
+      });
+      for (std::size_t r = 0; r < sums.size(); ++r) sums[r] = sum_of_spilled(first_of(stage, pass) + r, ops[r], turns);
     }
-    finish_stores();
-    for (std::size_t r = 0; r < reductions; ++r) sums[r] = trees.sum(r)->front();
+    if (pass == Pass::Elements)
+      stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
+    return store_totals(k, pass, stripe, [&](std::size_t r) { return sums[r]; });
   };
-  if (turns == 1) {
-    turn(column);
-  } else {
-    Reg at = b_.copy(column), end = b_.add(column, reductions ? turns * width : contract::stripe);
-    Reg place = b_.copy(zero_);
-    b_.repeat_while_less(at, end, [&] {
-      turn(at);
-      for (std::size_t r = 0; r < reductions; ++r) spill(r, place, {sums[r]});
-      b_.increase(at, reductions ? width : unroll * width);
-      b_.increase(place, vector_bytes);
-    });
-    for (std::size_t r = 0; r < reductions; ++r) sums[r] = sum_of_spilled(r, program_[stage.reductions[r]].op, turns);
-  }
-  Reg stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
-  for (std::size_t r = 0; r < reductions; ++r)
-    store_stripe(r, across_lanes(program_[stage.reductions[r]].op, {Values{sums[r]}}), stripe);
+  const std::vector<Reg> firsts = add_up(Pass::Elements, [&](const Leaf& leaf) { visit(k, leaf); });
+  if (stage.folds.empty()) return;
+  begin_terms(k, firsts, contract::stripe, {});
+  add_up(Pass::Terms, [&](const Leaf& leaf) { evaluate_elements(k, leaf); });
 }
 
 // The row's last, shorter stripe: full chunks in a loop, one partial chunk, identities for the rest; all through
 // scratch, so that the sweep's code stands here only twice.
 void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   const Stage& stage = stages_.sweeps[k];
-  std::size_t reductions = stage.reductions.size();
   int total = chunks();
   std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
-  Reg at = b_.copy(column), place = b_.copy(zero_);
-  auto leaf_at = [&](Reg mask) {
-    Leaf leaf{.column = at, .mask = mask, .back = back_from(at)};
-    loop_values_.clear();
-    visit(k, leaf);
-    for (std::size_t r = 0; r < reductions; ++r) spill(r, place, present(stage.reductions[r], leaf));
-    b_.increase(at, width);
-    b_.increase(place, vector_bytes);
+  Reg stripe;
+  auto add_up = [&](Pass pass, auto&& visit_leaf) -> std::vector<Reg> {
+    const std::vector<Op> ops = ops_of(k, pass);
+    const std::size_t first = first_of(stage, pass);
+    Reg at = b_.copy(column), place = b_.copy(zero_);
+    auto leaf_at = [&](Reg mask) {
+      Leaf leaf{.column = at, .mask = mask, .back = back_from(at)};
+      loop_values_.clear();
+      visit_leaf(leaf);
+      for (std::size_t r = 0; r < ops.size(); ++r) spill(first + r, place, addend(k, pass, r, leaf));
+      b_.increase(at, width);
+      b_.increase(place, vector_bytes);
+    };
+    auto masked = [&] { leaf_at(b_.below(at, 0, columns_)); };
+    if (seldom_) {
+      b_.repeat_while_less(at, columns_, masked);
+    } else {
+      Reg full_end = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, remaining, width - 1));
+      b_.repeat_while_less(at, full_end, [&] { leaf_at({}); });
+      b_.when_less(at, columns_, masked);
+    }
+    if (ops.empty()) return {};
+    Reg end = b_.index(total * vector_bytes);
+    b_.repeat_while_less(place, end, [&] {
+      for (std::size_t r = 0; r < ops.size(); ++r) spill(first + r, place, {b_.number(identity_of(ops[r]))});
+      b_.increase(place, vector_bytes);
+    });
+    if (pass == Pass::Elements)
+      stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
+    return store_totals(k, pass, stripe, [&](std::size_t r) { return sum_of_spilled(first + r, ops[r], total); });
   };
-  auto masked = [&] { leaf_at(b_.below(at, 0, columns_)); };
-  if (seldom_) {
-    b_.repeat_while_less(at, columns_, masked);
-  } else {
-    Reg full_end = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, remaining, width - 1));
-    b_.repeat_while_less(at, full_end, [&] { leaf_at({}); });
-    b_.when_less(at, columns_, masked);
-  }
-  if (reductions == 0) return;
-  Reg end = b_.index(total * vector_bytes);
-  b_.repeat_while_less(place, end, [&] {
-    for (std::size_t r = 0; r < reductions; ++r)
-      spill(r, place, {b_.number(identity_of(program_[stage.reductions[r]].op))});
-    b_.increase(place, vector_bytes);
-  });
-  Reg stripe = b_.index(Do::IndexShiftRight, column, std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
-  for (std::size_t r = 0; r < reductions; ++r) {
-    Op op = program_[stage.reductions[r]].op;
-    store_stripe(r, across_lanes(op, {Values{sum_of_spilled(r, op, total)}}), stripe);
-  }
+  const std::vector<Reg> firsts = add_up(Pass::Elements, [&](const Leaf& leaf) { visit(k, leaf); });
+  if (stage.folds.empty()) return;
+  begin_terms(k, firsts, {}, b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = remaining}));
+  add_up(Pass::Terms, [&](const Leaf& leaf) { evaluate_elements(k, leaf); });
 }
 
 // On simd machines a store past the caches wants the rest of its line to follow at once: where sums give the order of
@@ -214,7 +286,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
 bool RowLowering::streams(std::size_t k, Type type) const {
   if (!config_.streaming || !config_.simd) return config_.streaming;
   bool together = half_a_line(type) && (config_.stripes || unroll() >= chunks());
-  return stages_.sweeps[k].reductions.empty() || together || config_.lanes * bytes(type) >= line_bytes;
+  return !stages_.sweeps[k].reduces() || together || config_.lanes * bytes(type) >= line_bytes;
 }
 
 // Two chunks of 16-bit elements fill an AVX-512 register: one rounding, one store.

@@ -18,7 +18,7 @@ std::vector<std::size_t> RowLowering::used_operands() const {
 
 void RowLowering::open_mailboxes() {
   for (std::size_t k = 0; k < stages_.sweeps.size(); ++k)
-    for (std::int64_t copy = 0; !stages_.sweeps[k].reductions.empty() && copy <= (parity_bytes_ ? 1 : 0); ++copy)
+    for (std::int64_t copy = 0; stages_.sweeps[k].reduces() && copy <= (parity_bytes_ ? 1 : 0); ++copy)
       b_.emit({.code = Do::OpenMailbox, .imm2 = mailboxes_at_[k] + copy * parity_bytes_});
   rows_done_ = b_.copy(zero_);
   turn_ = b_.copy(zero_);
@@ -27,7 +27,7 @@ void RowLowering::open_mailboxes() {
 
 void RowLowering::meet(std::size_t sweep) {
   if (config_.cluster == 1) return b_.emit({.code = Do::Barrier});
-  int count = static_cast<int>(stages_.sweeps[sweep].reductions.size()) * config_.groups * config_.cluster;
+  int count = static_cast<int>(stages_.sweeps[sweep].totals()) * config_.groups * config_.cluster;
   b_.emit({.code = Do::Receive,
            .type = *program_.compute,
            .a = parity_,

@@ -3,9 +3,25 @@
 #include <algorithm>
 #include <vector>
 
+#include "math/reductions.hpp"
 #include "schedule/config.hpp"
 
 namespace trireme {
+
+// Of what the second total of a fold sums up.
+inline int instructions_of_term(const Program& program, const Node& total, const InstructionCosts& costs) {
+  const FoldFormula term = fold_term(folds()[total.payload / 2], *program.compute, true);
+  int count = 0;
+  std::vector<bool> by_element(term.program.size());
+  for (NodeId id = 0; id < term.program.size(); ++id) {
+    const Node& node = term.program[id];
+    by_element[id] = node.op == Op::Operand && node.payload == 0;
+    for (NodeId arg : node) by_element[id] = by_element[id] || by_element[arg];
+    if (!by_element[id] || node.arity == 0) continue;
+    count += node.op == Op::Min || node.op == Op::Max ? costs.extremum : node.op == Op::Div ? costs.divide : 1;
+  }
+  return count;
+}
 
 // For a vector of elements on simd machines, for one element on others.
 inline int instructions_a_vector(const Program& program, const InstructionCosts& costs) {
@@ -30,6 +46,7 @@ inline int instructions_a_vector(const Program& program, const InstructionCosts&
       case Op::Max: count += costs.extremum; break;
       case Op::Div: count += costs.divide; break;
       case Op::Sqrt: count += costs.square_root; break;
+      case Op::Fold: count += 3 + (node.payload % 2 ? instructions_of_term(program, node, costs) : 0); break;
       default: count += reduces ? 3 : 1;
     }
   }

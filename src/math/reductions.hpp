@@ -1,0 +1,70 @@
+// Reductions of a row that are more than one sum: variance, logsumexp, softmax. Each is one record. To add a reduction,
+// add a record, and its fold if no other has it.
+//
+// A fold makes two totals of a row in one sweep. In each stripe of the contract's row sum the first total is a sum or a
+// maximum of the elements, the second the sum of terms that know the first; then stripes merge in neighbouring pairs,
+// the left one first, an odd last one moving up unchanged. So the bits depend on the columns alone, and threads that
+// share a row meet once.
+#pragma once
+#include <array>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/build.hpp"
+
+namespace trireme {
+
+using Totals = std::array<Formula, 2>;
+
+struct Fold {
+  std::array<std::string_view, 2> names;  // of its totals, as programs after `expand` call them
+  Op first;                               // of the elements of a stripe: Sum or Amax
+  // What the second total sums up; `count` is the stripe's number of columns.
+  Formula (*term)(Formula element, Formula first, Formula count);
+  // Of two neighbours, with their numbers of columns; the left one is full: 256 columns, or 512, 1024, ...
+  Totals (*merge)(const Totals& left, const Totals& right, Formula left_count, Formula right_count);
+};
+std::span<const Fold> folds();
+
+// A total is named by 2 * fold + which.
+constexpr const Fold& fold_of(std::span<const Fold> all, std::int64_t total) { return all[total / 2]; }
+std::string_view name_of_total(std::int64_t total);
+std::optional<std::int64_t> total_named(std::string_view name);
+
+struct Reduction {
+  std::string_view name;
+  std::string_view formula;  // for docs
+  Op op;                     // Reduce: one value a row. ReduceSpread: one an element, summing to 1 along the row
+  std::size_t fold;
+  Formula (*value)(Formula element, const Totals& totals);
+  // Of a value a row: its derivative to an element. Of one an element, y: s where the adjoint of an element is
+  // s (g - sum(g y)).
+  Formula (*slope)(Formula element, Formula value);
+  std::string_view limits;
+};
+std::span<const Reduction> reductions();
+std::optional<std::size_t> reduction_named(std::string_view name);
+
+// The totals of a fold over `element`, as nodes.
+Totals totals_of(std::size_t fold, Formula element);
+
+// A Reduce or ReduceSpread of `element` as what it is made of.
+NodeId expanded_reduction(Program& out, const Node& node, NodeId element);
+// The program with means and composed reductions as what they are made of: sums and the totals of folds.
+Program expand_reductions(const Program& program);
+
+// A fold's formulas as programs of one value, whose operands are the arguments in order. Calls of functions stand in
+// them, or (`expanded`) the primitives that every target runs.
+struct FoldFormula {
+  Program program;
+  std::vector<NodeId> values;
+};
+FoldFormula fold_term(const Fold& fold, Type compute, bool expanded);   // element, first, count -> term
+FoldFormula fold_merge(const Fold& fold, Type compute, bool expanded);  // left 2, right 2, their counts -> totals
+
+// Name, formula and limits of every reduction, as a table of docs/language.md.
+std::string reduction_table_markdown();
+
+}  // namespace trireme
