@@ -13,6 +13,9 @@ const class_name = Function.prototype.call.bind(
   Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get);
 const kind = (value) => class_name(value) ?? value?.constructor?.name ?? (value === null ? "null" : typeof value);
 
+// The storage types that an array may carry.
+export const carried_types = (array) => Object.keys(carriers).filter((type) => carriers[type].includes(class_name(array)));
+
 const is_detached = ({ buffer }) => {
   try {
     new Uint8Array(buffer, 0, 0);

@@ -4,12 +4,14 @@
 //   NAME.wasm, NAME_backward.wasm   forward and backward, for engines with SIMD
 //   NAME.relaxed.wasm, ...          the same for engines that fuse relaxed_madd, where that makes another module
 //   NAME.mjs, NAME.relaxed.mjs      the bytes of all its directions as JavaScript, for bundlers and import maps
-// and index.mjs (imports of those by name) with its declarations, which know every operator's operands and results.
+// and index.mjs (imports of those by name) with its declarations, which know every operator's operands and results;
+// and compiler.mjs, the compiler, where `make web` has built it.
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { built_compiler, write_compiler } from "./build_compiler.mjs";
 import { read_module } from "./module.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -72,4 +74,5 @@ write("index.mjs", `// Written by js/build.mjs.\nexport const operators = {\n${i
 write("index.d.mts", "// Written by js/build.mjs: what every operator's modules take and give.\n" +
   `export interface Signatures {\n${declarations.join("")}}\n`);
 rmSync(join(folder, "module"), { force: true });
+write_compiler(built_compiler, folder);
 for (const each of left_out) console.log(`left out ${each}`);

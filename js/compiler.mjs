@@ -152,6 +152,6 @@ const shipped = async () => {
   try {
     return (await import("./modules/compiler.mjs")).bytes();
   } catch (cause) {
-    throw new Error("loadCompiler: the package's compiler cannot be imported; `make web` makes it", { cause });
+    throw new Error("loadCompiler: the package's own compiler cannot be imported; `make web` makes it", { cause });
   }
 };

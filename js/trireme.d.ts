@@ -162,3 +162,140 @@ export function samples<T extends "f64" | "f32" | "f16" | "bf16" | "i8" | "i32">
 /** XXH3-128 of results in order, NaNs made canonical: what `trireme verify` prints. */
 export function digest(parts: [type: StorageType, values: ArrayBufferView][]): string;
 export function xxh3_128(bytes: Uint8Array): string;
+
+/** What the compiler refuses. `line` and `column` count from 1; `reason` is the message without place and quotation. */
+export class CompileError extends Error {
+  code: "InvalidProgram" | "InvalidArgument" | "Unsupported" | "OutOfMemory" | "Internal" | string;
+  line?: number;
+  column?: number;
+  reason: string;
+}
+export interface Parameter {
+  name: string;
+  kind: "operand" | "constant" | "result";
+  /** "[i,j]", "[i % heads,j]"; empty for constants. */
+  spread: string;
+  optional: boolean;
+  fallback?: number | string;
+}
+export interface ProgramText {
+  name: string;
+  text: string;
+  parameters: Parameter[];
+  advice: string[];
+}
+export interface Tables {
+  contract: number;
+  operators: { name: string; text: string }[];
+  targets: { name: string; form: "text" | "code" | "module"; defaultArch: string; archs: string; commonArchs: string[] }[];
+  stages: { name: string; summary: string; ofTarget: boolean }[];
+  types: { name: string; bytes: number }[];
+  functions: { name: string; arity: number; formula: string; domain: string; unit: string; bound: number }[];
+}
+export interface Emission {
+  program: string;
+  target: string;
+  arch: string;
+  config: string;
+  description: string;
+  manifest: object;
+  bytes: Uint8Array;
+}
+export interface OracleError {
+  name: string;
+  element: string;
+  got: number | string;
+  want: number | string;
+  error: number | string;
+  bound: number | string;
+  wrong: number;
+  unknown: number;
+  elements: number;
+}
+type OpenArray = { name: string; type: StorageType; rows: number; columns: number; at: number };
+/** A problem in the compiler's memory; views are gone when that grows. */
+export interface OpenProblem {
+  readonly line: string;
+  readonly rows: number;
+  readonly columns: number;
+  readonly operands: (OpenArray | { name: string; constant: number | string })[];
+  readonly results: OpenArray[];
+  operand(name: string): Values;
+  result(name: string): Values;
+  /** Fills the results; their digest. */
+  run(by?: "reference" | "lanes"): string;
+  oracle(): { errors: OracleError[]; elements: Record<string, Float64Array> };
+  close(): void;
+}
+export interface EmitOptions {
+  target?: string;
+  arch?: string;
+  config?: string;
+}
+/** The compiler as a WebAssembly module: texts in, texts and bytes out. `line`: a problem line, "rms_norm 64x4096 x=bf16". */
+export interface Compiler {
+  readonly tables: Tables;
+  readonly memoryBytes: number;
+  program(text: string): { forward: ProgramText; backward?: ProgramText; noBackward?: string; tries: string[]; returns: string[] };
+  show(text: string, line: string, options?: EmitOptions & { stage?: string }): string;
+  emit(text: string, line: string, options?: EmitOptions): Emission;
+  split(text: string, direction?: "forward" | "backward"): { program: string; exchanges: { name: string; by: string }[] }[];
+  open(text: string, line: string): OpenProblem;
+}
+/** Of trireme.wasm: its bytes, a Response, a WebAssembly.Module; the package's own unless given. */
+export function loadCompiler(source?: Source | Promise<Source>): Promise<Compiler>;
+
+// A program's text, where it is a literal, says its names: comments are skipped, brackets emptied, and what is left is cut at
+// commas.
+type Blank = " " | "\n" | "\t" | "\r";
+type Trim<S extends string> = S extends `${Blank}${infer R}` ? Trim<R> : S extends `${infer R}${Blank}` ? Trim<R> : S;
+type Code<S extends string> = Trim<S> extends `#${string}\n${infer R}` ? Code<R> : Trim<S>;
+type Emptied<S extends string> = S extends `${infer A}[${string}]${infer B}` ? `${A}@${Emptied<B>}` : S;
+type Items<S extends string> = S extends `${infer A},${infer B}` ? Trim<A> | Items<B> : Trim<S>;
+type ArrayName<I> = I extends `${infer N}@${string}` ? Trim<N> : never;
+type Needed<I> = I extends `${string}=${string}` ? never : I;
+type ConstantName<I> = I extends `${string}@${string}` ? never : I extends `${infer N}=${string}` ? Trim<N> : I;
+type OperandItems<S extends string> =
+  Emptied<Code<S>> extends `${string}(${infer O}->${string}` ? (Trim<O> extends `${infer L})` ? Items<L> : never) : never;
+type ResultItems<S extends string> = Emptied<Code<S>> extends `${string}->${infer R}` ? (R extends `${string}(${infer L})${string}` ? Items<L> : never) : never;
+type InputOf<I, V> =
+  & { [N in ArrayName<Needed<I>>]: Accepts<V> }
+  & { [N in Exclude<ArrayName<I>, ArrayName<Needed<I>>>]?: Accepts<V> }
+  & { [N in ConstantName<Needed<I>> & string]: number }
+  & { [N in Exclude<ConstantName<I>, ConstantName<Needed<I>>> & string]?: number };
+type Inputs<S extends string, V> = string extends S ? Record<string, Accepts<V> | number> : InputOf<OperandItems<S>, V>;
+type Outputs<S extends string> = string extends S ? string : ArrayName<ResultItems<S>>;
+type Same<V> = V extends Float32Array | Float64Array ? V : Values;
+
+export interface CompiledRunOptions<S extends string> {
+  rows?: number;
+  columns?: number;
+  /** Of arrays whose class does not say it (Uint16Array), and of results. */
+  types?: Record<string, StorageType>;
+  /** Those that are wanted; all unless said. */
+  results?: Outputs<S>[];
+  into?: { [N in Outputs<S>]?: Accepts<Values> };
+  inPlace?: { [N in Outputs<S>]?: string };
+}
+/** A program whose kernels are made when a shape and types are first met. `S`: its text, where that is a literal. */
+export interface CompiledOperator<S extends string = string> {
+  readonly name: string;
+  readonly text: string;
+  readonly parameters: Parameter[];
+  readonly advice: string[];
+  backward(): CompiledOperator;
+  run<V extends Values = Float32Array>(values: Inputs<S, V>, options: CompiledRunOptions<S> & Shape): { [N in Outputs<S>]: Same<V> };
+  prepare(
+    shape: { rows: number; columns: number },
+    options?: { types?: Record<string, StorageType>; absent?: string[]; constants?: Record<string, number>; results?: Outputs<S>[] },
+  ): PreparedCall;
+  emit(
+    columns: number, target: string,
+    options?: { arch?: string; types?: Record<string, StorageType>; absent?: string[]; constants?: Record<string, number> },
+  ): Emission;
+}
+export interface CompileOptions extends LoadOptions {
+  /** What loadCompiler gives, or what it takes; the package's own unless said. */
+  compiler?: Compiler | Source | Promise<Compiler | Source>;
+}
+export function compile<S extends string>(text: S, options?: CompileOptions): Promise<CompiledOperator<S>>;

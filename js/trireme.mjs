@@ -1,4 +1,5 @@
-// Loads and runs WebAssembly modules that `trireme emit ... --target wasm` wrote, in Node and in browsers.
+// Loads and runs WebAssembly modules that `trireme emit ... --target wasm` wrote, or that are compiled on the spot, in Node and
+// in browsers.
 //
 //   import { load } from "trireme";
 //   const rms_norm = await load(await readFile("rms_norm.wasm"));
@@ -10,7 +11,9 @@ import { check_names } from "./arrays.mjs";
 import { probe, require_engine } from "./engine.mjs";
 import { Kernel } from "./kernel.mjs";
 import { read_module } from "./module.mjs";
+export { CompileError, loadCompiler } from "./compiler.mjs";
 export { digest, xxh3_128 } from "./digest.mjs";
+export { compile } from "./operator.mjs";
 export { samples } from "./samples.mjs";
 export { probe };
 

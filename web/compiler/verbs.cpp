@@ -6,6 +6,7 @@
 #include "ir/contract.hpp"
 #include "language/parse.hpp"
 #include "language/print.hpp"
+#include "math/functions.hpp"
 #include "passes/advise.hpp"
 #include "passes/passes.hpp"
 #include "plan/emission.hpp"
@@ -118,7 +119,7 @@ Result<Answer> split_program(Words words) {
   })};
 }
 
-// The tables that a user chooses from: operators, targets, stages, storage types.
+// The tables that a user chooses from: operators, functions (errors of f32), targets, stages, storage types.
 Result<Answer> describe(Words) {
   static constexpr std::string_view forms[] = {"text", "code", "module"};
   return Answer{Object()
@@ -145,6 +146,18 @@ Result<Answer> describe(Words) {
                                                .flag("ofTarget", each.of_target)
                                                .done();
                                          }))
+                    .raw("functions", array(functions(),
+                                            [](const Function& each) {
+                                              static constexpr std::string_view units[] = {"ulp", "of |x|", "absolute"};
+                                              return Object()
+                                                  .text("name", each.name)
+                                                  .whole("arity", each.arity)
+                                                  .text("formula", each.formula)
+                                                  .text("domain", each.domain)
+                                                  .text("unit", units[static_cast<int>(each.unit)])
+                                                  .number("bound", each.f32.bound)
+                                                  .done();
+                                            }))
                     .raw("types", array(type_facts,
                                         [](const TypeFacts& each) {
                                           return Object()
