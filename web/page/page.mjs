@@ -1,0 +1,226 @@
+// The page: an editor, the derived backward, and views of what the program becomes. All compiling and running happens in two
+// workers, one that answers while one types and one for what takes longer.
+import { find, make } from "./dom.mjs";
+import { Editor } from "./editor.mjs";
+import { colour } from "./highlight.mjs";
+import { lessons } from "./lessons.mjs";
+import { Links, caret_at } from "./link.mjs";
+import { link_of, state_of } from "./share.mjs";
+import { Thread } from "./thread.mjs";
+import { code_view, stage_view } from "./texts.mjs";
+import { work_views } from "./works.mjs";
+
+const compile = new Thread(), background = new Thread(), links = new Links();
+const fields = Object.fromEntries(["rows", "columns", "type", "direction", "settings"].map((name) => [name, find(name)]));
+const page = {
+  compile, background, links, tables: undefined,
+  found: undefined,  // of the last program that could be read
+  text: "", fault: undefined,
+  // The problem line of the fields, with other rows and columns where those are given.
+  line({ shape = `${fields.rows.value}x${fields.columns.value}`, direction = fields.direction.value } = {}) {
+    const { forward } = this.found, first = forward.parameters.find(({ kind, spread }) => kind === "operand" && spread === "[i,j]");
+    const words = [forward.name, shape];
+    if (first) words.push(`${first.name}=${fields.type.value}`);
+    words.push(...fields.settings.value.split(/\s+/).filter(Boolean));
+    if (direction === "backward") words.push("backward");
+    return words.join(" ");
+  },
+  get settings() { return fields.settings.value; },
+  get rows() { return Number(fields.rows.value); },
+  get columns() { return Number(fields.columns.value); },
+  set_problem(values) {
+    for (const [name, value] of Object.entries(values)) if (value !== undefined) fields[name].value = value;
+    this.problem_changed();
+  },
+  problem_changed: () => refresh_view(),
+  load(text, values = {}) {
+    editor.text = text;
+    this.set_problem(values);
+  },
+};
+
+// The program, while one types.
+let turn = 0, waiting;
+const read_program = async () => {
+  const mine = ++turn, { text } = editor, began = performance.now();
+  let found, fault;
+  try {
+    found = await compile.call("program", { text });
+  } catch (error) {
+    fault = error;
+  }
+  if (mine !== turn) return;
+  page.text = text;
+  page.fault = fault;
+  page.found = found ?? page.found;
+  show_fault(fault, found?.forward.advice ?? []);
+  find("backward").classList.toggle("stale", Boolean(fault));
+  find("state").textContent = fault ? "not compiled" : `compiled in ${(performance.now() - began).toFixed(0)} ms`;
+  if (found) {
+    const { forward, backward, noBackward } = found;
+    const place = find("backward");
+    place.textContent = backward?.text ?? `# ${noBackward}`;
+    colour(place, place.textContent);
+    links.watch(place);
+    const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
+    find("signature").textContent = `${count(forward.parameters.length, "name")}, ${count(forward.text.trimEnd().split("\n    ").length - 1, "line")}`;
+    [...fields.direction.options].find((each) => each.value === "backward").disabled = !backward;
+    if (!backward && fields.direction.value === "backward") fields.direction.value = "forward";
+  }
+  links.watch(editor.under);
+  await refresh_view();
+};
+const show_fault = (fault, advice) => {
+  const place = find("fault");
+  place.classList.toggle("advice", !fault);
+  editor.area.setAttribute("aria-invalid", String(Boolean(fault)));
+  if (!fault) return place.replaceChildren(advice.join(" "));
+  const { line, column, reason } = fault;
+  if (line === undefined) return place.replaceChildren(reason);
+  editor.show_fault(line, column);
+  place.replaceChildren(make("button", { type: "button", "aria-label": `Go to line ${line}, column ${column}`, onclick: () => editor.go_to(line, column) }, `${line}:${column}`), reason);
+};
+const editor = new Editor({ area: find("editor"), under: find("under"), gutter: find("gutter") }, () => {
+  clearTimeout(waiting);
+  waiting = setTimeout(read_program, 40);
+});
+
+// Views in tabs. A view is { title, build(panel) } and gets update() whenever what it shows may have changed.
+const views = [];
+let active;
+const refresh_view = async () => {
+  if (!page.found || !active) return;
+  find("line").textContent = page.line();
+  active.panel.classList.toggle("stale", Boolean(page.fault));
+  if (!page.fault || active.lasting) await active.update?.();
+};
+const choose = (view, focus = false) => {
+  for (const each of views) {
+    const is = each === view;
+    each.tab.setAttribute("aria-selected", String(is));
+    each.tab.tabIndex = is ? 0 : -1;
+    each.panel.hidden = !is;
+  }
+  active?.left?.();
+  active = view;
+  if (focus) view.tab.focus();
+  refresh_view();
+};
+const add_view = (view, group) => {
+  const { id, title } = view;
+  if (views.length && views.at(-1).group !== group) find("tabs").append(make("span", { class: "gap", role: "presentation" }));
+  view.group = group;
+  view.panel = make("div", { class: "panel", role: "tabpanel", id: `panel-${id}`, "aria-labelledby": `tab-${id}`, hidden: true });
+  view.tab = make("button", { type: "button", role: "tab", id: `tab-${id}`, "aria-controls": `panel-${id}`, "aria-selected": "false", tabindex: -1, onclick: () => choose(view) }, title);
+  find("tabs").append(view.tab);
+  find("panels").append(view.panel);
+  view.build(view.panel, page);
+  views.push(view);
+};
+find("tabs").addEventListener("keydown", ({ key }) => {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+  if (step) choose(views[(views.indexOf(active) + step + views.length) % views.length], true);
+  if (key === "Home") choose(views[0], true);
+  if (key === "End") choose(views.at(-1), true);
+});
+
+// The operators, and a few programs that are none.
+const examples = [
+  ["scaled_softmax", "# Softmax with a temperature, as samplers want it.\nscaled_softmax(x[i,j], temperature = 1) -> (y[i,j])\n    s = x * (1 / temperature)\n    e = exp(s - amax(s))\n    y = e * (1 / sum(e))\n"],
+  ["squared_relu", "# Primer's activation.\nsquared_relu(x[i,j]) -> (y[i,j])\n    y = square(relu(x))\n"],
+  ["standardise", "# Columns' sums as well: the mean of every row, and how far columns lie from 0 together.\nstandardise(x[i,j], eps = 1e-5) -> (y[i,j], drift[j])\n    m = mean(x)\n    y = (x - m) * rsqrt(mean((x - m) * (x - m)) + eps)\n    drift = colsum(y)\n"],
+];
+const fill_menu = () => {
+  const group = (label, list) => make("optgroup", { label }, list.map(([name]) => make("option", { value: name }, name)));
+  const operators = page.tables.operators.map(({ name, text }) => [name, text]);
+  const all = new Map([...operators, ...examples]);
+  find("menu").append(make("option", { value: "", disabled: true, hidden: true }, "your own"), group("Operators", operators), group("Examples", examples));
+  find("menu").addEventListener("change", () => load_named(find("menu").value));
+  const load_named = async (name) => {
+    const text = all.get(name), { tries, forward } = await compile.call("program", { text });
+    // What the operator cannot do without stands in its first '#: try' line.
+    const words = (tries[0] ?? "").split(/\s+/), [rows, columns] = (words[0] ?? "").split("x");
+    const first = forward.parameters.find(({ kind, spread }) => kind === "operand" && spread === "[i,j]")?.name;
+    const needed = forward.parameters.some(({ kind, optional }) => kind === "constant" && !optional);
+    const settings = words.slice(1).filter((word) => !word.startsWith(`${first}=`) && !word.endsWith("=none")).join(" ");
+    page.load(text, { rows: needed ? rows : 64, columns: needed ? columns : 4096, type: "f32", settings });
+  };
+  return load_named;
+};
+
+// Hovering a name, or moving the caret onto one, lights it up everywhere.
+const name_under = (event) => {
+  if (event.target === editor.area) return links.name_at(editor.under, editor.offset_at(event.clientX, event.clientY));
+  const element = event.target.closest?.(".text");
+  if (!element) return undefined;
+  const caret = caret_at(event.clientX, event.clientY);
+  return caret && element.contains(caret.node) ? links.name_at(element, caret.offset) : undefined;
+};
+let frame;
+document.addEventListener("pointermove", (event) => {
+  if (event.pointerType === "touch") return;
+  cancelAnimationFrame(frame);
+  frame = requestAnimationFrame(() => links.show(name_under(event)));
+});
+document.addEventListener("selectionchange", () => {
+  if (document.activeElement === editor.area) links.show(links.name_at(editor.under, editor.area.selectionStart));
+});
+
+const set_theme = (theme) => {
+  if (theme) document.documentElement.dataset.theme = theme;
+};
+set_theme(localStorage.getItem("theme"));
+find("theme").addEventListener("click", () => {
+  const dark = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  set_theme(dark === "dark" ? "light" : "dark");
+  localStorage.setItem("theme", document.documentElement.dataset.theme);
+});
+const copy = async (button, text) => {
+  const said = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Not allowed";
+  }
+  setTimeout(() => { button.textContent = said; }, 1200);
+};
+find("share").addEventListener("click", async ({ currentTarget }) => {
+  const problem = Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.value]));
+  const address = await link_of({ text: editor.text, ...problem, view: active?.id });
+  history.replaceState(null, "", address);
+  await copy(currentTarget, address);
+});
+find("copy-backward").addEventListener("click", ({ currentTarget }) => copy(currentTarget, find("backward").textContent));
+find("problem").addEventListener("submit", (event) => event.preventDefault());
+for (const field of Object.values(fields)) field.addEventListener("input", () => refresh_view());
+
+const start = async () => {
+  const { tables, ready } = await compile.ready;
+  page.tables = tables;
+  find("state").textContent = `compiler ready in ${ready.toFixed(0)} ms`;
+  fields.type.append(...tables.types.map(({ name }) => make("option", { value: name, selected: name === "f32" }, name)));
+  for (const stage of tables.stages.slice(1)) add_view(stage_view(stage), "passes");
+  for (const target of tables.targets) add_view(code_view(target), "code");
+  for (const view of work_views) add_view(view, "work");
+  for (const view of lessons) add_view(view, "lessons");
+  const load_named = fill_menu(), shared = await state_of();
+  if (shared) {
+    const { text, view, rows, columns, type, direction, settings } = shared;
+    page.load(text, { rows, columns, type, direction, settings });
+    find("menu").value = "";
+    choose(views.find(({ id }) => id === view) ?? views[0]);
+  } else {
+    find("menu").value = "rms_norm";
+    await load_named("rms_norm");
+    choose(views.find(({ id }) => id === "expand") ?? views[0]);
+  }
+  clearTimeout(waiting);
+  await read_program();
+  document.documentElement.dataset.ready = "true";
+};
+addEventListener("hashchange", async () => {
+  const shared = await state_of();
+  if (shared) page.load(shared.text, shared);
+});
+start().catch((error) => { find("state").textContent = error.reason ?? String(error); });

@@ -1,0 +1,238 @@
+// The page in headless Chromium, as someone uses it: typing, errors, every view, running every operator in both directions,
+// links, files, keyboard, many edits. Screenshots stay in build/web/screenshots.
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { reference_digests } from "../../js/tests/tool.mjs";
+import { puzzles } from "../page/puzzles.mjs";
+import { Browser, serve } from "./chromium.mjs";
+import { compiler } from "./compiler.mjs";
+import { solutions } from "./puzzles.mjs";
+
+const screenshots = join(process.cwd(), "build/web/screenshots");
+mkdirSync(screenshots, { recursive: true });
+const shot = (page, name) => page.screenshot(join(screenshots, `${name}.png`));
+
+let server, browser;
+before(async () => {
+  server = await serve(join(process.cwd(), "build/web/site"));
+  browser = new Browser();
+});
+after(async () => {
+  await browser.close();
+  server.close();
+});
+
+const with_page = async (work, { address = server.address, ...options } = {}) => {
+  const page = await browser.open(address, options);
+  try {
+    await page.until(`document.documentElement.dataset.ready === "true"`);
+    await work(page);
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await page.close();
+  }
+};
+const text_of = (id) => `document.getElementById("${id}").textContent`;
+const compiled = (page, name) => page.until(`${text_of("backward")}.includes(${JSON.stringify(name)}) && !${text_of("fault")}.match(/^\\d/) && !document.getElementById("backward").classList.contains("stale")`);
+const choose_tab = async (page, id) => {
+  await page.click(`#tab-${id}`);
+  await page.until(`document.getElementById("tab-${id}").getAttribute("aria-selected") === "true"`);
+};
+const choose_program = (page, name) => page.evaluate(`(() => { const menu = document.getElementById("menu"); menu.value = ${JSON.stringify(name)}; menu.dispatchEvent(new Event("change")); })()`);
+
+test("it answers while one types: backward, faults at their place, Enter's indentation", () => with_page(async (page) => {
+  await page.write("double(x[i,j]) -> (y[i,j])");
+  await page.press("Enter", { text: "\r" });
+  await page.type("y = x + x");
+  await compiled(page, "double_backward");
+  assert.equal(await page.evaluate(`document.getElementById("editor").value`), "double(x[i,j]) -> (y[i,j])\n    y = x + x");
+  await page.type(" * exq(x)");
+  await page.until(`${text_of("fault")}.includes("exq")`);
+  assert.match(await page.evaluate(text_of("fault")), /^2:17/);
+  assert.equal(await page.evaluate(`document.getElementById("editor").getAttribute("aria-invalid")`), "true");
+  const marked = await page.evaluate(`[...CSS.highlights.get("fault")].map((range) => range.startContainer.data.slice(range.startOffset, range.endOffset))`);
+  assert.deepEqual(marked, ["exq"]);
+  await shot(page, "fault");
+  await page.click("#fault button");
+  assert.equal(await page.evaluate(`document.getElementById("editor").selectionStart`), 43);
+  await page.write("double(x[i,j]) -> (y[i,j])\n    y = x * exp(x)\n");
+  await compiled(page, "double_backward");
+}));
+
+test("every view of every stage and target has a text, in both directions", () => with_page(async (page) => {
+  const { stages, targets } = compiler.tables;
+  for (const direction of ["forward", "backward"]) {
+    await page.evaluate(`(() => { const field = document.getElementById("direction"); field.value = "${direction}"; field.dispatchEvent(new Event("input")); })()`);
+    const name = direction === "backward" ? "rms_norm_backward" : "rms_norm";
+    for (const { name: id } of [...stages.slice(1), ...targets]) {
+      await choose_tab(page, id);
+      await page.until(`(() => { const text = document.querySelector("#panel-${id} pre").textContent; return text.length > 40 && !text.startsWith("# "); })()`);
+      const here = await page.evaluate(`document.querySelector("#panel-${id} pre").textContent`);
+      if (stages.some((each) => each.name === id) && id !== "stages" && id !== "lower") assert.ok(here.startsWith(`${name}(`), `${id}: ${here.slice(0, 60)}`);
+    }
+  }
+  const line = "rms_norm 64x4096 x=f32 backward", { text } = compiler.tables.operators.find((each) => each.name === "rms_norm");
+  for (const { name } of targets) {
+    await choose_tab(page, name);
+    await page.until(`document.querySelector("#panel-${name} pre").textContent === ${JSON.stringify(compiler.show(text, line, { target: name }))}`);
+  }
+  await shot(page, "code");
+  await page.evaluate(`document.getElementById("tab-bind").focus()`);
+  await page.press("End");
+  await page.until(`document.activeElement.getAttribute("aria-selected") === "true" && document.activeElement.id === "tab-puzzles"`);
+  await page.press("ArrowRight");
+  await page.until(`document.activeElement.id === "tab-bind"`);
+}));
+
+test("hovering a name lights it up in program, backward and code", () => with_page(async (page) => {
+  await choose_tab(page, "lower");
+  await page.until(`document.querySelector("#panel-lower pre").textContent.includes("args[")`);
+  const [x, y] = await page.evaluate(`(() => {
+    const pre = document.getElementById("backward"), at = pre.textContent.indexOf("gamma"), range = document.createRange();
+    range.setStart(pre.firstChild, at), range.setEnd(pre.firstChild, at + 5);
+    const box = range.getBoundingClientRect();
+    return [box.x + 12, box.y + box.height / 2];
+  })()`);
+  await page.hover(x, y);
+  await page.until(`CSS.highlights.get("same")?.size > 0`);
+  const words = await page.evaluate(`[...CSS.highlights.get("same")].map((range) => [range.startContainer.parentElement.closest("[id]").id, range.startContainer.data.slice(range.startOffset, range.endOffset)])`);
+  for (const place of ["under", "backward", "panel-lower"]) assert.ok(words.some(([id]) => id === place), `${place}: ${JSON.stringify(words)}`);
+  assert.ok(words.some(([id, word]) => id === "panel-lower" && word === "operand 1"));
+  const gradients = await page.evaluate(`[...CSS.highlights.get("gradient")].map((range) => range.startContainer.data.slice(range.startOffset, range.endOffset))`);
+  assert.ok(gradients.includes("dgamma"));
+  await shot(page, "hover");
+}));
+
+test("runs every operator in both directions, with the native reference's digest", () => with_page(async (page) => {
+  const wanted = [];
+  await choose_tab(page, "run");
+  for (const { name, text } of compiler.tables.operators) {
+    const { backward, tries } = compiler.program(text);
+    await choose_program(page, name);
+    await page.until(`document.getElementById("editor").value === ${JSON.stringify(text)} && document.getElementById("line").textContent.startsWith(${JSON.stringify(`${name} `)})`);
+    if (backward) await compiled(page, `${name}_backward`);
+    for (const direction of backward ? ["forward", "backward"] : ["forward"]) {
+      await page.evaluate(`document.getElementById("direction").value = "${direction}", document.querySelector("#panel-run .work:last-child").replaceChildren()`);
+      await page.evaluate(`[...document.querySelectorAll("#panel-run button")].find((each) => each.textContent.includes("own problem")).click()`);
+      await page.until(`document.querySelector("#panel-run table, #panel-run .wrong")`, 60);
+      const rows = await page.evaluate(`[...document.querySelectorAll("#panel-run .work:last-child > .scroll:first-of-type tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent))`);
+      assert.ok(rows.length >= 2, `${name} ${direction}: ${await page.evaluate(`document.getElementById("panel-run").textContent`)}`);
+      assert.equal(new Set(rows.map(([, digest]) => digest)).size, 1, JSON.stringify(rows));
+      assert.ok(rows.slice(1).every(([, , same]) => same === "same bits"));
+      wanted.push({ line: `${name} ${tries[0]}${direction === "backward" ? " backward" : ""}`, digest: rows[0][1] });
+    }
+  }
+  assert.deepEqual(wanted.map(({ digest }) => digest), reference_digests(wanted.map(({ line }) => line)));
+  await shot(page, "run");
+}));
+
+test("dropped arrays; speed; accuracy; gradients", () => with_page(async (page) => {
+  const header = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 5), }".padEnd(117) + "\n";
+  const file = join(screenshots, "x.npy"), values = Float32Array.from({ length: 15 }, (_, k) => k - 7);
+  writeFileSync(file, Buffer.concat([Buffer.from([0x93]), Buffer.from("NUMPY\x01\x00"), Buffer.from([header.length, 0]), Buffer.from(header), Buffer.from(values.buffer)]));
+  await choose_tab(page, "run");
+  await page.give_files("#panel-run input[type=file]", [file]);
+  await page.until(`document.getElementById("line").textContent.includes("3x5")`);
+  await page.click("#panel-run button.primary");
+  await page.until(`document.querySelector("#panel-run table")`);
+  const problem = compiler.open(compiler.tables.operators.find((each) => each.name === "rms_norm").text, "rms_norm 3x5 x=f32");
+  problem.operand("x").set(values);
+  assert.ok((await page.evaluate(text_of("panel-run"))).includes(problem.run()));
+  problem.close();
+  await choose_tab(page, "gradients");
+  for (const name of ["rms_norm", "softmax", "geglu_erf", "cross_entropy"]) {
+    await choose_program(page, name);
+    await compiled(page, `${name}_backward`);
+    await page.evaluate(`document.querySelector("#panel-gradients .work:last-child").replaceChildren()`);
+    await page.click("#panel-gradients button.primary");
+    await page.until(`document.querySelector("#panel-gradients table, #panel-gradients .wrong")`);
+    const said = await page.evaluate(`[...document.querySelectorAll("#panel-gradients td:last-child")].map((each) => each.textContent)`);
+    assert.ok(said.length && said.every((each) => each === "agrees"), `${name}: ${await page.evaluate(text_of("panel-gradients"))}`);
+  }
+  await choose_tab(page, "accuracy");
+  await page.until(`document.querySelector("#panel-accuracy svg path, #panel-accuracy .wrong")`);
+  assert.match(await page.evaluate(text_of("panel-accuracy")), /largest error here 0\.\d+ ulp/);
+  await shot(page, "accuracy");
+  await choose_tab(page, "speed");
+  await page.click("#panel-speed button.primary");
+  await page.until(`document.querySelectorAll("#panel-speed tbody tr").length === 11`, 60);
+  await shot(page, "speed");
+}));
+
+test("lessons: the tree's stripes, fma, every puzzle solved by its solution and not by its beginning", () => with_page(async (page) => {
+  await choose_tab(page, "tree");
+  await page.until(`document.querySelectorAll("#panel-tree rect").length === 16`);
+  await page.evaluate(`document.querySelectorAll("#panel-tree rect")[5].focus()`);
+  assert.match(await page.evaluate(text_of("panel-tree")), /Stripe 5: columns 1280 to 1535.*stripe 4, then stripes 6–7, then stripes 0–3, then stripes 8–15/);
+  await shot(page, "tree");
+  await choose_tab(page, "fma");
+  await page.until(`${text_of("panel-fma")}.includes("samples differ")`);
+  await choose_tab(page, "puzzles");
+  for (const [k, { start }] of puzzles.entries())
+    for (const [text, wanted] of [[start, "Other bits"], [solutions[k], "Solved"]]) {
+      await page.evaluate(`document.getElementById("state").textContent = ""`);
+      await page.write(text);
+      await page.until(`${text_of("state")}.startsWith("compiled")`);
+      await page.evaluate(`document.querySelectorAll(".puzzle")[${k}].querySelector("button.primary").click()`);
+      await page.until(`document.querySelectorAll(".puzzle")[${k}].lastChild.textContent.startsWith(${JSON.stringify(wanted)})`);
+    }
+  await shot(page, "puzzles");
+}));
+
+test("a link carries program, problem and view", async () => {
+  let address;
+  const text = "shared(x[i,j], k = 3) -> (y[i,j])\n    y = x * k  # α → β\n";
+  await with_page(async (page) => {
+    await page.write(text);
+    await compiled(page, "shared_backward");
+    await page.evaluate(`(() => { for (const [id, value] of [["columns", "640"], ["settings", "k=2"]]) { const field = document.getElementById(id); field.value = value; field.dispatchEvent(new Event("input")); } })()`);
+    await choose_tab(page, "stages");
+    await page.click("#share");
+    address = await page.until(`location.hash.startsWith("#z=") && location.href`);
+  });
+  await with_page(async (page) => {
+    assert.equal(await page.evaluate(`document.getElementById("editor").value`), text);
+    await page.until(`document.getElementById("line").textContent === "shared 64x640 x=f32 k=2"`);
+    assert.equal(await page.evaluate(`document.querySelector("[aria-selected=true]").id`), "tab-stages");
+  }, { address });
+  await with_page(async (page) => assert.match(await page.evaluate(`document.getElementById("editor").value`), /rms_norm/), { address: server.address + "#z=nonsense" });
+});
+
+test("200 edits do not make it grow; nothing is loaded from elsewhere", () => with_page(async (page) => {
+  await choose_tab(page, "ptx");
+  const edit = async (k) => {
+    await page.write(`grows(x[i,j], k = ${k}) -> (y[i,j])\n    y = x * ${k % 3 ? "k" : "kk"}\n`);
+    if (k % 3) await page.until(`${text_of("state")}.startsWith("compiled") && document.querySelector("#panel-ptx pre").textContent.includes("grows")`);
+    else await page.until(`${text_of("fault")}.includes("kk")`);
+  };
+  for (let k = 0; k < 40; ++k) await edit(k);
+  const early = await page.heap_bytes();
+  for (let k = 40; k < 240; ++k) await edit(k);
+  const late = await page.heap_bytes();
+  assert.ok(late < early + 1e6, `${early} bytes, then ${late}`);
+  const outside = await page.evaluate(`performance.getEntriesByType("resource").map((each) => each.name).filter((name) => !name.startsWith(location.origin) && !name.startsWith("data:"))`);
+  assert.deepEqual(outside, []);
+}));
+
+test("narrow screens, dark and light, names for all that can be used", async () => {
+  for (const [name, options] of Object.entries({ light: { width: 1400, height: 1000 }, dark: { width: 1400, height: 1000, dark: true }, narrow: { width: 360, height: 740 } }))
+    await with_page(async (page) => {
+      await page.until(`document.querySelector("#panel-expand pre").textContent.length > 40`);
+      await shot(page, name);
+      for (const id of await page.evaluate(`[...document.querySelectorAll("[role=tab]")].map((tab) => tab.id.slice(4))`)) {
+        await choose_tab(page, id);
+        assert.ok(await page.evaluate(`document.documentElement.scrollWidth <= innerWidth`), `${name}: ${id} makes the page scroll sideways`);
+      }
+      const { nodes } = await page.send("Accessibility.getFullAXTree");
+      const roles = ["button", "textbox", "combobox", "tab", "spinbutton", "tabpanel", "tablist"];
+      const nameless = nodes.filter(({ ignored, role, name: said }) => !ignored && roles.includes(role?.value) && !said?.value);
+      assert.deepEqual(nameless.map(({ role, backendDOMNodeId }) => [role.value, backendDOMNodeId]), []);
+      if (name === "light") {
+        await page.click("#theme");
+        assert.equal(await page.evaluate(`getComputedStyle(document.body).backgroundColor`), "rgb(20, 23, 26)");
+      }
+    }, options);
+});
