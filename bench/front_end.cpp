@@ -48,6 +48,6 @@ int main(int argc, char** argv) {
     double whole =
         best_microseconds([&] { prepare(differentiate(parse(each.text).value()).value(), binding).value(); });
     fmt::print("| {} | {:.0f} µs | {:.0f} µs | {:.0f} µs | {:.0f} µs | {} |\n", each.name, parsing, deriving, preparing,
-               whole, prepare(backward, binding).value().size());
+               whole, prepare(backward, binding).value().expanded.size());
   }
 }

@@ -26,7 +26,7 @@ inline Program bound(const Program& program, Type type) {
     }
   for (const Output& result : program.results)
     binding.types[result.name] = is_element(result.spread) ? type : Type::F32;
-  return must(prepare(program, binding));
+  return must(prepare(program, binding)).expanded;
 }
 
 class GpuProblem {

@@ -145,17 +145,18 @@ f(x[i,j], w[j], shift = 2) -> (y[i,j], m[i])
     y = rotate(gelu(x) * w + rotate(x, 1), shift) * silu(m) + rotate(j, n / 2)
 )";
   Types types = {{"x", Type::F16}, {"w", Type::F32}, {"y", Type::F16}, {"m", Type::F32}};
-  Result<Program> ready = prepare(parsed(text), {.types = types});
-  ASSERT_TRUE(ready) << ready.error().message;
-  std::vector<bool> wanted = reachable(*ready);
+  Result<PreparedProgram> prepared = prepare(parsed(text), {.types = types});
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  const Program& ready = prepared->expanded;
+  std::vector<bool> wanted = reachable(ready);
   int rotations = 0;
-  for (NodeId id = 0; id < ready->size(); ++id) {
+  for (NodeId id = 0; id < ready.size(); ++id) {
     if (!wanted[id]) continue;
-    Op op = (*ready)[id].op;
+    Op op = ready[id].op;
     EXPECT_TRUE(op < Op::Mean || op == Op::Rotate) << facts(op).name;
     if (op != Op::Rotate) continue;
     ++rotations;
-    Op below = (*ready)[(*ready)[id].args[0]].op;
+    Op below = ready[ready[id].args[0]].op;
     EXPECT_TRUE(below == Op::Operand || below == Op::ColumnIndex) << facts(below).name;
   }
   EXPECT_EQ(rotations, 4);  // x by 2 and by 3, w by 2, j by n / 2
@@ -172,10 +173,10 @@ TEST(Pipeline, RotationsInsideRotations) {
     return parsed((text + "y = h" + std::to_string(depth) + "\n").c_str());
   };
   Binding binding{.types = {{"x", Type::F32}, {"y", Type::F32}}, .columns = std::int64_t{1} << 32};
-  Result<Program> chain = prepare(nested(3000, false), binding);
+  Result<PreparedProgram> chain = prepare(nested(3000, false), binding);
   ASSERT_TRUE(chain) << chain.error().message;
-  EXPECT_LT(chain->size(), 10u);
-  Result<Program> tree = prepare(nested(30, true), binding);  // twice the columns at each level
+  EXPECT_LT(chain->expanded.size(), 10u);
+  Result<PreparedProgram> tree = prepare(nested(30, true), binding);  // twice the columns at each level
   ASSERT_FALSE(tree);
   EXPECT_EQ(tree.error().code, Code::Unsupported) << tree.error().message;
 }
@@ -224,11 +225,11 @@ TEST(Pipeline, RandomProgramsPass) {
     }
     for (const Output& result : program.results) binding.types[result.name] = Type::F32;
     expect_prints_back(program, seed);
-    Result<Program> ready = prepare(program, binding);
+    Result<PreparedProgram> ready = prepare(program, binding);
     if (ready) {
       ++passed;
-      Program bound = bind(program, binding).value();
-      for (const Program& form : {bound, simplify(bound), expand(bound).value(), *ready})
+      const Program& bound = ready->bound;
+      for (const Program& form : {bound, simplify(bound), expand(bound).value(), ready->expanded})
         expect_prints_back(form, seed);
     } else EXPECT_EQ(ready.error().code, Code::InvalidArgument) << "seed " << seed << ": " << ready.error().message;
     if (HasFatalFailure()) return;

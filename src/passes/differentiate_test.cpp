@@ -45,7 +45,8 @@ Result<Program> prepared(const Program& program, const Check& check, std::set<st
   for (const Operand& operand : program.operands)
     if (!operand.constant && !binding.absent.contains(operand.name)) binding.types[operand.name] = Type::F64;
   for (const Output& result : program.results) binding.types[result.name] = Type::F64;
-  return prepare(program, binding);
+  TRIREME_TRY(ready, prepare(program, binding));
+  return std::move(ready.expanded);
 }
 
 std::map<std::string, double> constants_of(const Program& program, const Check& check) {

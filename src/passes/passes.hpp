@@ -58,8 +58,14 @@ Program simplify(const Program& program);
 // Refuses rotations inside rotations that would read too many values.
 Result<Program> expand(const Program& program);
 
-// bind -> simplify -> expand -> simplify -> in_canonical_order, verified in between: what the reference and all targets
-// run.
-Result<Program> prepare(const Program& program, const Binding& binding);
+// A program on its way to a machine.
+struct PreparedProgram {
+  Program bound;                  // what the oracle runs
+  Program expanded;               // what the reference and all targets run; same operands and results
+  std::vector<double> constants;  // one per operand: as the binding says, else its default
+};
+
+// bind -> simplify -> expand -> simplify -> in_canonical_order, verified in between.
+Result<PreparedProgram> prepare(const Program& program, const Binding& binding);
 
 }  // namespace trireme

@@ -119,21 +119,21 @@ TEST(CrossTarget, RandomProgramsTypesShapesAndStrides) {
       if (!operand.constant) binding.types[operand.name] = random.of(types);
     }
     for (const Output& result : program.results) binding.types[result.name] = random.of(types);
-    Result<Program> bound = bind(program, binding);
-    ASSERT_TRUE(bound) << bound.error().message << '\n' << print(program);
-    Program expanded = prepare(program, binding).value();
+    Result<PreparedProgram> prepared = prepare(program, binding);
+    ASSERT_TRUE(prepared) << prepared.error().message << '\n' << print(program);
+    const auto& [bound, expanded, constants] = *prepared;
     int axes = 1;
     Dims shape = random_shape(random, columns, axes);
-    Result<Buffers> buffers = make_buffers(*bound, shape, axes, random_places(*bound, shape, axes, random));
+    Result<Buffers> buffers = make_buffers(bound, shape, axes, random_places(bound, shape, axes, random));
     ASSERT_TRUE(buffers) << buffers.error().message;
     for (std::size_t k = 0; k < buffers->operands.size(); ++k) {
       const Buffer& buffer = buffers->operands[k];
       fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, static_cast<std::uint32_t>(seed),
-                   bound->operands[k].name, default_range(buffer.array.type));
+                   bound.operands[k].name, default_range(buffer.array.type));
     }
     std::int64_t rows = 1;
     for (std::size_t k = 0; k + axes < shape.size(); ++k) rows *= shape[k];
-    GuardedProblem guarded(expanded, rows, columns, constants_of(*bound, binding), std::move(*buffers));
+    GuardedProblem guarded(expanded, rows, columns, constants, std::move(*buffers));
     Status ran = guarded.run_reference();
     ASSERT_TRUE(ran) << ran.error().message;
     std::string wrong = compare_on_all(guarded, random, takes_wasm(seed));

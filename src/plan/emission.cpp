@@ -62,17 +62,19 @@ SlotText describe_slot(const Slot& slot, const Program& program) {
 struct Emitted {
   const Program& program;
   const Facts& facts;
+  const Target& target;
+  std::string_view arch;
   const Lowered& lowered;
   const Artifact& artifact;
 };
 
 std::string describe(const Emitted& emitted) {
-  const auto& [program, facts, lowered, artifact] = emitted;
+  const auto& [program, facts, target, arch, lowered, artifact] = emitted;
   const Kernels& kernels = lowered.kernels;
   std::string text = signature_of(program) + "\n";
-  text += fmt::format("{} columns, contract version {}, {}: {}\n", facts.columns, contract::version, lowered.arch,
+  text += fmt::format("{} columns, contract version {}, {}: {}\n", facts.columns, contract::version, arch,
                       print(lowered.config));
-  text += lowered.target.entries(lowered.kernels, artifact);
+  text += target.entries(kernels, artifact);
   if (lowered.config.vector > 1) text += "arrays begin at multiples of 16 bytes, and so do their rows\n";
   for (std::size_t k = 0; k < kernels.rows.slots.size(); ++k)
     text += fmt::format("args[{}]: {}\n", k, describe_slot(kernels.rows.slots[k], program).words);
@@ -91,7 +93,7 @@ std::string upper(std::string text) {
 }
 
 std::string c_constants(const Emitted& emitted) {
-  const auto& [program, facts, lowered, artifact] = emitted;
+  const auto& [program, facts, target, arch, lowered, artifact] = emitted;
   const Kernels& kernels = lowered.kernels;
   const std::string prefix = upper(program.name) + "_";
   std::string out = "/* " + describe(emitted) + " */\n";
@@ -150,34 +152,21 @@ std::string signature_of(const Program& program) {
   return text.substr(0, end);
 }
 
-Result<Lowered> lower_for(const Prepared& prepared, const Facts& facts, const Target& target, std::string arch) {
+Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target& target, std::string arch) {
   if (arch.empty()) arch = target.default_arch;
   TRIREME_TRY(machine, target.machine(arch));
-  TRIREME_TRY(config, config_for(prepared.program, machine, facts));
-  TRIREME_TRY(kernels, lower(prepared.program, config));
-  return Lowered{target, std::move(arch), config, std::move(kernels)};
-}
-
-std::string print(const Lowered& lowered) {
-  std::string text = fmt::format("config: {}\n\n{}", print(lowered.config), print(lowered.kernels.rows));
-  for (auto* list : {&lowered.kernels.before, &lowered.kernels.columns})
-    for (const Kernel& kernel : *list) text += "\n" + print(kernel);
-  return text;
-}
-
-Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target& target, std::string arch) {
-  TRIREME_TRY(lowered, lower_for(prepared, facts, target, std::move(arch)));
+  TRIREME_TRY(lowered, lower_for(prepared.program, machine, facts));
   TRIREME_TRY(manifest, manifest_of(prepared.program, lowered.kernels, lowered.config,
                                     {.columns = facts.columns,
                                      .constants = prepared.constants,
-                                     .of_target = target.manifest(lowered.kernels, lowered.arch)}));
-  TRIREME_TRY(artifact, target.emit(lowered.kernels, lowered.arch, manifest));
+                                     .of_target = target.manifest(lowered.kernels, arch)}));
+  TRIREME_TRY(artifact, target.emit(lowered.kernels, arch, manifest));
   if (artifact.columns_entry >= 0)
     manifest.insert(manifest.size() - 1, fmt::format(R"(,"columnsEntry":{})", artifact.columns_entry));
-  const Emitted emitted{prepared.program, facts, lowered, artifact};
+  const Emitted emitted{prepared.program, facts, target, arch, lowered, artifact};
   Emission emission{.program = prepared.program.name,
                     .target = std::string(target.name),
-                    .arch = lowered.arch,
+                    .arch = arch,
                     .config = print(lowered.config),
                     .description = describe(emitted),
                     .manifest = manifest,

@@ -13,17 +13,7 @@ namespace trireme {
 // The head of its text: rms_norm(x[i,j], ...) -> (y[i,j], rstd[i])
 std::string signature_of(const Program& program);
 
-struct Lowered {
-  const Target& target;
-  std::string arch;
-  Config config;
-  Kernels kernels;
-};
-
 // An empty arch is the target's default.
-Result<Lowered> lower_for(const Prepared& prepared, const Facts& facts, const Target& target, std::string arch);
-std::string print(const Lowered& lowered);  // config and kernels
-
 Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target& target, std::string arch);
 
 }  // namespace trireme

@@ -10,6 +10,7 @@
 #include "passes/passes.hpp"
 #include "plan/kernel_abi_entry.hpp"
 #include "schedule/lower.hpp"
+#include "targets/targets.hpp"
 
 namespace trireme {
 namespace abi {
@@ -53,9 +54,9 @@ Result<Variant> make_variant(const AbiEntry& entry, bool backward, unsigned pres
     if (is_present(entry, present, result.name))
       binding.types[result.name] = Type::F32, binding.wanted->insert(result.name);
   TRIREME_TRY(prepared, prepare(program, binding));
-  const Config config = choose_config(prepared, {.simd = true, .register_bytes = 16}, {.rows = 4096, .columns = 4096});
-  TRIREME_TRY(kernels, lower(prepared, config));
-  return Variant{backward, present, std::move(prepared), std::move(kernels)};
+  TRIREME_TRY(machine, wasm::target.machine(wasm::target.default_arch));
+  TRIREME_TRY(lowered, lower_for(prepared.expanded, machine, {.rows = 4096, .columns = 4096}));
+  return Variant{backward, present, std::move(prepared.expanded), std::move(lowered.kernels)};
 }
 
 class ModuleWriter {

@@ -13,8 +13,6 @@
 #include "devices/arguments.hpp"
 #include "plan/check.hpp"
 #include "plan/operator_points.hpp"
-#include "schedule/lower.hpp"
-#include "support/hash.hpp"
 #include "targets/targets.hpp"
 
 namespace trireme {
@@ -37,15 +35,11 @@ std::string pin(const Program& program, const Facts& facts, const PinnedMachine&
   const Target& target = *find_target(on.target).value();
   const Machine machine = target.machine(on.arch).value();
   const Config config = choose_config(program, machine, facts);
-  Result<Kernels> kernels = lower(program, config);
-  if (!kernels) return "refused: " + kernels.error().message;
-  Result<Artifact> emitted = target.emit(*kernels, on.arch, {});
-  if (!emitted) return "refused: " + emitted.error().message;
-  Hasher hash;
-  hash.add(emitted->bytes.data(), emitted->bytes.size());
-  std::int64_t instructions = instructions_in(kernels->rows.body);
-  for (const Kernel& kernel : kernels->columns) instructions += instructions_in(kernel.body);
-  return fmt::format("{:6} {:.8}  {}", instructions, short_hex(hash), print(config));
+  const Result<Compiled> made = compile(program, config, target, on.arch);
+  if (!made) return "refused: " + made.error().message;
+  std::int64_t instructions = instructions_in(made->kernels.rows.body);
+  for (const Kernel& kernel : made->kernels.columns) instructions += instructions_in(kernel.body);
+  return fmt::format("{:6} {:.8}  {}", instructions, made->artifact.hash(), print(config));
 }
 
 // The operator as its first '#: try' line has it, at another width and type.

@@ -110,10 +110,9 @@ class Creator {
   }
 
   Status bind_program(const Binding& binding) {
-    TRIREME_TRY(bound, bind(options_.program.graph(), binding));
-    TRIREME_TRY(expanded, trireme::prepare(options_.program.graph(), binding));
-    plan_.constants = constants_of(bound, binding);
-    plan_.program = std::move(expanded);
+    TRIREME_TRY(prepared, trireme::prepare(options_.program.graph(), binding));
+    plan_.constants = std::move(prepared.constants);
+    plan_.program = std::move(prepared.expanded);
     return Done{};
   }
 

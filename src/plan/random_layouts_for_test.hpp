@@ -120,7 +120,7 @@ struct RandomLayouts {
         if (!operand.constant) binding.types[operand.name] = random.of(storage_types);
       }
       for (const Output& result : program.results) binding.types[result.name] = random.of(storage_types);
-      Program bound = bind(program, binding).value(), expanded = prepare(program, binding).value();
+      const auto [bound, expanded, constants] = prepare(program, binding).value();
       if (!wanted(expanded)) continue;
       Result<Buffers> buffers = make_buffers(bound, shape, 1, place(bound, shape, random));
       ASSERT_TRUE(buffers) << buffers.error().message;
@@ -129,8 +129,7 @@ struct RandomLayouts {
         fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, static_cast<std::uint32_t>(seed),
                      bound.operands[k].name, default_range(buffer.array.type));
       }
-      GuardedProblem guarded(expanded, shape[0] * shape[1], shape[2], constants_of(bound, binding),
-                             std::move(*buffers));
+      GuardedProblem guarded(expanded, shape[0] * shape[1], shape[2], constants, std::move(*buffers));
       guarded.run_reference().value();
       ASSERT_EQ(compare(guarded, random), "") << "seed " << seed << ' ' << print(shape) << '\n' << print(expanded);
     }

@@ -106,16 +106,6 @@ Result<Binding> binding_of(const Problem& problem, const Program& forward, const
   return binding;
 }
 
-std::vector<double> constants_of(const Program& bound, const Binding& binding) {
-  std::vector<double> constants;
-  for (const Operand& operand : bound.operands) {
-    std::optional<double> fallback;
-    if (operand.constant && operand.fallback != no_node) fallback = as_number(bound, operand.fallback);
-    constants.push_back(look_up(binding.constants, operand.name).value_or(fallback.value_or(0)));
-  }
-  return constants;
-}
-
 Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program_text) {
   ResolvedProblem resolved;
   resolved.problem = problem;
@@ -128,11 +118,8 @@ Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program
     resolved.program = std::move(backward);
   }
   TRIREME_TRY(binding, binding_of(problem, forward, resolved.program));
-  TRIREME_TRY(bound, bind(resolved.program, binding));
-  TRIREME_TRY(expanded, prepare(resolved.program, binding));
-  resolved.constants = constants_of(bound, binding);
-  resolved.bound = std::move(bound);
-  resolved.expanded = std::move(expanded);
+  TRIREME_TRY(prepared, prepare(resolved.program, binding));
+  static_cast<PreparedProgram&>(resolved) = std::move(prepared);
   return resolved;
 }
 

@@ -19,16 +19,10 @@ namespace trireme {
 // Names of the forward that a backward does not have are let pass: one line serves both directions.
 Result<Binding> binding_of(const Problem& problem, const Program& forward, const Program& program);
 
-// One value per operand of the bound program: as the binding says, else its default.
-std::vector<double> constants_of(const Program& bound, const Binding& binding);
-
-struct ResolvedProblem {
+struct ResolvedProblem : PreparedProgram {
   Problem problem;
   Remarks remarks;
-  Program program;                // the forward or its backward, as the line says
-  Program bound;                  // what the oracle runs
-  Program expanded;               // what the reference and all targets run; same operands and results
-  std::vector<double> constants;  // one per operand of the bound program
+  Program program;  // the forward or its backward, as the line says
 };
 
 Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program_text);

@@ -3,13 +3,20 @@
 #include "language/print.hpp"
 #include "passes/advise.hpp"
 #include "passes/passes.hpp"
-#include "plan/emission.hpp"
+#include "schedule/lower.hpp"
 #include "schedule/stages.hpp"
 
 namespace trireme {
 namespace {
 
-Result<Lowered> lowered(const Shown& shown) { return lower_for(shown.prepared, shown.facts, shown.target, shown.arch); }
+std::string_view arch_of(const Shown& shown) {
+  return shown.arch.empty() ? shown.target.default_arch : std::string_view(shown.arch);
+}
+
+Result<Lowered> lowered(const Shown& shown) {
+  TRIREME_TRY(machine, shown.target.machine(arch_of(shown)));
+  return lower_for(shown.prepared.program, machine, shown.facts);
+}
 
 constexpr ShowStage table[] = {
     {"parse", "the program", false,
@@ -52,7 +59,7 @@ Result<const ShowStage*> find_show_stage(std::string_view name) {
 
 Result<std::string> show_code(const Shown& shown) {
   TRIREME_TRY(kernels, lowered(shown));
-  return shown.target.listing(kernels.kernels, kernels.arch);
+  return shown.target.listing(kernels.kernels, arch_of(shown));
 }
 
 }  // namespace trireme

@@ -82,24 +82,18 @@ class Engine {
       else if (!operand.constant) binding.types[operand.name] = type_of(operand.name);
     }
     for (const Output& result : program.results) binding.types[result.name] = type_of(result.name);
-    Result<Program> ready = prepare(program, binding);
-    ASSERT_TRUE(ready) << ready.error().message;
-    Buffers buffers = make_buffers(*ready, {whole_.problem.rows(), part.columns}).value();
-    std::vector<double> constants;
-    for (std::size_t k = 0; k < ready->operands.size(); ++k) {
-      const Operand& operand = ready->operands[k];
-      if (!operand.constant) fill(buffers.operands[k], operand, part);
-      auto given = binding.constants.find(operand.name);
-      constants.push_back(given != binding.constants.end() ? given->second
-                          : operand.constant               ? *as_number(*ready, operand.fallback)
-                                                           : 0);
-    }
+    Result<PreparedProgram> prepared = prepare(program, binding);
+    ASSERT_TRUE(prepared) << prepared.error().message;
+    const Program& ready = prepared->expanded;
+    Buffers buffers = make_buffers(ready, {whole_.problem.rows(), part.columns}).value();
+    for (std::size_t k = 0; k < ready.operands.size(); ++k)
+      if (!ready.operands[k].constant) fill(buffers.operands[k], ready.operands[k], part);
     std::vector<Array> arrays = buffers.arrays();
     Status status = run_reference(
-        *ready, {.rows = whole_.problem.rows(), .columns = part.columns, .constants = constants, .arrays = arrays});
+        ready,
+        {.rows = whole_.problem.rows(), .columns = part.columns, .constants = prepared->constants, .arrays = arrays});
     ASSERT_TRUE(status) << status.error().message;
-    for (std::size_t k = 0; k < ready->results.size(); ++k)
-      part.known[ready->results[k].name] = read(buffers.results[k]);
+    for (std::size_t k = 0; k < ready.results.size(); ++k) part.known[ready.results[k].name] = read(buffers.results[k]);
   }
 
   Type type_of(const std::string& name) const {

@@ -27,7 +27,7 @@ void check(const RandomProgram& options, std::int64_t rows, std::int64_t columns
   }
   // Simplifying may change the sign of a zero, and a division would tell; it has a fuzzer of its own.
   *bound = simplify(*bound);
-  Program expanded = prepare(program, binding).value();
+  Program expanded = prepare(program, binding).value().expanded;
   Buffers buffers = make_buffers(*bound, {rows, columns}).value();
   std::vector<double> constants(bound->operands.size());
   for (std::size_t k = 0; k < buffers.operands.size(); ++k) {

@@ -21,21 +21,14 @@ struct Checked {
   template <typename Fill>
   Checked(std::string_view text, const Binding& binding, std::int64_t rows, std::int64_t columns, Fill&& fill) {
     Program program = parse(text).value();
-    bound = bind(program, binding).value();
-    expanded = prepare(program, binding).value();
+    auto [as_bound, as_expanded, constants] = prepare(program, binding).value();
+    bound = std::move(as_bound), expanded = std::move(as_expanded);
     buffers = make_buffers(bound, {rows, columns}).value();
     for (std::size_t k = 0; k < bound.operands.size(); ++k) {
       const Buffer& buffer = buffers.operands[k];
       for (std::int64_t r = 0; r < buffer.row_extent; ++r)
         for (std::int64_t c = 0; c < buffer.column_extent; ++c)
           store_f64(buffer.array.type, buffer.array.entry(r, c), fill(bound.operands[k].name, r, c));
-    }
-    std::vector<double> constants;
-    for (const Operand& operand : bound.operands) {
-      auto given = binding.constants.find(operand.name);
-      constants.push_back(given != binding.constants.end() ? given->second
-                          : operand.fallback != no_node    ? as_number(bound, operand.fallback).value_or(0)
-                                                           : 0);
     }
     std::vector<Array> arrays = buffers.arrays();
     Problem2d problem{rows, columns, constants, arrays};

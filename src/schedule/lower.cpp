@@ -267,4 +267,17 @@ Result<Kernels> lower(const Program& given, const Config& config) {
   return kernels;
 }
 
+Result<Lowered> lower_for(const Program& program, const Machine& machine, const Facts& facts) {
+  TRIREME_TRY(config, config_for(program, machine, facts));
+  TRIREME_TRY(kernels, lower(program, config));
+  return Lowered{std::move(config), std::move(kernels)};
+}
+
+std::string print(const Lowered& lowered) {
+  std::string text = fmt::format("config: {}\n\n{}", print(lowered.config), print(lowered.kernels.rows));
+  for (auto* list : {&lowered.kernels.before, &lowered.kernels.columns})
+    for (const Kernel& kernel : *list) text += "\n" + print(kernel);
+  return text;
+}
+
 }  // namespace trireme

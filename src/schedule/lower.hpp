@@ -1,4 +1,4 @@
-// Lowers stages and a config to kernels.
+// Lowers a program to kernels, by a given config or by the one that a machine gets.
 #pragma once
 #include "schedule/config.hpp"
 #include "schedule/kernel.hpp"
@@ -7,5 +7,13 @@
 namespace trireme {
 
 Result<Kernels> lower(const Program& program, const Config& config);
+
+// Kernels, and the schedule they were lowered by.
+struct Lowered {
+  Config config;
+  Kernels kernels;
+};
+Result<Lowered> lower_for(const Program& program, const Machine& machine, const Facts& facts);
+std::string print(const Lowered& lowered);
 
 }  // namespace trireme

@@ -14,7 +14,7 @@ std::string lowered(const char* text, const Config& config) {
   for (const Operand& operand : program.operands)
     if (!operand.constant) binding.types[operand.name] = Type::F32;
   for (const Output& result : program.results) binding.types[result.name] = Type::F32;
-  return print(lower(prepare(program, binding).value(), config).value().rows);
+  return print(lower(prepare(program, binding).value().expanded, config).value().rows);
 }
 
 int count(std::string_view text, std::string_view word) {

@@ -11,7 +11,7 @@ namespace trireme {
 namespace {
 
 Program bound(const char* text) {
-  return prepare(parse(text).value(), {.types = {{"x", Type::F32}, {"y", Type::F32}}}).value();
+  return prepare(parse(text).value(), {.types = {{"x", Type::F32}, {"y", Type::F32}}}).value().expanded;
 }
 Program norm() { return bound("norm(x[i,j]) -> (y[i,j])\n  y = x * rsqrt(mean(x * x) + 1)\n"); }
 

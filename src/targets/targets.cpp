@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "support/hash.hpp"
+
 namespace trireme {
 
 namespace ptx {
@@ -26,6 +28,14 @@ Result<const Target*> find_target(std::string_view name) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", each->name);
   }
   return Error{Code::InvalidArgument, fmt::format("--target: '{}' is none of {}", name, known)};
+}
+
+std::string Artifact::hash() const { return short_hex(Hasher().add(bytes.data(), bytes.size())); }
+
+Result<Compiled> compile(const Program& program, const Config& config, const Target& target, std::string_view arch) {
+  TRIREME_TRY(kernels, lower(program, config));
+  TRIREME_TRY(artifact, target.emit(kernels, arch, {}));
+  return Compiled{{config, std::move(kernels)}, std::move(artifact)};
 }
 
 Error unknown_arch(const Target& target, std::string_view arch) {

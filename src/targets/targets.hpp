@@ -9,6 +9,7 @@
 
 #include "schedule/config.hpp"
 #include "schedule/kernel.hpp"
+#include "schedule/lower.hpp"
 #include "trireme/result.hpp"
 
 namespace trireme {
@@ -16,6 +17,7 @@ namespace trireme {
 struct Artifact {
   std::vector<std::uint8_t> bytes;
   std::int64_t columns_entry = -1;  // of raw code: where the columns kernel begins, if there is one
+  std::string hash() const;         // of the bytes
 };
 
 struct Target {
@@ -41,6 +43,12 @@ struct Target {
 
 std::span<const Target* const> targets();
 Result<const Target*> find_target(std::string_view name);
+
+// A program under one config, as a target spells it: what devices load.
+struct Compiled : Lowered {
+  Artifact artifact;
+};
+Result<Compiled> compile(const Program& program, const Config& config, const Target& target, std::string_view arch);
 
 // What targets say of an architecture that they do not know.
 Error unknown_arch(const Target& target, std::string_view arch);

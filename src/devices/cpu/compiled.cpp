@@ -8,32 +8,24 @@
 #include <type_traits>
 
 #include "devices/fork_mutex.hpp"
-#include "schedule/lower.hpp"
-#include "support/hash.hpp"
+#include "targets/targets.hpp"
 
 namespace trireme::cpu {
 namespace {
 
 Result<std::shared_ptr<const Compiled>> compile_anew(const Program& program, const Config& config, x86::Isa isa) {
-  TRIREME_TRY(kernels, lower(program, config));
-  std::vector<x86::Code> codes;
-  auto make = [&](Kernel& kernel) -> Status {
-    TRIREME_TRY(code, x86::emit(kernel, isa));
-    codes.push_back(std::move(code));
-    kernel.body = {};  // plans only ask for arguments and sizes, and live long
-    return Done{};
-  };
-  TRIREME_CHECK(make(kernels.rows));
-  for (Kernel& each : kernels.columns) TRIREME_CHECK(make(each));
-
-  Hasher hasher;
-  std::vector<CodeMemory::Function> functions;
-  for (std::size_t k = 0; k < codes.size(); ++k) {
-    hasher.add(codes[k].bytes.data(), codes[k].bytes.size());
-    functions.push_back({codes[k].bytes, k == 0 ? kernels.rows.name : kernels.columns[k - 1].name});
+  TRIREME_TRY(made, trireme::compile(program, config, x86::target, x86::arch_name(isa)));
+  Kernels& kernels = made.kernels;
+  const std::span<const std::uint8_t> bytes = made.artifact.bytes;
+  std::vector<CodeMemory::Function> functions = {{bytes, kernels.rows.name}};
+  if (made.artifact.columns_entry >= 0) {
+    const auto rows = static_cast<std::size_t>(made.artifact.columns_entry);
+    functions = {{bytes.first(rows), kernels.rows.name}, {bytes.subspan(rows), kernels.columns[0].name}};
   }
   TRIREME_TRY(memory, CodeMemory::create(functions));
-  return std::make_shared<const Compiled>(Compiled{std::move(kernels), short_hex(hasher), std::move(memory)});
+  kernels.rows.body = {};  // plans only ask for arguments and sizes, and live long
+  for (Kernel& each : kernels.columns) each.body = {};
+  return std::make_shared<const Compiled>(Compiled{std::move(kernels), made.artifact.hash(), std::move(memory)});
 }
 
 // Everything that `lower` and `emit` look at, as bytes: printing a program took a twentieth of the time that

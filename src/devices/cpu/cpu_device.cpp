@@ -195,8 +195,7 @@ class CpuExecutable : public HostExecutable {
   }
   std::string kernel_hash() const override { return chosen().code->hash; }
   Identity identity() const override {
-    const char* isa = isa_ == x86::Isa::Avx2 ? "avx2" : isa_ == x86::Isa::Avx512 ? "avx512" : "avx512_bf16";
-    return {.arch = "x86-64", .isa = isa, .config = print(chosen().config)};
+    return {.arch = "x86-64", .isa = std::string(x86::arch_name(isa_)), .config = print(chosen().config)};
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "layout/buffers.hpp"
 #include "layout/indexing.hpp"
 #include "layout/overlap.hpp"
+#include "targets/ptx/emit.hpp"
 #include "targets/targets.hpp"
 
 namespace trireme::cuda {
@@ -22,8 +23,8 @@ Result<ByteRange> bytes_of(const Program& program, const Spread& spread, const P
 
 Machine machine_of(const Device& device) {
   const int capability = device.facts().capability;
-  const Target& target = *find_target("ptx").value();
-  Machine machine = target.machine(fmt::format("sm_{}", std::max(capability, 80))).value();  // older ones are refused
+  Machine machine =
+      ptx::target.machine(fmt::format("sm_{}", std::max(capability, 80))).value();  // older ones are refused
   machine.shared_bytes = device.facts().shared_bytes_per_block;
   machine.clusters = device.facts().clusters;
   machine.processors = device.facts().multiprocessors;

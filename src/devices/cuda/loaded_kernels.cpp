@@ -4,9 +4,8 @@
 
 #include <limits>
 
-#include "schedule/lower.hpp"
-#include "support/hash.hpp"
 #include "targets/ptx/emit.hpp"
+#include "targets/targets.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -29,15 +28,14 @@ Result<LoadedKernels> LoadedKernels::create(const Device& device, const Program&
     return Error{Code::Unsupported, fmt::format("{} has compute capability {}.{}; at least 8.0 is needed",
                                                 device.facts().name, capability / 10, capability % 10)};
   LoadedKernels made(device);
-  TRIREME_TRY(kernels, lower(program, config));
-  made.config_ = config;
-  made.kernels_ = std::move(kernels);
+  TRIREME_TRY(compiled, compile(program, config, ptx::target, arch));
+  made.config_ = std::move(compiled.config);
+  made.kernels_ = std::move(compiled.kernels);
   if (made.kernels_.rows.slots.size() > most_slots)
     return Error{Code::Unsupported, fmt::format("{} needs {} parameters; a kernel takes {}", program.name,
                                                 made.kernels_.rows.slots.size(), most_slots)};
-  TRIREME_TRY(text, ptx::emit(made.kernels_, arch));
-  made.hash_ = short_hex(Hasher().add(text));
-  TRIREME_TRY(module, device.load(text));
+  made.hash_ = compiled.artifact.hash();
+  TRIREME_TRY(module, device.load(std::string(compiled.artifact.bytes.begin(), compiled.artifact.bytes.end())));
   made.module_ = std::move(module);
   auto entry = [&](const Kernel& kernel) -> Result<Function> {
     TRIREME_TRY(function, device.function(made.module_, kernel.name.c_str()));

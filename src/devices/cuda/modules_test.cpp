@@ -119,7 +119,7 @@ TEST_F(CudaModules, OtherRowsShareTheModule) {
   Binding binding;
   for (const Operand& each : backward.operands) binding.types[each.name] = Type::F32;
   for (const Output& each : backward.results) binding.types[each.name] = Type::F32;
-  Program program = prepare(backward, binding).value();
+  Program program = prepare(backward, binding).value().expanded;
   Machine machine{.simd = false, .shared_bytes = 200 << 10, .clusters = true, .processors = 132};
   auto executable = [&](std::int64_t rows, std::int64_t columns) {
     Config config = choose_config(program, machine, {.rows = rows, .columns = columns, .alignment = 8});

@@ -17,7 +17,7 @@ namespace {
 
 TEST(RealDevice, ReciprocalsFromOneAreRounded) {
   Binding binding{.types = {{"x", Type::F32}, {"y", Type::F32}}};
-  Program program = prepare(parse("p(x[i,j]) -> (y[i,j])\n  y = x\n").value(), binding).value();
+  Program program = prepare(parse("p(x[i,j]) -> (y[i,j])\n  y = x\n").value(), binding).value().expanded;
   Output& result = program.results[0];
   result.value = reciprocal_from_one(Formula{&program, result.value}).id;
 
@@ -51,7 +51,7 @@ TEST(RealDevice, QuotientsByConstantsAreRounded) {
   for (float divisor : {3.0f, 6.0f, 49.0f, 2880.0f, -7168.0f, 12288.0f, 16777215.0f}) {
     Binding binding{.types = {{"x", Type::F32}, {"y", Type::F32}}};
     std::string text = "p(x[i,j]) -> (y[i,j])\n  y = x / (" + std::to_string(divisor) + ")\n";
-    Program program = prepare(parse(text).value(), binding).value();
+    Program program = prepare(parse(text).value(), binding).value().expanded;
     if (std::string reason = missing(0); !reason.empty()) GTEST_SKIP() << "no GPU: " << reason;
     auto executable = compile(program, {.rows = rows, .columns = columns, .alignment = 4}, 0).value();
     std::vector<float> x(count), y(count);

@@ -32,8 +32,11 @@ Result<std::vector<Range>> ranges_of(const Program& program, const Problem2d& pr
 
 class LanesExecutable : public Executable {
  public:
-  LanesExecutable(Program program, Config config, Kernels kernels, std::int64_t row_block)
-      : program_(std::move(program)), config_(config), kernels_(std::move(kernels)), row_block_(row_block) {}
+  LanesExecutable(Program program, Lowered lowered, std::int64_t row_block)
+      : program_(std::move(program)),
+        config_(std::move(lowered.config)),
+        kernels_(std::move(lowered.kernels)),
+        row_block_(row_block) {}
 
   Status run(const Problem2d& problem, const RunOptions& options) override {
     TRIREME_CHECK(check_layout(config_.layout, program_, problem));
@@ -80,13 +83,14 @@ class LanesExecutable : public Executable {
 
 Result<std::unique_ptr<Executable>> compile_with(const Program& program, const Config& config, std::int64_t row_block) {
   TRIREME_TRY(kernels, lower(program, config));
-  return std::unique_ptr<Executable>(std::make_unique<LanesExecutable>(program, config, std::move(kernels), row_block));
+  return std::unique_ptr<Executable>(
+      std::make_unique<LanesExecutable>(program, Lowered{config, std::move(kernels)}, row_block));
 }
 
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
   Machine machine{.simd = false, .shared_bytes = 232448, .clusters = true};
-  TRIREME_TRY(config, config_for(program, machine, facts));
-  return compile_with(program, config);
+  TRIREME_TRY(lowered, lower_for(program, machine, facts));
+  return std::unique_ptr<Executable>(std::make_unique<LanesExecutable>(program, std::move(lowered), 0));
 }
 
 }  // namespace trireme::lanes

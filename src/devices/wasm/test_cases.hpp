@@ -27,7 +27,7 @@ using Bytes = std::vector<std::uint8_t>;
 struct Case {
   std::string name;
   Kernels kernels;
-  std::vector<Bytes> buffers;  // one an OperandPointer or ResultPointer slot, in the order of these slots
+  std::vector<Bytes> buffers;  // one a pointer to an operand or result, in the order of these slots
   std::int64_t columns = 0;
   std::int64_t first = 0, last = 1, total = 1;
   bool relaxed = false;

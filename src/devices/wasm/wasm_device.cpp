@@ -7,16 +7,14 @@
 
 #include "layout/indexing.hpp"
 #include "layout/overlap.hpp"
-#include "schedule/lower.hpp"
+#include "targets/targets.hpp"
 
 namespace trireme::wasm {
 
 Result<std::unique_ptr<WasmExecutable>> WasmExecutable::create(const Program& program, const Config& config,
                                                                const Options& options, Engine engine) {
-  TRIREME_TRY(kernels, lower(program, config));
-  TRIREME_TRY(module, emit(kernels, options));
-  std::unique_ptr<WasmExecutable> made(
-      new WasmExecutable(program, config, std::move(kernels), options, std::move(module)));
+  TRIREME_TRY(compiled, trireme::compile(program, config, target, arch_of(options)));
+  std::unique_ptr<WasmExecutable> made(new WasmExecutable(program, std::move(compiled), options));
   if (engine == Engine::Wasmtime) {
     TRIREME_TRY(sandbox, compile_in_wasmtime(made->module_));
     made->sandbox_ = std::move(sandbox);
@@ -146,7 +144,8 @@ std::string missing() {
 
 template <Choice choice, bool relaxed>
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
-  TRIREME_TRY(config, config_for(program, {.simd = true, .register_bytes = 16}, facts));
+  TRIREME_TRY(machine, target.machine(arch_of({.relaxed = relaxed})));
+  TRIREME_TRY(config, config_for(program, machine, facts));
   const Engine engine = choice == Choice::Any && wasmtime() ? Engine::Wasmtime : Engine::Node;
   TRIREME_TRY(made, WasmExecutable::create(program, config, {.relaxed = relaxed}, engine));
   return std::unique_ptr<Executable>(std::move(made));

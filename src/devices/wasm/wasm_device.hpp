@@ -5,6 +5,7 @@
 #include "devices/arguments.hpp"
 #include "devices/wasm/node_host.hpp"
 #include "devices/wasm/wasmtime_host.hpp"
+#include "targets/targets.hpp"
 #include "targets/wasm/emit.hpp"
 
 namespace trireme::wasm {
@@ -43,12 +44,12 @@ class WasmExecutable : public Executable {
   Result<Staged> stage(const Problem2d& problem, const RunOptions& options) const;
 
  private:
-  WasmExecutable(Program program, Config config, Kernels kernels, Options options, std::vector<std::uint8_t> module)
+  WasmExecutable(Program program, Compiled compiled, Options options)
       : program_(std::move(program)),
-        config_(config),
-        kernels_(std::move(kernels)),
+        config_(std::move(compiled.config)),
+        kernels_(std::move(compiled.kernels)),
         options_(options),
-        module_(std::move(module)) {}
+        module_(std::move(compiled.artifact.bytes)) {}
   Program program_;
   Config config_;
   Kernels kernels_;

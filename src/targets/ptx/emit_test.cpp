@@ -50,7 +50,7 @@ std::size_t times(std::string_view text, std::string_view word) {
 TEST(PtxEmit, f64_nan_becomes_0_in_integers) {
   for (Type type : {Type::I8, Type::I32}) {
     Binding binding{.types = {{"x", Type::F64}, {"y", type}}};
-    Program program = prepare(parse("f(x[i,j]) -> (y[i,j])\ny = x * 2\n").value(), binding).value();
+    Program program = prepare(parse("f(x[i,j]) -> (y[i,j])\ny = x * 2\n").value(), binding).value().expanded;
     Facts facts{.rows = 100, .columns = 64, .alignment = 1};
     Config config = choose_config(program, {.simd = false, .shared_bytes = 166912, .processors = 132}, facts);
     std::string text = ptx::emit(lower(program, config).value(), "sm_80").value();
@@ -71,7 +71,7 @@ TEST(PtxEmit, PtxasAcceptsEverySchedule) {
     for (bool sums : {false, true}) {
       binding.wanted = std::set<std::string>{"y", "rstd"};
       if (sums) binding.wanted->insert("g");
-      Program program = prepare(parse(rms_norm).value(), binding).value();
+      Program program = prepare(parse(rms_norm).value(), binding).value().expanded;
       for (std::int64_t columns : {1, 64, 128, 257, 1024, 4096, 4097, 16384, 65536}) {
         const Judge& judge = judges[turn++ % std::size(judges)];
         Facts facts{.rows = 1000, .columns = columns, .alignment = columns % 16 ? 1 : 16};
@@ -114,7 +114,8 @@ TEST(PtxEmit, PtxasAcceptsEveryStoredType) {
       for (Type type : {Type::F16, Type::BF16, Type::F8E4M3, Type::F8E5M2, Type::I8, Type::I32}) {
         Program program =
             prepare(parse("p(x[i,j]) -> (y[i,j])\n  y = x * 3\n").value(), {.types = {{"x", compute}, {"y", type}}})
-                .value();
+                .value()
+                .expanded;
         Facts facts{.rows = 10, .columns = 96, .alignment = 16};
         Config config = choose_config(program, {.simd = false, .shared_bytes = 101376}, facts);
         kernels.push_back(lower(program, config).value().rows);
@@ -138,7 +139,8 @@ TEST(PtxEmit, fault_47_PtxasAcceptsSumsIntoSharedEntries) {
       const Program program =
           prepare(parse(text).value(),
                   {.types = {{"x", compute}, {"w", compute}, {"y", compute}, {"s", Type::BF16}, {"c", compute}}})
-              .value();
+              .value()
+              .expanded;
       const Facts facts{.rows = 10, .columns = columns, .alignment = 8};
       const Machine machine{.simd = false, .shared_bytes = judge.shared_bytes, .clusters = judge.clusters};
       const std::string code =

@@ -8,8 +8,6 @@
 
 namespace trireme::ptx {
 
-extern const Target target;
-
 namespace {
 
 // The largest GPU of an architecture: multiprocessors, and the threads that one holds (CUDA C++ Programming Guide,

@@ -9,7 +9,13 @@
 #include "targets/wasm/encoder.hpp"
 #include "trireme/result.hpp"
 
+namespace trireme {
+struct Target;
+}
+
 namespace trireme::wasm {
+
+extern const Target target;  // in the table of targets
 
 // Values of the compute type a v128 holds.
 constexpr int lanes(trireme::Type compute) { return 16 / static_cast<int>(bytes(compute)); }
@@ -19,6 +25,7 @@ struct Options {
 };
 
 Result<Options> options_of(std::string_view arch);  // simd128 or relaxed
+constexpr std::string_view arch_of(const Options& options) { return options.relaxed ? "relaxed" : "simd128"; }
 
 // Whether `relaxed` makes another module of these kernels, one that needs an engine with relaxed_madd.
 bool uses_relaxed(const Kernels& kernels, const Options& options);

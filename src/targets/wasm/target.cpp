@@ -4,11 +4,9 @@
 
 namespace trireme::wasm {
 
-extern const Target target;
-
 Result<Options> options_of(std::string_view arch) {
-  if (arch == "simd128") return Options{};
-  if (arch == "relaxed") return Options{.relaxed = true};
+  for (const Options& options : {Options{}, Options{.relaxed = true}})
+    if (arch == arch_of(options)) return options;
   return unknown_arch(target, arch);
 }
 

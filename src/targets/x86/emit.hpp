@@ -2,16 +2,26 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedule/config.hpp"
 #include "schedule/kernel.hpp"
 #include "trireme/result.hpp"
 
+namespace trireme {
+struct Target;
+}
+
 namespace trireme::x86 {
+
+extern const Target target;  // in the table of targets
 
 // Each has what the ones before it have. Bf16: AVX512_BF16, whose conversion is right but for subnormal values.
 enum class Isa : std::uint8_t { Avx2, Avx512, Avx512Bf16 };
+constexpr std::string_view arch_name(Isa isa) {
+  return isa == Isa::Avx2 ? "avx2" : isa == Isa::Avx512 ? "avx512" : "avx512_bf16";
+}
 constexpr bool is_avx512(Isa isa) { return isa >= Isa::Avx512; }
 
 // f32 or f64 values a register holds.

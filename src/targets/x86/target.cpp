@@ -6,14 +6,11 @@
 
 namespace trireme::x86 {
 
-extern const Target target;
-
 namespace {
 
 Result<Isa> isa_of(std::string_view arch) {
-  if (arch == "avx2") return Isa::Avx2;
-  if (arch == "avx512") return Isa::Avx512;
-  if (arch == "avx512_bf16") return Isa::Avx512Bf16;
+  for (Isa isa : {Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16})
+    if (arch == arch_name(isa)) return isa;
   return unknown_arch(target, arch);
 }
 
