@@ -70,10 +70,10 @@ int main(int argc, char** argv) {
           problem.types["x"] = type;
           auto prepared = std::make_shared<const Prepared>(prepare_problem(problem, {}, Fill::Nothing).value());
           for (std::int64_t rows : {256, 1 << 20})
-            for (const char* name : {"cpu:avx2", "cpu:avx512"})
+            for (const DeviceEntry& device : devices())
               for (bool across : {false, true})
-                if (find_device(name)->missing().empty() && (!across || goes_across(prepared->program)))
-                  made.push_back({prepared, rows, across, find_device(name)});
+                if (device.threads && device.missing().empty() && (!across || goes_across(prepared->program)))
+                  made.push_back({prepared, rows, across, &device});
         }
   }
   // Round by round, so that a moment's noise is in one of a kernel's times only.

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -99,11 +100,22 @@ constexpr std::int64_t whole_lines(std::int64_t bytes) { return (bytes + line_by
 
 using Compile = std::function<Result<std::unique_ptr<Executable>>(const Program& program, const Facts& facts)>;
 
+// What a device is to those who walk the table of devices (plan/devices.hpp).
 struct DeviceEntry {
-  std::string name;
+  std::string name;                      // of one, or FAMILY:WHICH
   std::function<std::string()> missing;  // empty, or why the device cannot be used here
   Compile compile;
-  std::function<Result<Machine>()> machine = {};  // what its configs are chosen by; none: there are none
+  std::function<Result<Machine>()> machine = {};  // what its configs are tuned by; none: there are none to try
+  std::string_view target = {}, arch = {};        // what it loads, by the table of targets; empty: kernels as they are
+  std::string_view needs = {};                    // for a person who has not got it
+  bool threads = false;                           // runs on several of the host's
+  bool accelerator = false;                       // a machine beside the host's processor
+  bool timed = false;                             // its speed is of interest; the others are there for their bits
+  std::int64_t most_elements = 0;                 // beyond them a problem takes too long to be tried unasked; 0: never
+  // About what it takes to compile and run a small program, in milliseconds: tests of thousands thin the slow ones out.
+  int (*about_ms)() = [] { return 1; };
+  // Further ones of the family, by what stands behind the colon: cuda:1.
+  std::optional<DeviceEntry> (*further)(std::string_view which) = nullptr;
 };
 
 }  // namespace trireme

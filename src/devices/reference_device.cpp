@@ -20,8 +20,12 @@ class ReferenceExecutable : public HostExecutable {
 
 }  // namespace
 
-Result<std::unique_ptr<Executable>> compile_for_reference(const Program& program, const Facts&) {
-  return std::unique_ptr<Executable>(std::make_unique<ReferenceExecutable>(program));
+std::vector<DeviceEntry> reference_devices() {
+  return {{.name = "reference",
+           .missing = [] { return std::string(); },
+           .compile = [](const Program& program, const Facts&) -> Result<std::unique_ptr<Executable>> {
+             return std::unique_ptr<Executable>(std::make_unique<ReferenceExecutable>(program));
+           }}};
 }
 
 }  // namespace trireme

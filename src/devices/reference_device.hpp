@@ -4,6 +4,6 @@
 
 namespace trireme {
 
-Result<std::unique_ptr<Executable>> compile_for_reference(const Program& program, const Facts& facts);
+std::vector<DeviceEntry> reference_devices();
 
 }  // namespace trireme

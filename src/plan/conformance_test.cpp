@@ -1,12 +1,9 @@
 // Every device gives the reference's bits.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "devices/arguments.hpp"
-#include "devices/wasm/wasmtime_host.hpp"
 #include "plan/check.hpp"
-#include "plan/devices.hpp"
+#include "plan/devices_for_test.hpp"
 #include "plan/ops.hpp"
 #include "plan/remarks.hpp"
 
@@ -24,9 +21,7 @@ std::string digest_on(const DeviceEntry& device, const std::string& line, const 
 const DeviceEntry& reference() { return devices()[0]; }
 
 // A tenth of a second a run is too much for many.
-bool starts_a_process(const DeviceEntry& device) {
-  return device.name == "wasm:node" || (device.name.starts_with("wasm") && !wasm::wasmtime_missing(false).empty());
-}
+constexpr int most_ms = 30;
 
 TEST(Conformance, RmsNormOnEveryDevice) {
   for (const char* direction : {"", " backward"})
@@ -37,14 +32,11 @@ TEST(Conformance, RmsNormOnEveryDevice) {
               "rms_norm " + std::to_string(rows) + "x" + std::to_string(columns) + " x=" + type + direction;
           std::string wanted = digest_on(reference(), line, {});
           for (const DeviceEntry& device : devices()) {
-            if (device.missing().size() || device.name == "reference") continue;
+            if (device.missing().size() || is_reference(device)) continue;
             for (RunOptions options :
                  {RunOptions{}, RunOptions{.threads = 2}, RunOptions{.threads = 3, .chunk_rows = 5}}) {
-              bool one_thread = device.name == "lanes" || device.name.starts_with("wasm");
-              if (one_thread && options.threads == 2) continue;
-              if (starts_a_process(device) && (columns != 257 || rows == 1))
-                continue;  // wasm_device_test.cpp has the rest
-              if (starts_a_process(device) && rows == 1) continue;
+              if (!device.threads && options.threads == 2) continue;
+              if (device.about_ms() > most_ms && (columns != 257 || rows == 1)) continue;
               EXPECT_EQ(digest_on(device, line, options), wanted)
                   << device.name << " threads " << options.threads << "   rerun: trireme verify \"" << line << "\"";
             }
@@ -57,7 +49,7 @@ TEST(Conformance, SumsOfConstantsOnEveryDevice) {
   for (std::string line : {"layer_norm 37x300 dy=none backward", "add_layer_norm 5x33 x=bf16 dy=none backward"}) {
     std::string wanted = digest_on(reference(), line, {});
     for (const DeviceEntry& device : devices()) {
-      if (!device.missing().empty() || starts_a_process(device)) continue;
+      if (!device.missing().empty() || device.about_ms() > most_ms) continue;
       EXPECT_EQ(digest_on(device, line, {.threads = 2}), wanted) << device.name << " " << line;
     }
   }
@@ -82,7 +74,7 @@ TEST(Conformance, fault_09_EveryLayoutOnEveryDevice) {
        }) {
     std::string wanted = digest_on(reference(), line, {});
     for (const DeviceEntry& device : devices()) {
-      if (device.missing().size() || device.name == "reference" || device.name == "wasm:relaxed") continue;
+      if (device.missing().size() || is_reference(device)) continue;
       EXPECT_EQ(digest_on(device, line, {.threads = 3, .chunk_rows = 7}), wanted)
           << device.name << "   rerun: trireme verify \"" << line << "\"";
     }
@@ -98,12 +90,9 @@ TEST(Conformance, EveryOperatorOnEveryDevice) {
       for (const char* direction : {"", " backward"}) {
         std::string line = std::string(each.name) + " " + attempt + direction;
         std::string wanted = digest_on(reference(), line, {});
-        for (const DeviceEntry& device : devices()) {
-          if (device.missing().size() || device.name == "reference" || starts_a_process(device)) continue;
-          if (device.name == "wasm:relaxed" && !std::getenv("LONG"))
-            continue;  // engines take 10 ms to compile a module
-          EXPECT_EQ(digest_on(device, line, {.threads = 2}), wanted)
-              << device.name << "   rerun: trireme verify \"" << line << "\"";
+        for (const DeviceEntry* device : devices_here(most_ms)) {
+          EXPECT_EQ(digest_on(*device, line, {.threads = 2}), wanted)
+              << device->name << "   rerun: trireme verify \"" << line << "\"";
         }
       }
   }

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "plan/check.hpp"
-#include "plan/devices.hpp"
+#include "plan/devices_for_test.hpp"
 #include "plan/guarded_for_test.hpp"
 #include "trireme/plan.hpp"
 
@@ -27,11 +27,10 @@ GuardedProblem guarded(Prepared prepared) {
 }
 
 void expect_same_bits(const GuardedProblem& problem, const std::string& line, const RunOptions& options = {}) {
-  for (const char* name : {"cpu:avx512", "cpu:avx2"}) {
-    if (!find_device(name)->missing().empty()) continue;
+  for (const DeviceEntry* device : cpus()) {
     for (Guarded::Edge edge : {Guarded::Edge::Begin, Guarded::Edge::End})
-      EXPECT_EQ(problem.compare(*find_device(name), options, edge), "")
-          << name << ", " << options.threads << " threads, chunks of " << options.chunk_rows
+      EXPECT_EQ(problem.compare(*device, options, edge), "")
+          << device->name << ", " << options.threads << " threads, chunks of " << options.chunk_rows
           << "   rerun: trireme verify \"" << line << '"';
   }
 }
@@ -121,8 +120,7 @@ TEST(CpuFaults, CopiesStayInTheirWorkspace) {
         "rms_norm 800x24 x=bf16:1,800 dy=f32:1,800 dx=f32:-24 backward", "softmax 100x50 x=i8:1,100 y=f64:1,100",
         "softmax 64x300 x=f32:300,-1 y=f32:600,2", "rms_norm 70x66000 x=f16:1,70 dy=f16:1,70 dx=f16:1,70 backward",
         "softmax 33x66001 x=f32:1,33", "layer_norm 20x300x220 axes=2 x=f32:1,4420,20 dy=f16:1,4420,20 backward"})
-    for (const char* name : {"cpu:avx512", "cpu:avx2"}) {
-      if (!find_device(name)->missing().empty()) continue;
+    for (const DeviceEntry* device : cpus()) {
       Prepared prepared = prepare_problem(parse_problem(line).value()).value();
       auto run = [&](const DeviceEntry& device, const RunOptions& options) {
         poison_results(prepared);
@@ -135,20 +133,19 @@ TEST(CpuFaults, CopiesStayInTheirWorkspace) {
         executable->direct()->run_in(prepared.view(), options, {.workspace = at(workspace), .own = at(own)}).value();
         return digest_of(prepared);
       };
-      const std::string wanted = run(*find_device("reference"), {});
+      const std::string wanted = run(devices()[0], {});
       for (int threads : {1, 2, 3, 8})
         for (std::int64_t chunk : {0, 7})
-          EXPECT_EQ(run(*find_device(name), {.threads = threads, .chunk_rows = chunk}), wanted)
-              << name << ", " << threads << " threads, chunks of " << chunk << "   rerun: trireme verify \"" << line
-              << '"';
+          EXPECT_EQ(run(*device, {.threads = threads, .chunk_rows = chunk}), wanted)
+              << device->name << ", " << threads << " threads, chunks of " << chunk << "   rerun: trireme verify \""
+              << line << '"';
     }
 }
 
 TEST(CpuFaults, CopiesOfAnyRowsAreBounded) {
-  if (!find_device("cpu:avx2")->missing().empty()) GTEST_SKIP() << find_device("cpu:avx2")->missing();
+  if (cpus().empty()) GTEST_SKIP() << no_cpu();
   Prepared prepared = prepare_problem(parse_problem("softmax 40x50 x=f32:1,40 y=f16:1,40").value()).value();
-  auto executable =
-      find_device("cpu:avx2")->compile(prepared.program, facts_of(prepared.program, prepared.view())).value();
+  auto executable = cpus().back()->compile(prepared.program, facts_of(prepared.program, prepared.view())).value();
   for (std::int64_t columns = 1; columns < 1 << 23; columns = columns * 3 + 1)
     for (std::int64_t chunk : {0, 1, 17})
       EXPECT_LE(executable->direct()->memory_bytes(4096, columns, {.chunk_rows = chunk}).workspace, 64 << 20)
@@ -237,7 +234,7 @@ TEST(CpuFaults, fault_27_MxcsrOfTheHostsThreads) {
 }
 
 TEST(CpuFaults, OneRowIsNotHandedOver) {
-  if (std::string reason = find_device("cpu:avx2")->missing(); !reason.empty()) GTEST_SKIP() << reason;
+  if (cpus().empty()) GTEST_SKIP() << no_cpu();
   static std::atomic<int> calls = 0;
   auto counting = [](void*, int count, ParallelFor::Body* body, void* context) {
     ++calls;

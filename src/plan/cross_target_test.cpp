@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "devices/wasm/wasmtime_host.hpp"
 #include "language/print.hpp"
 #include "language/random_program.hpp"
 #include "passes/passes.hpp"
@@ -54,19 +53,12 @@ std::map<std::string, Placement> random_places(const Program& bound, const Dims&
   return places;
 }
 
-// Without wasmtime a module runs in a process of its own, a tenth of a second each: then a part of the problems will
-// do.
-bool takes_wasm(std::uint64_t seed) { return wasm::wasmtime_missing(false).empty() || seed % 16 == 0; }
-
-std::string compare_on_all(const GuardedProblem& problem, Random& random, bool with_wasm) {
+std::string compare_on_all(const GuardedProblem& problem, Random& random, int most_ms) {
   RunOptions options{.threads = static_cast<int>(1 + random.below(5)), .chunk_rows = random.below(3) * random.below(9)};
   Guarded::Edge edge = random.below(2) ? Guarded::Edge::End : Guarded::Edge::Begin;
-  for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes", "wasm"}) {
-    const DeviceEntry& device = *find_device(name);
-    if (!device.missing().empty() || (device.name == "wasm" && !with_wasm)) continue;
-    if (std::string wrong = problem.compare(device, options, edge); !wrong.empty())
-      return fmt::format("{}, {} threads, chunks of {}: {}", name, options.threads, options.chunk_rows, wrong);
-  }
+  for (const DeviceEntry* device : devices_here(most_ms))
+    if (std::string wrong = problem.compare(*device, options, edge); !wrong.empty())
+      return fmt::format("{}, {} threads, chunks of {}: {}", device->name, options.threads, options.chunk_rows, wrong);
   return {};
 }
 
@@ -95,7 +87,7 @@ TEST(CrossTarget, fault_02_OperatorsOverTypesShapesAndLayouts) {
     GuardedProblem guarded(prepared->program, problem.rows(), problem.columns(), prepared->constants,
                            std::move(prepared->buffers));
     guarded.run_reference().value();
-    std::string wrong = compare_on_all(guarded, random, false);
+    std::string wrong = compare_on_all(guarded, random, 1);
     ASSERT_EQ(wrong, "") << "rerun: trireme verify \"" << print(problem) << '"';
     ++made;
   });
@@ -136,7 +128,7 @@ TEST(CrossTarget, RandomProgramsTypesShapesAndStrides) {
     GuardedProblem guarded(expanded, rows, columns, constants, std::move(*buffers));
     Status ran = guarded.run_reference();
     ASSERT_TRUE(ran) << ran.error().message;
-    std::string wrong = compare_on_all(guarded, random, takes_wasm(seed));
+    std::string wrong = compare_on_all(guarded, random, seed % 16 ? 10 : 100);
     ASSERT_EQ(wrong, "") << "seed " << seed << ' ' << print(shape) << " axes " << axes << '\n'
                          << print(program) << '\n'
                          << print(expanded);

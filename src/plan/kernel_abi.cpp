@@ -277,7 +277,10 @@ class ModuleWriter {
 }  // namespace
 }  // namespace abi
 
-Result<std::vector<std::uint8_t>> emit_kernel_abi(std::string_view program, const wasm::Options& options) {
+const Target& kernel_abi_target() { return wasm::target; }
+
+Result<std::vector<std::uint8_t>> emit_kernel_abi(std::string_view program, std::string_view arch) {
+  TRIREME_TRY(options, wasm::options_of(arch.empty() ? wasm::target.default_arch : arch));
   std::string known;
   for (const KernelAbi& each : kernel_abis()) {
     if (each.program == program) return abi::ModuleWriter(each, options).write();

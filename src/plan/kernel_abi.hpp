@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "targets/targets.hpp"
 #include "targets/wasm/emit.hpp"
 #include "trireme/result.hpp"
 
@@ -43,6 +44,7 @@ struct KernelAbi {
 };
 std::span<const KernelAbi> kernel_abis();
 
-Result<std::vector<std::uint8_t>> emit_kernel_abi(std::string_view program, const wasm::Options& options = {});
+Result<std::vector<std::uint8_t>> emit_kernel_abi(std::string_view program, std::string_view arch = {});
+const Target& kernel_abi_target();
 
 }  // namespace trireme

@@ -11,7 +11,7 @@
 #include "language/random_program.hpp"
 #include "passes/passes.hpp"
 #include "plan/check.hpp"
-#include "plan/devices.hpp"
+#include "plan/devices_for_test.hpp"
 #include "plan/guarded_for_test.hpp"
 #include "plan/ops.hpp"
 #include "plan/remarks.hpp"
@@ -31,16 +31,6 @@ struct Random {
 
 inline const std::vector<Type> storage_types = {Type::F32,    Type::BF16,   Type::F16, Type::F64,
                                                 Type::F8E4M3, Type::F8E5M2, Type::I8,  Type::I32};
-
-inline std::string no_cpu() { return find_device("cpu:avx2")->missing(); }
-
-// The instruction sets that this machine has, and a test runs on.
-inline std::vector<const DeviceEntry*> cpus() {
-  std::vector<const DeviceEntry*> found;
-  for (const char* name : {"cpu:avx512", "cpu:avx2"})
-    if (const DeviceEntry* entry = find_device(name); entry->missing().empty()) found.push_back(entry);
-  return found;
-}
 
 // Every operator, forward and backward by turns, with one of the lines that it is tried with: each(operator, problem,
 // random).

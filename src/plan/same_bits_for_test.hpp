@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "devices/wasm/wasmtime_host.hpp"
+#include "devices/arguments.hpp"
 #include "plan/check.hpp"
-#include "plan/devices.hpp"
+#include "plan/devices_for_test.hpp"
 #include "reference/reference.hpp"
 
 namespace trireme {
@@ -21,11 +21,10 @@ inline std::string reference_digest(const std::string& text, const std::string& 
 inline void expect_same_bits(const std::string& text, const std::string& line, RunOptions options = {}) {
   SCOPED_TRACE(fmt::format("{} threads, chunks of {}: {}\n{}", options.threads, options.chunk_rows, line, text));
   const std::string wanted = reference_digest(text, line);
-  for (const char* name : {"cpu:avx512", "cpu:avx2", "lanes", "wasm"}) {
-    const DeviceEntry& device = *find_device(name);
-    if (!device.missing().empty() || (device.name == "wasm" && !wasm::wasmtime_missing(false).empty())) continue;
+  for (const DeviceEntry* device : devices_here(30)) {
+    const std::string& name = device->name;
     Prepared got = prepare_problem(parse_problem(line).value(), text).value();
-    auto executable = device.compile(got.program, facts_of(got.program, got.view()));
+    auto executable = device->compile(got.program, facts_of(got.program, got.view()));
     ASSERT_TRUE(executable) << name << ": " << executable.error().message;
     Status status = executable.value()->run(got.view(), options);
     ASSERT_TRUE(status) << name << ": " << status.error().message;

@@ -8,7 +8,7 @@
 #include "devices/arguments.hpp"
 #include "devices/cache/kernel_cache.hpp"
 #include "plan/check.hpp"
-#include "plan/devices.hpp"
+#include "plan/devices_for_test.hpp"
 #include "plan/digest.hpp"
 #include "plan/problem.hpp"
 #include "reference/reference.hpp"
@@ -18,11 +18,7 @@
 namespace trireme {
 namespace {
 
-const DeviceEntry* a_cpu() {
-  for (const char* name : {"cpu:avx512", "cpu:avx2"})
-    if (find_device(name)->missing().empty()) return find_device(name);
-  return nullptr;
-}
+const DeviceEntry* a_cpu() { return cpus().empty() ? nullptr : cpus()[0]; }
 
 TEST(Tune, bits_are_the_same_for_every_candidate) {
   int compared = 0;
@@ -52,7 +48,7 @@ TEST(Tune, bits_are_the_same_for_every_candidate) {
 
 TEST(Tune, tries_the_chosen_one_first_and_sorts_the_rest) {
   const DeviceEntry* cpu = a_cpu();
-  if (!cpu) GTEST_SKIP() << find_device("cpu:avx2")->missing();
+  if (!cpu) GTEST_SKIP() << no_cpu();
   Prepared prepared = prepare_problem(parse_problem("rms_norm 8x1024").value()).value();
   double last = 0;
   auto tried = try_configs(*cpu, prepared.program, prepared.view(),
@@ -67,7 +63,7 @@ TEST(Tune, tries_the_chosen_one_first_and_sorts_the_rest) {
 
 TEST(Tune, a_winner_is_taken_by_plans) {
   const DeviceEntry* cpu = a_cpu();
-  if (!cpu) GTEST_SKIP() << find_device("cpu:avx2")->missing();
+  if (!cpu) GTEST_SKIP() << no_cpu();
   if (!KernelCache::process().disk()) GTEST_SKIP() << KernelCache::process().off_reason();
   // A program of this test's own: nobody else is served by what it remembers.
   RowProgram program =
@@ -88,7 +84,7 @@ TEST(Tune, a_winner_is_taken_by_plans) {
   EXPECT_EQ(plan().sku().config, before);
   facts.columns = 2048;
   EXPECT_FALSE(remembered_config(*cpu, prepared.program, facts));
-  EXPECT_FALSE(remember_config(*find_device("reference"), prepared.program, facts, other));
+  EXPECT_FALSE(remember_config(devices()[0], prepared.program, facts, other));
 }
 
 }  // namespace

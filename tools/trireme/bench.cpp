@@ -43,11 +43,6 @@ std::vector<std::string> suite() {
   return lines;
 }
 
-// The others are there for their bits: interpreters, and wasm by a process of node's, whose start would be timed.
-bool worth_timing(std::string_view device) {
-  return device != "reference" && device != "lanes" && !device.starts_with("wasm");
-}
-
 class Bench {
  public:
   explicit Bench(const BenchOptions& options) : options_(options), lines_(options.lines) {
@@ -58,7 +53,7 @@ class Bench {
   Result<int> run() {
     TRIREME_TRY(chosen, choose_devices(options_.devices));
     for (const DeviceEntry* device : chosen)
-      if (!options_.devices.empty() || worth_timing(device->name)) devices_.push_back(device);
+      if (!options_.devices.empty() || device->timed) devices_.push_back(device);
     const bool none = std::ranges::all_of(devices_, [](const DeviceEntry* each) { return !each->missing().empty(); });
     if (none && options_.devices.empty()) devices_.push_back(&reference_device());  // it serves plans here, too
     for (std::size_t k = 0; k < lines_.size(); ++k) TRIREME_CHECK(time_line(k));
@@ -110,7 +105,7 @@ class Bench {
   Status draw() const {
     ArithmeticRoofs roofs;
     for (const DeviceEntry* device : devices_) {
-      if (!device->missing().empty() || !worth_timing(device->name)) continue;
+      if (!device->missing().empty() || !device->timed) continue;
       Result<double> roof = arithmetic_roof(*device, options_.threads);
       if (roof) roofs[device->name] = *roof;
     }

@@ -28,23 +28,6 @@
 namespace trireme::cli {
 namespace {
 
-struct Advice {
-  std::string_view device, text;
-};
-constexpr Advice advices[] = {
-    {"cpu", "needs an x86 processor with AVX2, FMA and F16C (2013 and later); the reference serves without"},
-    {"cuda", "needs an NVIDIA GPU of compute capability 8.0 or more, and its driver's libcuda.so.1; no toolkit"},
-    {"wasm",
-     "needs wasmtime's library (pip install wasmtime, or its path in TRIREME_WASMTIME), or node (Debian: apt install "
-     "nodejs)"},
-};
-
-std::string_view advice_for(std::string_view device) {
-  for (const Advice& each : advices)
-    if (device.starts_with(each.device)) return each.text;
-  return {};
-}
-
 std::string platform() {
   utsname names;
   if (uname(&names) != 0) return "unknown platform";
@@ -103,7 +86,7 @@ Part look_at_cache_folder() {
 
 Part examine(const DeviceEntry& device) {
   if (std::string reason = device.missing(); !reason.empty())
-    return {device.name, "missing", reason, std::string(advice_for(device.name))};
+    return {device.name, "missing", reason, std::string(device.needs)};
   if (&device == &reference_device()) return {device.name, "ready", "what all others are compared with"};
   Result<std::string> difference = self_test(device);
   if (difference && difference->empty())

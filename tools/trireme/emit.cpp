@@ -1,6 +1,4 @@
 // trireme emit: writes a program's kernels as PTX text, raw x86 code or a WebAssembly module.
-#include "targets/wasm/emit.hpp"
-
 #include <fmt/format.h>
 
 #include <memory>
@@ -37,15 +35,15 @@ Result<int> emit_for_hosts(const EmitOptions& options, const Target& target) {
   const ProgramOptions& program = options.program;
   if (options.abi != "kernel")
     return Error{Code::InvalidArgument, fmt::format("--abi: '{}' is not known; there is kernel", options.abi)};
-  if (target.name != "wasm") return Error{Code::InvalidArgument, "--abi kernel is for --target wasm"};
+  if (&target != &kernel_abi_target())
+    return Error{Code::InvalidArgument, fmt::format("--abi kernel is for --target {}", kernel_abi_target().name)};
   if (options.c_header) return Error{Code::InvalidArgument, "--c-header does not go with --abi kernel"};
   if (program.backward || !program.types.empty() || !program.constants.empty() || !program.absent.empty() ||
       !program.config.empty())
     return Error{Code::InvalidArgument,
                  "--abi kernel: a module has both directions, is in f32, and reads its constants from the host's "
                  "params; leave out --backward, --type, --set, --absent and --config"};
-  TRIREME_TRY(wasm, wasm::options_of(options.arch.empty() ? target.default_arch : options.arch));
-  TRIREME_TRY(bytes, emit_kernel_abi(program.program, wasm));
+  TRIREME_TRY(bytes, emit_kernel_abi(program.program, options.arch));
   TRIREME_CHECK(write_file(options.file, {}, std::as_bytes(std::span(bytes))));
   if (options.file != "-") fmt::print("{}: {} bytes, kernel ABI 1.1\n", options.file, bytes.size());
   return fine;

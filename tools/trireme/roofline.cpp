@@ -8,6 +8,7 @@
 
 #include "bench_report.hpp"
 #include "label_layout.hpp"
+#include "plan/devices.hpp"
 #include "svg.hpp"
 
 namespace trireme::cli {
@@ -101,7 +102,8 @@ class Panel {
   // Where it was measured, by what, when; and what is not as it should be.
   void title() {
     const Measurement& any = *points_.front();
-    const bool is_gpu = any.device.starts_with("cuda");
+    const DeviceEntry* device = find_device(any.device);
+    const bool is_gpu = device && device->accelerator;
     const std::string machine = is_gpu ? any.how.substr(0, any.how.find(',')) : facts_.processor;
     const std::string threads =
         is_gpu ? "" : fmt::format(", {} {}", any.threads, any.threads == 1 ? "thread" : "threads");

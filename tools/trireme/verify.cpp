@@ -18,8 +18,6 @@
 namespace trireme::cli {
 namespace {
 
-// The interpreter takes 0.8 s for 2^19 elements of rms_norm's backward, and programs with exp or erf many times that.
-constexpr std::int64_t most_interpreted_elements = 1 << 21;
 // An element of the oracle's takes 48 bytes.
 constexpr std::int64_t most_oracle_elements = 1 << 22;
 
@@ -40,8 +38,9 @@ std::optional<DeviceOutcome> why_not(const DeviceEntry& device, const Prepared& 
   if (std::string reason = device.missing(); !reason.empty())
     return DeviceOutcome{device.name, Outcome::Missing, reason};
   std::int64_t elements = prepared.problem.rows() * prepared.problem.columns();
-  if (device.name == "lanes" && !asked_for && elements > most_interpreted_elements)
-    return DeviceOutcome{device.name, Outcome::Skipped, "slow beyond 2^21 elements, ask by --device lanes"};
+  if (device.most_elements && !asked_for && elements > device.most_elements)
+    return DeviceOutcome{device.name, Outcome::Skipped,
+                         fmt::format("slow beyond {} elements, ask by --device {}", device.most_elements, device.name)};
   return std::nullopt;
 }
 

@@ -6,11 +6,14 @@
 #include <optional>
 
 #include "devices/arguments.hpp"
+#include "devices/cpu/code_memory.hpp"
 #include "devices/cpu/compiled.hpp"
+#include "devices/cpu/isa.hpp"
 #include "devices/cpu/packing.hpp"
 #include "devices/parallel.hpp"
 #include "ir/contract.hpp"
 #include "schedule/across.hpp"
+#include "targets/targets.hpp"
 
 namespace trireme::cpu {
 namespace {
@@ -259,6 +262,28 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
   TRIREME_TRY(way, with_copies(facts.layout));
   return std::unique_ptr<trireme::Executable>(std::make_unique<CpuExecutable>(
       program, facts.layout, streaming, isa, std::move(way), std::move(across), std::move(backwards)));
+}
+
+std::vector<DeviceEntry> devices() {
+  std::vector<DeviceEntry> all;
+  for (x86::Isa isa : {x86::Isa::Avx512, x86::Isa::Avx2})
+    all.push_back(
+        {.name = fmt::format("cpu:{}", x86::arch_name(isa)),
+         .missing = [isa]() -> std::string {
+           Result<CpuId> cpuid = ask_cpuid();
+           if (!cpuid) return cpuid.error().message;
+           std::string reason = why_not(isa, *cpuid);
+           return reason.empty() ? code_memory_denied() : reason;
+         },
+         .compile = [isa](const Program& program, const Facts& facts) { return compile(program, facts, best_of(isa)); },
+         .machine = [isa]() -> Result<Machine> { return x86::machine_of(isa); },
+         .target = x86::target.name,
+         .arch = x86::arch_name(isa),
+         .needs = "needs an x86 processor with AVX2, FMA and F16C (2013 and later); the reference serves "
+                  "without",
+         .threads = true,
+         .timed = true});
+  return all;
 }
 
 }  // namespace trireme::cpu

@@ -7,4 +7,6 @@ namespace trireme::cpu {
 
 Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, const Facts& facts, x86::Isa isa);
 
+std::vector<DeviceEntry> devices();  // the widest instructions first
+
 }  // namespace trireme::cpu

@@ -7,9 +7,9 @@
 #include "devices/arguments.hpp"
 #include "devices/cpu/cpu_device.hpp"
 #include "devices/cpu/isa.hpp"
-#include "devices/reference_device.hpp"
 #include "plan/check.hpp"
 #include "plan/problem.hpp"
+#include "reference/reference.hpp"
 
 namespace trireme::cpu {
 namespace {
@@ -36,7 +36,7 @@ TEST(Streaming, SameBits) {
   for (const char* line : lines) {
     Prepared prepared = prepare_problem(parse_problem(line).value()).value();
     Facts facts = facts_of(prepared.program, prepared.view());
-    compile_for_reference(prepared.program, facts).value()->run(prepared.view(), {}).value();
+    run_reference(prepared.program, prepared.view()).value();
     std::string wanted = digest_of(prepared);
     facts.rows = many_rows;
     facts.result_alignment = 64;  // a plan knows no addresses
@@ -59,7 +59,7 @@ TEST(Scratch, TotalsAndGatheredLanesLieApart) {
                                       "wrapped(x[i,j], w[j % 100]) -> (s[i])\n    s = sum(x * w)\n")
                           .value();
   Facts facts = facts_of(prepared.program, prepared.view());
-  compile_for_reference(prepared.program, facts).value()->run(prepared.view(), {}).value();
+  run_reference(prepared.program, prepared.view()).value();
   std::string wanted = digest_of(prepared);
   for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512, x86::Isa::Avx512Bf16}) {
     if (!why_not(isa, read_cpuid()).empty()) continue;
@@ -73,10 +73,7 @@ TEST(Scratch, TotalsAndGatheredLanesLieApart) {
 TEST(Streaming, ResultsInPlaceStayInTheCaches) {
   for (const char* line : {"rms_norm 5x1024", "softmax 5x1024", "softmax 4x1031 x=bf16", "layer_norm 7x2048"}) {
     Prepared wanted = prepare_problem(parse_problem(line).value()).value();
-    compile_for_reference(wanted.program, facts_of(wanted.program, wanted.view()))
-        .value()
-        ->run(wanted.view(), {})
-        .value();
+    run_reference(wanted.program, wanted.view()).value();
     for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512, x86::Isa::Avx512Bf16}) {
       if (!why_not(isa, read_cpuid()).empty()) continue;
       Prepared prepared = prepare_problem(parse_problem(line).value()).value();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "layout/buffers.hpp"
 #include "layout/indexing.hpp"
@@ -181,5 +182,37 @@ Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts&
   TRIREME_TRY(made, CudaExecutable::create(*device, program, facts));
   return std::unique_ptr<Executable>(std::move(made));
 }
+
+namespace {
+
+DeviceEntry entry_of(int ordinal);
+
+std::optional<DeviceEntry> further(std::string_view which) {
+  int ordinal = 0;
+  auto [end, error] = std::from_chars(which.data(), which.data() + which.size(), ordinal);
+  if (error != std::errc() || end != which.data() + which.size() || ordinal < 0) return std::nullopt;
+  return entry_of(ordinal);
+}
+
+DeviceEntry entry_of(int ordinal) {
+  return {.name = ordinal == 0 ? "cuda" : fmt::format("cuda:{}", ordinal),
+          .missing = [ordinal] { return missing(ordinal); },
+          .compile = [ordinal](const Program& program, const Facts& facts) { return compile(program, facts, ordinal); },
+          .machine = [ordinal]() -> Result<Machine> {
+            TRIREME_TRY(driver, Driver::instance());
+            TRIREME_TRY(device, driver->device(ordinal));
+            return machine_of(*device);
+          },
+          .target = ptx::target.name,
+          .needs = "needs an NVIDIA GPU of compute capability 8.0 or more, and its driver's libcuda.so.1; no toolkit",
+          .accelerator = true,
+          .timed = true,
+          .about_ms = [] { return 30; },
+          .further = further};
+}
+
+}  // namespace
+
+std::vector<DeviceEntry> devices() { return {entry_of(0)}; }
 
 }  // namespace trireme::cuda

@@ -55,6 +55,8 @@ std::string missing(int ordinal);
 Machine machine_of(const Device& device);
 Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts, int ordinal);
 
+std::vector<DeviceEntry> devices();  // the first GPU; others by find_device()
+
 // A problem's arrays in device memory: copies of the host's.
 struct DeviceArrays {
   std::vector<cuda::Memory> memory;

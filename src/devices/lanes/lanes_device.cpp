@@ -87,10 +87,15 @@ Result<std::unique_ptr<Executable>> compile_with(const Program& program, const C
       std::make_unique<LanesExecutable>(program, Lowered{config, std::move(kernels)}, row_block));
 }
 
-Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
-  Machine machine{.simd = false, .shared_bytes = 232448, .clusters = true};
-  TRIREME_TRY(lowered, lower_for(program, machine, facts));
-  return std::unique_ptr<Executable>(std::make_unique<LanesExecutable>(program, std::move(lowered), 0));
+std::vector<DeviceEntry> devices() {
+  return {{.name = "lanes",
+           .missing = [] { return std::string(); },
+           .compile = [](const Program& program, const Facts& facts) -> Result<std::unique_ptr<Executable>> {
+             Machine machine{.simd = false, .shared_bytes = 232448, .clusters = true};
+             TRIREME_TRY(lowered, lower_for(program, machine, facts));
+             return std::unique_ptr<Executable>(std::make_unique<LanesExecutable>(program, std::move(lowered), 0));
+           },
+           .most_elements = std::int64_t{1} << 21}};
 }
 
 }  // namespace trireme::lanes

@@ -9,7 +9,6 @@ namespace trireme::lanes {
 Result<std::unique_ptr<Executable>> compile_with(const Program& program, const Config& config,
                                                  std::int64_t row_block = 0);
 
-// With the config an H200 would get.
-Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts);
+std::vector<DeviceEntry> devices();  // with the config an H200 would get
 
 }  // namespace trireme::lanes

@@ -134,16 +134,16 @@ std::string relaxed_missing_in_node() {
 
 }  // namespace
 
-template <Choice choice, bool relaxed>
-std::string missing() {
+std::string missing(Choice choice, bool relaxed) {
   if (choice == Choice::Any && wasmtime()) return wasmtime_missing(relaxed);
   if (std::string reason = node_missing(); !reason.empty())
     return choice == Choice::Any ? wasmtime().error().message + "; and " + reason : reason;
   return relaxed ? relaxed_missing_in_node() : "";
 }
 
-template <Choice choice, bool relaxed>
-Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts) {
+namespace {
+
+Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts, Choice choice, bool relaxed) {
   TRIREME_TRY(machine, target.machine(arch_of({.relaxed = relaxed})));
   TRIREME_TRY(config, config_for(program, machine, facts));
   const Engine engine = choice == Choice::Any && wasmtime() ? Engine::Wasmtime : Engine::Node;
@@ -151,13 +151,28 @@ Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts&
   return std::unique_ptr<Executable>(std::move(made));
 }
 
-template std::string missing<Choice::Any, false>();
-template std::string missing<Choice::Any, true>();
-template std::string missing<Choice::Node, false>();
-template std::string missing<Choice::Node, true>();
-template Result<std::unique_ptr<Executable>> compile<Choice::Any, false>(const Program&, const Facts&);
-template Result<std::unique_ptr<Executable>> compile<Choice::Any, true>(const Program&, const Facts&);
-template Result<std::unique_ptr<Executable>> compile<Choice::Node, false>(const Program&, const Facts&);
-template Result<std::unique_ptr<Executable>> compile<Choice::Node, true>(const Program&, const Facts&);
+// An engine takes about 10 to compile a module; node takes as many times more to start.
+int in_any_engine() { return wasmtime_missing(false).empty() ? 10 : 100; }
+int in_node() { return 100; }
+
+DeviceEntry entry_of(std::string name, Choice choice, bool relaxed) {
+  return {
+      .name = std::move(name),
+      .missing = [=] { return missing(choice, relaxed); },
+      .compile = [=](const Program& program, const Facts& facts) { return compile(program, facts, choice, relaxed); },
+      .target = target.name,
+      .arch = arch_of({.relaxed = relaxed}),
+      .needs =
+          "needs wasmtime's library (pip install wasmtime, or its path in TRIREME_WASMTIME), or node (Debian: "
+          "apt install nodejs)",
+      .about_ms = choice == Choice::Any ? in_any_engine : in_node};
+}
+
+}  // namespace
+
+std::vector<DeviceEntry> devices() {
+  return {entry_of("wasm", Choice::Any, false), entry_of("wasm:relaxed", Choice::Any, true),
+          entry_of("wasm:node", Choice::Node, false)};
+}
 
 }  // namespace trireme::wasm

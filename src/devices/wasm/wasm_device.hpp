@@ -58,11 +58,10 @@ class WasmExecutable : public Executable {
   std::unique_ptr<Sandbox> sandbox_;  // where the engine is wasmtime
 };
 
-// For the table of devices. Any: wasmtime where its library is found, else node. `relaxed` as in Options.
+// Any: wasmtime where its library is found, else node.
 enum class Choice : std::uint8_t { Any, Node };
-template <Choice choice, bool relaxed>
-std::string missing();
-template <Choice choice, bool relaxed>
-Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts);
+std::string missing(Choice choice, bool relaxed);
+
+std::vector<DeviceEntry> devices();  // in any, the same with relaxed SIMD, in node
 
 }  // namespace trireme::wasm

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "devices/reference_device.hpp"
 #include "plan/check.hpp"
+#include "reference/reference.hpp"
 
 namespace trireme::wasm {
 namespace {
@@ -47,7 +47,7 @@ Check prepare(const std::string& line, const char* text, bool relaxed, const Run
   check.prepared = prepare_problem(parse_problem(line).value(), text ? text : "").value();
   Prepared& prepared = check.prepared;
   Facts facts = facts_of(prepared.program, prepared.view());
-  compile_for_reference(prepared.program, facts).value()->run(prepared.view(), {}).value();
+  run_reference(prepared.program, prepared.view()).value();
   check.wanted = digest_of(prepared);
   poison_results(prepared);
   Config config = choose_config(prepared.program, {.simd = true, .register_bytes = 16}, facts);
@@ -79,7 +79,7 @@ void run(std::vector<Check> checks, bool in_wasmtime_too = false) {
 }
 
 #define TRIREME_SKIP_WITHOUT_WASM_DEVICE() \
-  if (std::string reason = missing<Choice::Node, false>(); !reason.empty()) GTEST_SKIP() << reason
+  if (std::string reason = missing(Choice::Node, false); !reason.empty()) GTEST_SKIP() << reason
 
 TEST(WasmDevice, NormsOfAllWidths) {
   TRIREME_SKIP_WITHOUT_WASM_DEVICE();
@@ -97,7 +97,7 @@ TEST(WasmDevice, NormsOfAllWidths) {
 
 TEST(WasmDevice, ProgramsOfAllTypes) {
   TRIREME_SKIP_WITHOUT_WASM_DEVICE();
-  const bool relaxed_runs = missing<Choice::Node, true>().empty();
+  const bool relaxed_runs = missing(Choice::Node, true).empty();
   std::vector<Check> checks;
   for (const Source& source : sources)
     for (const char* types : source.types)
@@ -108,7 +108,7 @@ TEST(WasmDevice, ProgramsOfAllTypes) {
             checks.push_back(prepare(line, source.text, relaxed, {}, relaxed));
           }
   run(std::move(checks), true);
-  if (!relaxed_runs) GTEST_SKIP() << missing<Choice::Node, true>();
+  if (!relaxed_runs) GTEST_SKIP() << missing(Choice::Node, true);
 }
 
 }  // namespace
