@@ -157,6 +157,9 @@ typedef struct trireme_plan_options {
   /* Preferences: honoured, or the plan is refused. */
   int64_t max_workspace_bytes; /* 0: no limit */
   const char* config;          /* a schedule (docs/plans.md); null: chosen */
+  /* Results that sum over rows: the sum is added to what stands in their memory. */
+  const char* const* accumulate;
+  size_t accumulate_count;
 } trireme_plan_options;
 
 /* `device`: "cpu", a name of the list, or a further GPU: "cuda:1". */

@@ -46,9 +46,11 @@ struct PlanOptions {
   std::set<std::string> absent = {};                  // operands that are not given: their defaults take their place
   std::optional<std::set<std::string>> results = {};  // those that are stored; all unless said
   std::map<std::string, std::string> in_place = {};   // result -> the operand whose memory it may take
-  std::map<std::string, Dims> strides = {};           // in elements; contiguous unless said
-  int threads = 1;                                    // 0: TRIREME_THREADS, or one per core
-  ParallelFor parallel_for = {};                      // the host's threads; our own, shared by all plans, unless given
+  // Results that sum over rows ("dgamma") whose sum is added, in the compute type, to what stands in their memory.
+  std::set<std::string> accumulate = {};
+  std::map<std::string, Dims> strides = {};  // in elements; contiguous unless said
+  int threads = 1;                           // 0: TRIREME_THREADS, or one per core
+  ParallelFor parallel_for = {};             // the host's threads; our own, shared by all plans, unless given
   std::optional<std::int64_t> max_workspace_bytes = {};  // refuse a plan that needs more
   std::string config = {};  // how the program is laid over the machine, as sku().config says it; chosen unless given
 };

@@ -1,10 +1,10 @@
 #include "plan_type.hpp"
 
-#include <deque>
 #include <optional>
 
 #include "allocate.hpp"
 #include "errors.hpp"
+#include "options.hpp"
 
 namespace trireme::python {
 namespace {
@@ -16,24 +16,15 @@ struct PlanObject {
 };
 PlanObject& in(PyObject* self) { return *reinterpret_cast<PlanObject*>(self); }
 
-// The options of a plan, with the memory that they point to.
-class Options {
+class Options : NamedOptions {
  public:
   trireme_plan_options raw = {};
 
   bool read(PyObject* shape, PyObject* types, PyObject* constants, PyObject* absent, PyObject* results,
-            PyObject* strides, PyObject* in_place) {
+            PyObject* strides, PyObject* in_place, PyObject* accumulate) {
     raw.struct_size = sizeof raw;
     if (!extents(shape, raw.shape, raw.rank)) return false;
-    bool fine = each(types, [&](const char* name, PyObject* value) {
-      std::int32_t type = type_from(value, name);
-      types_.push_back({name, type});
-      return type >= 0;
-    });
-    fine = fine && each(constants, [&](const char* name, PyObject* value) {
-             constants_.push_back({name, PyFloat_AsDouble(value)});
-             return !PyErr_Occurred();
-           });
+    bool fine = read_named(types, constants, absent);
     fine = fine && each(strides, [&](const char* name, PyObject* value) {
              trireme_named_strides made{name, 0, nullptr};
              bool read = extents(value, made.strides, made.rank);
@@ -45,79 +36,32 @@ class Options {
              in_place_.push_back({name, operand});
              return operand != nullptr;
            });
-    if (!fine || !names(absent, absent_) || !names(results, results_)) return false;
-    raw.types = types_.data(), raw.type_count = types_.size();
-    raw.constants = constants_.data(), raw.constant_count = constants_.size();
+    if (!fine || !names(results, results_) || !names(accumulate, accumulate_)) return false;
+    give_named(raw);
     raw.strides = strides_.data(), raw.stride_count = strides_.size();
     raw.in_place = in_place_.data(), raw.in_place_count = in_place_.size();
-    raw.absent = absent_.data(), raw.absent_count = absent_.size();
+    raw.accumulate = accumulate_.data(), raw.accumulate_count = accumulate_.size();
     if (results != Py_None) raw.results = results_.data(), raw.result_count = results_.size();
     return true;
   }
 
  private:
-  const char* text(PyObject* said) {
-    Ref bytes(PyUnicode_AsUTF8String(said));
-    if (!bytes) return nullptr;
-    return texts_.emplace_back(PyBytes_AsString(bytes.get())).c_str();
-  }
-
-  template <typename Take>
-  bool each(PyObject* dict, Take&& take) {
-    PyObject *name, *value;
-    for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &name, &value);) {
-      const char* said = text(name);
-      if (!said || !take(said, value)) return false;
-    }
-    return true;
-  }
-
-  bool names(PyObject* sequence, std::vector<const char*>& list) {
-    if (sequence == Py_None) return true;
-    Py_ssize_t count = PySequence_Size(sequence);
-    for (Py_ssize_t k = 0; k < count; ++k) {
-      Ref item(PySequence_GetItem(sequence, k));
-      const char* said = item ? text(item.get()) : nullptr;
-      if (!said) return false;
-      list.push_back(said);
-    }
-    return count >= 0;
-  }
-
-  bool extents(PyObject* sequence, const std::int64_t*& values, std::int32_t& rank) {
-    Py_ssize_t count = PySequence_Size(sequence);
-    if (count < 0) return false;
-    std::vector<std::int64_t>& list = extents_.emplace_back();
-    for (Py_ssize_t k = 0; k < count; ++k) {
-      Ref item(PySequence_GetItem(sequence, k));
-      if (!item) return false;
-      list.push_back(PyLong_AsLongLong(item.get()));
-      if (PyErr_Occurred()) return false;
-    }
-    values = list.data();
-    rank = static_cast<std::int32_t>(count);
-    return true;
-  }
-
-  std::deque<std::string> texts_;
-  std::deque<std::vector<std::int64_t>> extents_;
-  std::vector<trireme_named_type> types_;
-  std::vector<trireme_named_value> constants_;
   std::vector<trireme_named_strides> strides_;
   std::vector<trireme_in_place> in_place_;
-  std::vector<const char*> absent_, results_;
+  std::vector<const char*> results_, accumulate_;
 };
 
 PyObject* plan_new(PyTypeObject* type, PyObject* arguments, PyObject*) {
-  PyObject *op, *shape, *types, *constants, *absent, *results, *strides, *in_place;
+  PyObject *op, *shape, *types, *constants, *absent, *results, *strides, *in_place, *accumulate;
   const char* device = nullptr;
   int axes = 1, threads = 0;
-  if (!PyArg_ParseTuple(arguments, "OsOiO!O!OOO!O!i", &op, &device, &shape, &axes, &PyDict_Type, &types, &PyDict_Type,
-                        &constants, &absent, &results, &PyDict_Type, &strides, &PyDict_Type, &in_place, &threads))
+  if (!PyArg_ParseTuple(arguments, "OsOiO!O!OOO!O!Oi", &op, &device, &shape, &axes, &PyDict_Type, &types, &PyDict_Type,
+                        &constants, &absent, &results, &PyDict_Type, &strides, &PyDict_Type, &in_place, &accumulate,
+                        &threads))
     return nullptr;
   if (!is_operator(op)) return raise_type("a plan is made of an operator");
   Options options;
-  if (!options.read(shape, types, constants, absent, results, strides, in_place)) return nullptr;
+  if (!options.read(shape, types, constants, absent, results, strides, in_place, accumulate)) return nullptr;
   options.raw.axes = axes;
   options.raw.threads = threads;
   std::shared_ptr<MadePlan> plan = MadePlan::make(device, operator_of(op).program, options.raw);

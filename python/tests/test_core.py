@@ -169,6 +169,20 @@ def test_plans(x, gamma):
         plan.run(x=x, gamma=gamma, y=y, z=y)
 
 
+def test_plans_that_accumulate(x, gamma):
+    backward = trireme.rms_norm.gradient()
+    dy = np.cos(x)
+    once, dgamma = (np.zeros_like(gamma) for _ in range(2))
+    arrays = dict(dy=dy, x=x, gamma=gamma, dx=np.empty_like(x))
+    backward.plan(x.shape, absent=("rstd",)).run(arrays, dgamma=once)
+    plan = backward.plan(x.shape, absent=("rstd",), accumulate=("dgamma",))
+    for expected in (once, once + once):
+        plan.run(arrays, dgamma=dgamma)
+        assert np.array_equal(dgamma, expected)
+    with pytest.raises(trireme.InvalidArgument, match="no sum over rows"):
+        backward.plan(x.shape, accumulate=("dx",))
+
+
 def test_programs_of_ones_own(x):
     scaled = trireme.op("scaled(x[i,j], s = 2) -> (y[i,j])\n    y = x * s")
     assert np.array_equal(scaled(x), x * 2) and np.array_equal(scaled(x, s=0.5), x / 2)

@@ -67,12 +67,13 @@ class Operator(_core.Operator):
         """The program as text."""
         return Text(self.text)
 
-    def plan(self, shape, *, axes=1, types=None, absent=(), results=None, strides=None, in_place=None, device="cpu",
-             threads=0, **constants):
+    def plan(self, shape, *, axes=1, types=None, absent=(), results=None, strides=None, in_place=None, accumulate=(),
+             device="cpu", threads=0, **constants):
         """A plan: this program made ready for one shape, one set of types and one device, with every option of
         docs/plans.md. Constants go by name."""
         return Plan(self, device, tuple(shape), axes, dict(types or {}), constants, tuple(absent),
-                    None if results is None else tuple(results), dict(strides or {}), dict(in_place or {}), threads)
+                    None if results is None else tuple(results), dict(strides or {}), dict(in_place or {}),
+                    tuple(accumulate), threads)
 
     def bench(self, *arrays, seconds=0.2, **named):
         """Times calls on these arrays beside copies of the same bytes: an object with seconds, gigabytes_per_second

@@ -22,6 +22,7 @@ Result<PlanOptions> options_of(const trireme_plan_options& from) {
   TRIREME_CHECK(read_types(from.types, from.type_count, to.types));
   TRIREME_CHECK(read_constants(from.constants, from.constant_count, to.constants));
   TRIREME_CHECK(read_names(from.absent, from.absent_count, "absent", to.absent));
+  TRIREME_CHECK(read_names(from.accumulate, from.accumulate_count, "accumulate", to.accumulate));
   if (from.results) to.results.emplace();
   if (from.result_count > 0) TRIREME_CHECK(given(from.results, "results"));
   if (from.results) TRIREME_CHECK(read_names(from.results, from.result_count, "results", *to.results));

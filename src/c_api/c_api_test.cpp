@@ -119,6 +119,17 @@ TEST(CApi, PreferencesAndOlderCallers) {
   expect_refused(trireme_plan_create("cpu", backward, &options, &plan), TRIREME_INVALID_ARGUMENT, "0 is no limit");
   options.max_workspace_bytes = 0, options.config = "unrolled";
   EXPECT_NE(trireme_plan_create("cpu", program, &options, &plan), TRIREME_OK);
+  options.config = nullptr;
+  const char* names[] = {"dx"};
+  options.accumulate = names, options.accumulate_count = 1;
+  expect_refused(trireme_plan_create("cpu", backward, &options, &plan), TRIREME_INVALID_ARGUMENT, "no sum over rows");
+  names[0] = "dgamma";
+  ASSERT_EQ(trireme_plan_create("cpu", backward, &options, &plan), TRIREME_OK) << trireme_last_error();
+  const char* text = nullptr;
+  ASSERT_EQ(trireme_plan_describe(plan, &text), TRIREME_OK);
+  EXPECT_NE(std::string_view(text).find("added to what is there"), std::string_view::npos) << text;
+  EXPECT_EQ(trireme_plan_destroy(plan), TRIREME_OK);
+  options.config = "unrolled";
   // An older caller's structure ends before the preferences: what lies behind it is not read.
   options.struct_size = offsetof(trireme_plan_options, max_workspace_bytes);
   ASSERT_EQ(trireme_plan_create("cpu", program, &options, &plan), TRIREME_OK) << trireme_last_error();

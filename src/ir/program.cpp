@@ -126,6 +126,10 @@ std::vector<bool> read_operands(const Program& program) {
   return read;
 }
 
+bool sums_over_rows(const Program& program, const Output& result) {
+  return program[result.value].op == Op::ColumnSum && !(result.spread.row.present && result.spread.row.plain());
+}
+
 std::optional<double> as_number(const Program& program, NodeId id) {
   if (program[id].op != Op::Number) return std::nullopt;
   return program[id].number();

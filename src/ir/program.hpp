@@ -58,6 +58,7 @@ struct Output {
   Spread spread;
   NodeId value = no_node;
   std::optional<Type> type = {};  // set by bind
+  bool accumulate = false;        // set by bind, of sums over rows: added to what stands in its memory, at the end
 };
 
 class Program {
@@ -123,6 +124,9 @@ bool has(const Program& program, Op op);
 
 // By operand: does a node that is reachable read it?
 std::vector<bool> read_operands(const Program& program);
+
+// Does it sum over rows? [i, j / g] sums inside a row.
+bool sums_over_rows(const Program& program, const Output& result);
 
 // The node's value as a number, if it is one.
 std::optional<double> as_number(const Program& program, NodeId id);

@@ -66,6 +66,15 @@ class Binder {
     for (const std::string& name : binding_.absent) TRIREME_CHECK(check(name, "operand", {Kind::Operand}));
     if (binding_.wanted)
       for (const std::string& name : *binding_.wanted) TRIREME_CHECK(check(name, "result", {Kind::Result}));
+    for (const std::string& name : binding_.accumulate) {
+      TRIREME_CHECK(check(name, "result", {Kind::Result}));
+      const Output& result = in_.results[*names_.result(name)];
+      if (!is_wanted(result))
+        return invalid(in_.name + ": " + quoted(name) + " is to be accumulated, and is not stored");
+      if (!sums_over_rows(in_, result))
+        return invalid(in_.name + ": " + quoted(name) +
+                       " cannot be accumulated: it is no sum over rows, and each run writes it anew");
+    }
     return Done{};
   }
 
@@ -81,7 +90,10 @@ class Binder {
   void choose_results() {
     out_.name = in_.name;
     for (const Output& result : in_.results)
-      if (is_wanted(result)) out_.results.push_back(result);
+      if (is_wanted(result)) {
+        out_.results.push_back(result);
+        out_.results.back().accumulate = binding_.accumulate.contains(result.name);
+      }
   }
 
   template <typename Visit>

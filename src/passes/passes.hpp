@@ -43,6 +43,7 @@ struct Binding {
   std::map<std::string, double> constants;           // those not given take their defaults
   std::set<std::string> absent;                      // operands in memory that are not given: defaults take their place
   std::optional<std::set<std::string>> wanted = {};  // the results that are stored; all if not given
+  std::set<std::string> accumulate = {};             // results, sums over rows, that are added to what is there
   std::optional<std::int64_t> columns = {};          // n; what `rotate` turns by is then a number of 0 .. n-1
 };
 

@@ -44,13 +44,31 @@ Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_t
                     .constants = std::move(resolved.constants),
                     .buffers = std::move(buffers)};
   prepared.arrays = prepared.buffers.arrays();
+  for (std::size_t k = 0; k < prepared.bound.results.size(); ++k)
+    if (prepared.bound.results[k].accumulate) prepared.before.emplace(k, prepared.buffers.results[k].memory);
   poison_results(prepared);
   return prepared;
 }
 
 void poison_results(Prepared& prepared) {
-  for (Buffer& buffer : prepared.buffers.results)
-    std::fill(buffer.memory.begin(), buffer.memory.end(), decltype(buffer.memory)::value_type{0xA5});
+  for (std::size_t k = 0; k < prepared.buffers.results.size(); ++k) {
+    auto& memory = prepared.buffers.results[k].memory;
+    if (auto before = prepared.before.find(k); before != prepared.before.end())
+      std::copy(before->second.begin(), before->second.end(), memory.begin());
+    else std::fill(memory.begin(), memory.end(), std::byte{0xA5});
+  }
+}
+
+Result<std::vector<OracleResult>> oracle_of(const Prepared& prepared) {
+  std::vector<Array> arrays = prepared.arrays;
+  for (const auto& [k, memory] : prepared.before) {
+    Array& array = arrays[prepared.program.array_of_result(k)];
+    const auto offset = static_cast<std::byte*>(array.data) - prepared.buffers.results[k].memory.data();
+    array.data = const_cast<std::byte*>(memory.data()) + offset;  // only read
+  }
+  Problem2d problem = prepared.view();
+  problem.arrays = arrays;
+  return run_oracle(prepared.bound, problem);
 }
 
 std::string digest_of(const Prepared& prepared) { return digest(prepared.buffers.results); }

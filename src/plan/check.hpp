@@ -1,10 +1,12 @@
 // A problem line made ready to run: program bound and expanded, memory there, filled with samples unless said.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
 #include "layout/buffers.hpp"
 #include "plan/problem.hpp"
+#include "reference/oracle.hpp"
 
 namespace trireme {
 
@@ -16,6 +18,8 @@ struct Prepared {
   std::vector<double> constants;
   Buffers buffers;
   std::vector<Array> arrays;  // views of `buffers`, as Program::array counts them
+  using Memory = decltype(Buffer::memory);
+  std::map<std::size_t, Memory> before;  // of results that accumulate: their memory before a run
 
   std::span<Array> operands() { return std::span(arrays).first(program.operands.size()); }
   std::span<Array> results() { return std::span(arrays).subspan(program.operands.size()); }
@@ -32,9 +36,13 @@ Result<Program> find_program(std::string_view name, std::string_view file_text =
 enum class Fill : std::uint8_t { Samples, Nothing, NoMemory };  // the last: arrays' layouts alone
 Result<Prepared> prepare_problem(const Problem& problem, std::string_view file_text = {}, Fill fill = Fill::Samples);
 
-// Spoils the results' memory, so that what a run leaves unwritten is seen.
+// Spoils the results' memory, so that what a run leaves unwritten is seen; of those that accumulate brings back what
+// was there.
 void poison_results(Prepared& prepared);
 
 std::string digest_of(const Prepared& prepared);
+
+// Of the memory as it was before any run.
+Result<std::vector<OracleResult>> oracle_of(const Prepared& prepared);
 
 }  // namespace trireme

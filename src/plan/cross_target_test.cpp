@@ -80,7 +80,10 @@ TEST(CrossTarget, fault_02_OperatorsOverTypesShapesAndLayouts) {
     };
     for (const Operand& operand : resolved->bound.operands)
       if (!operand.constant && operand.type) choose(operand.name);
-    for (const Output& result : resolved->bound.results) choose(result.name);
+    for (const Output& result : resolved->bound.results) {
+      choose(result.name);
+      if (sums_over_rows(resolved->bound, result) && random.below(2)) problem.accumulate.insert(result.name);
+    }
     problem.placements = random_places(resolved->bound, shape, problem.axes, random);
     Result<Prepared> prepared = prepare_problem(problem);
     ASSERT_TRUE(prepared) << prepared.error().message << ": " << print(problem);
@@ -111,6 +114,8 @@ TEST(CrossTarget, RandomProgramsTypesShapesAndStrides) {
       if (!operand.constant) binding.types[operand.name] = random.of(types);
     }
     for (const Output& result : program.results) binding.types[result.name] = random.of(types);
+    for (const Output& result : program.results)
+      if (sums_over_rows(program, result) && seed % 2) binding.accumulate.insert(result.name);
     Result<PreparedProgram> prepared = prepare(program, binding);
     ASSERT_TRUE(prepared) << prepared.error().message << '\n' << print(program);
     const auto& [bound, expanded, constants] = *prepared;

@@ -13,6 +13,7 @@
 #include "layout/buffers.hpp"
 #include "layout/overlap.hpp"
 #include "plan/digest.hpp"
+#include "plan/samples.hpp"
 #include "reference/reference.hpp"
 #include "support/float_types.hpp"
 #include "support/guarded.hpp"
@@ -49,7 +50,14 @@ class GuardedProblem {
         columns_(columns),
         constants_(std::move(constants)),
         buffers_(std::move(buffers)) {
-    for (Buffer& buffer : buffers_.results) std::fill(buffer.memory.begin(), buffer.memory.end(), std::byte{poison});
+    for (std::size_t r = 0; r < buffers_.results.size(); ++r) {
+      Buffer& buffer = buffers_.results[r];
+      std::fill(buffer.memory.begin(), buffer.memory.end(), std::byte{poison});
+      if (program_.results[r].accumulate)
+        fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, 0, program_.results[r].name,
+                     default_range(buffer.array.type));
+      before_.push_back(buffer.memory);
+    }
   }
 
   Status run_reference() {
@@ -60,18 +68,18 @@ class GuardedProblem {
   // What differs; empty if nothing does.
   std::string compare(const DeviceEntry& device, const RunOptions& options, Guarded::Edge edge) const {
     std::vector<std::unique_ptr<Guarded>> memory;
-    auto guarded = [&](const Buffer& buffer, bool result) {
+    auto guarded = [&](const Buffer& buffer, const decltype(Buffer::memory)& from) {
       memory.push_back(std::make_unique<Guarded>(buffer.memory.size(), edge));
-      if (result) std::memset(memory.back()->data(), poison, buffer.memory.size());
-      else if (!buffer.memory.empty()) std::memcpy(memory.back()->data(), buffer.memory.data(), buffer.memory.size());
+      if (!from.empty()) std::memcpy(memory.back()->data(), from.data(), from.size());
       Array array = buffer.array;
       if (array.data)
         array.data = memory.back()->data() + (static_cast<std::byte*>(buffer.array.data) - buffer.memory.data());
       return array;
     };
     std::vector<Array> arrays;
-    for (const Buffer& buffer : buffers_.operands) arrays.push_back(guarded(buffer, false));
-    for (const Buffer& buffer : buffers_.results) arrays.push_back(guarded(buffer, true));
+    for (const Buffer& buffer : buffers_.operands) arrays.push_back(guarded(buffer, buffer.memory));
+    for (std::size_t r = 0; r < buffers_.results.size(); ++r)
+      arrays.push_back(guarded(buffers_.results[r], before_[r]));
     Problem2d problem{rows_, columns_, constants_, arrays};
     Result<std::unique_ptr<Executable>> executable = device.compile(program_, facts_of(program_, problem));
     if (!executable) return "not compiled: " + executable.error().message;
@@ -107,6 +115,7 @@ class GuardedProblem {
   std::int64_t rows_, columns_;
   std::vector<double> constants_;
   Buffers buffers_;
+  std::vector<decltype(Buffer::memory)> before_;  // of results: what a run begins with
 };
 
 }  // namespace trireme

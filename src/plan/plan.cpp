@@ -196,6 +196,8 @@ std::string Plan::describe() const {
     if (array.layout != ArrayLayout{}) text += ", " + layout_class(array.layout);
     if (array.layout.strided) text += " (slower than side by side)";
     if (!array.needed) text += ", not read";
+    if (array.result && plan.program.results[array.number - plan.program.operands.size()].accumulate)
+      text += ", added to what is there";
     text += '\n';
   }
   return text + fmt::format("workspace: {} bytes; threads: {}; computed in {}\n", workspace_bytes(),

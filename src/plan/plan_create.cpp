@@ -47,6 +47,7 @@ Result<Problem> problem_of(const PlanOptions& options) {
   problem.types = options.types;
   problem.absent = options.absent;
   problem.constants = options.constants;
+  problem.accumulate = options.accumulate;
   for (const auto& [name, strides] : options.strides) problem.placements[name] = {.strides = strides};
   if (!options.results) return problem;
   for (const std::string& name : *options.results) {

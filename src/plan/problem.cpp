@@ -100,6 +100,16 @@ class Reader {
       problem_.seed = *seed;
       return Done{};
     }
+    if (name == "accumulate") {
+      while (!value.empty()) {
+        const std::string_view each = value.substr(0, value.find(','));
+        if (!is_name(each) || !problem_.accumulate.emplace(each).second)
+          return wrong("accumulate is a list of results with commas between them, not '" +
+                       std::string(word.substr(equals + 1)) + "'");
+        value.remove_prefix(std::min(each.size() + 1, value.size()));
+      }
+      return Done{};
+    }
     if (value == "none") {
       problem_.absent.insert(name);
       return Done{};
@@ -183,6 +193,9 @@ std::string print(const Problem& problem) {
   for (const auto& [name, word] : words) text += ' ' + name + '=' + word;
   if (problem.backward) text += " backward";
   if (problem.axes != 1) text += " axes=" + std::to_string(problem.axes);
+  std::string accumulated;
+  for (const std::string& name : problem.accumulate) accumulated += (accumulated.empty() ? " accumulate=" : ",") + name;
+  text += accumulated;
   if (problem.seed != 0) text += " seed=" + std::to_string(problem.seed);
   return text;
 }

@@ -13,6 +13,7 @@
 //   backward            the derived program instead
 //   axes=K              the last K axes of the shape make a row; 1 unless said
 //   seed=N              which samples; 0 unless said
+//   accumulate=NAME,…   results, sums over rows, that are added to what stands in their memory: samples, too
 // An operand not named is present, in the first element operand's type, which is f32 unless named.
 #pragma once
 #include <cstdint>
@@ -39,6 +40,7 @@ struct Problem {
   std::set<std::string> absent;
   std::map<std::string, double> constants;
   std::map<std::string, Placement> placements;
+  std::set<std::string> accumulate;
   std::uint32_t seed = 0;
 
   std::int64_t rows() const;

@@ -96,6 +96,11 @@ Result<Binding> binding_of(const Problem& problem, const Program& forward, const
     TRIREME_TRY(kind, known(name, false));
     if (kind == Kind::Operand) binding.absent.insert(name);
   }
+  for (const std::string& name : problem.accumulate) {
+    TRIREME_TRY(kind, known(name, false));
+    if (kind == Kind::Operand) return wrong("'" + name + "' is an operand; results can be accumulated");
+    if (kind == Kind::Result) binding.accumulate.insert(name);
+  }
   if (wanted.size() < program.results.size()) binding.wanted = wanted;
   if (problem.columns() > 0) binding.columns = problem.columns();
   for (const Operand& operand : program.operands)
@@ -137,6 +142,12 @@ Result<Buffers> sampled_buffers(const ResolvedProblem& resolved) {
     std::optional<RangeRemark> range = look_up(resolved.remarks.ranges, name);
     fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, problem.seed, name,
                  range ? range->at(problem.columns()) : default_range(buffer.array.type));
+  }
+  for (std::size_t k = 0; k < buffers.results.size(); ++k) {
+    const Buffer& buffer = buffers.results[k];
+    if (resolved.bound.results[k].accumulate)
+      fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, problem.seed, resolved.bound.results[k].name,
+                   default_range(buffer.array.type));
   }
   return std::move(buffers);
 }

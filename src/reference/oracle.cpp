@@ -57,7 +57,9 @@ Result<std::vector<OracleResult>> run_oracle(const Program& bound, const Problem
     made.row_extent = index.row.extent(problem.rows);
     made.column_extent = index.column.extent(problem.columns);
     made.elements.resize(made.row_extent * made.column_extent);
-    arrays.push_back({.type = result.type.value_or(Type::F32)});
+    const std::size_t number = arrays.size();
+    if (result.accumulate && number < problem.arrays.size()) arrays.push_back(problem.arrays[number]);
+    else arrays.push_back({.type = result.type.value_or(Type::F32)});
   }
   Problem2d without_results = problem;
   without_results.arrays = arrays;

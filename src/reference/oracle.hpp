@@ -27,8 +27,8 @@ struct OracleResult {
   const OracleElement& at(std::int64_t r, std::int64_t c) const { return elements[r * column_extent + c]; }
 };
 
-// One per result. The results' arrays are not used; composed nodes (calls, mean) are welcome, symbols are not. Programs
-// that work on the bits of values are Unsupported.
+// One per result. Of the results' arrays those are read, as they were before a run, that accumulate; composed nodes
+// (calls, mean) are welcome, symbols are not. Programs that work on the bits of values are Unsupported.
 Result<std::vector<OracleResult>> run_oracle(const Program& bound, const Problem2d& problem);
 
 // The element of one result that lies furthest out, in parts of its tolerance.

@@ -221,8 +221,10 @@ class RowWalk {
   void store_column_result(std::size_t k) {
     Values entries = column_sums_[k]->entries();
     std::int64_t columns = result_indexing_[k].column.extent(n_), at = 0;
+    const Array& array = problem_.arrays[program_.array_of_result(k)];
     for (const Value& value : entries) {
-      arithmetic_.store(k, at / columns, at % columns, value);
+      const std::int64_t r = at / columns, c = at % columns;
+      arithmetic_.store(k, r, c, program_.results[k].accumulate ? arithmetic_.load(array, r, c) + value : value);
       ++at;
     }
   }

@@ -226,13 +226,28 @@ class ColumnLowering {
         [&] { store_one_of(from + 1, q, store); });
   }
 
+  // The one addition of a result that accumulates: what is there, and the sum.
+  bool accumulates(std::size_t q) const { return program_.results[result(q)].accumulate; }
+  Reg added_to_one(std::size_t q, Reg place, Reg mask, Reg total) {
+    if (!accumulates(q)) return total;
+    const Reg before =
+        b_.into(Bank::Lane, {.code = Do::LoadOne, .type = stored(q), .a = results_[q], .b = place, .c = mask});
+    return b_.primitive(Op::Add, {before, total});
+  }
+
   void store(std::size_t q, Reg total, Reg column, Reg mask, Reg end = {}) {
     if (!steps_[q]) {
+      if (accumulates(q)) {
+        const Reg before = b_.fresh(Bank::Lane);
+        b_.emit({.code = Do::Load, .type = stored(q), .a = results_[q], .b = column, .c = mask, .values = {before}});
+        total = b_.primitive(Op::Add, {before, total});
+      }
       b_.emit({.code = Do::Store, .type = stored(q), .a = results_[q], .b = column, .c = mask, .values = {total}});
     } else if (simd_) {
       one_by_one(q, total, column, end);
     } else {
       Reg place = stepped(b_, *steps_[q], column);
+      total = added_to_one(q, place, mask, total);
       b_.emit({.code = Do::StoreOne, .type = stored(q), .a = results_[q], .b = place, .c = mask, .values = {total}});
     }
   }
@@ -247,6 +262,7 @@ class ColumnLowering {
     b_.repeat_while_less(lane, count, [&] {
       Reg value = b_.into(Bank::Lane, {.code = Do::LoadOne, .type = type(), .space = Space::Scratch, .b = lane});
       Reg place = stepped(b_, *steps_[q], b_.add(column, lane));
+      value = added_to_one(q, place, {}, value);
       b_.emit({.code = Do::StoreOne, .type = stored(q), .a = results_[q], .b = place, .values = {value}});
       b_.increase(lane, 1);
     });
@@ -295,6 +311,7 @@ class ColumnLowering {
   }
 
   void store_total(std::size_t q, Reg total, Reg mask) {
+    total = added_to_one(q, {}, mask, total);
     b_.emit({.code = Do::StoreOne, .type = stored(q), .a = results_[q], .c = mask, .values = {total}});
   }
 

@@ -54,7 +54,7 @@ Status check(const Problem& problem, const DeviceEntry& device, int threads, Mea
 Status judge(const Problem& problem, Measurement& measurement) {
   TRIREME_TRY(prepared, load_problem(first_rows(problem, most_judged_elements)));
   TRIREME_CHECK(run_once(reference_device(), prepared, {}));
-  Result<std::vector<OracleResult>> oracle = run_oracle(prepared.bound, prepared.view());
+  Result<std::vector<OracleResult>> oracle = oracle_of(prepared);
   if (!oracle && oracle.error().code == Code::Unsupported) return Done{};
   if (!oracle) return oracle.error();
   ErrorSeen seen;

@@ -105,7 +105,7 @@ class Verifier {
       found.without_oracle = fmt::format("slow beyond {} elements", most_oracle_elements);
       return Done{};
     }
-    Result<std::vector<OracleResult>> oracle = run_oracle(prepared.bound, prepared.view());
+    Result<std::vector<OracleResult>> oracle = oracle_of(prepared);
     if (!oracle && oracle.error().code == Code::Unsupported) {
       found.without_oracle = oracle.error().message;
       say(fmt::format("  oracle       unsupported: {}\n", found.without_oracle));

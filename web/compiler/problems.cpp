@@ -72,7 +72,7 @@ Result<Answer> run_problem(Words words) {
   if (words[1] == "reference") {
     TRIREME_CHECK(run_reference(prepared->program, prepared->view()));
   } else if (words[1] == "lanes") {
-    TRIREME_TRY(compiled, lanes::compile(prepared->program, facts_of(prepared->program, prepared->view())));
+    TRIREME_TRY(compiled, lanes::devices()[0].compile(prepared->program, facts_of(prepared->program, prepared->view())));
     TRIREME_CHECK(compiled->run(prepared->view(), {}));
   } else {
     return Error{Code::InvalidArgument, fmt::format("'{}' is none of reference, lanes", words[1])};
@@ -83,7 +83,7 @@ Result<Answer> run_problem(Words words) {
 // The bytes: of every result in order, of every element value, lowest and highest as f64 (NaN where nothing is known).
 Result<Answer> ask_oracle(Words words) {
   TRIREME_TRY(prepared, find(words[0]));
-  TRIREME_TRY(oracle, run_oracle(prepared->bound, prepared->view()));
+  TRIREME_TRY(oracle, oracle_of(*prepared));
   const std::vector<LargestError> errors = largest_errors(prepared->bound, oracle, prepared->results());
   std::size_t k = 0;
   Answer answer{array(errors, [&](const LargestError& each) {

@@ -89,6 +89,7 @@ Packing::Packing(const Program& program, const Layout& layout, const Kernels& co
     Packed packed{.name = what.name,
                   .result = what.result,
                   .by_rows = what.spread.row.present && what.spread.row.plain(),
+                  .read = !what.result || program.results[k - program.operands.size()].accumulate,
                   .array = k,
                   .type = *what.type,
                   .spread = what.spread,
@@ -202,7 +203,7 @@ void Packing::each_by_rows(const Run& run, std::byte* at, Each&& each) const {
 void Packing::begin(const Run& run) const {
   each_shared(run,
               [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
-                if (!packed.result)
+                if (packed.read)
                   pack(isa_, array, {at, packed.row_bytes(columns), 0, rows, columns, far(packed, rows, columns)});
               });
 }

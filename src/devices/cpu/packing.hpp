@@ -83,6 +83,7 @@ class Packing {
   struct Packed {
     std::string name;
     bool result = false, by_rows = false;
+    bool read = true;  // an operand, or a result that accumulates
     std::size_t array = 0;
     Type type = Type::F32;
     Spread spread;
