@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "emit.hpp"
 #include "errors.hpp"
 #include "operator.hpp"
 #include "plan_type.hpp"
@@ -162,6 +163,7 @@ PyMethodDef functions[] = {
     {"operator_texts", guarded<operator_texts>, METH_NOARGS, "name -> text of the operators that come with Trireme."},
     {"devices", guarded<devices>, METH_NOARGS, "name -> why it is missing here, or ''."},
     {"digest", guarded<digest>, METH_VARARGS, "digest(line, text or None, device, threads)"},
+    {"emit", guarded<emit>, METH_VARARGS, "Kernels as text or bytes."},
     {"layout", guarded<layout>, METH_O, "(shape, strides, type, device, address) of an array."},
     {},
 };

@@ -10,6 +10,7 @@
 from . import _core
 from ._core import (BufferTooSmall, DriverError, InternalError, InvalidArgument, InvalidProgram, NoDevice, OutOfMemory,
                     TriremeError, Unsupported, WrongType)
+from ._emit import Emission, emit
 from ._operator import Operator, Plan, op
 from ._operators import operator, operators
 from ._verify import devices, verify
@@ -17,9 +18,9 @@ from ._verify import devices, verify
 __version__ = _core.version
 contract_version = _core.contract_version
 
-__all__ = ["BufferTooSmall", "DriverError", "InternalError", "InvalidArgument", "InvalidProgram", "NoDevice", "Operator",
-           "OutOfMemory", "Plan", "TriremeError", "Unsupported", "WrongType", "contract_version", "devices", "op",
-           "operator", "operators", "verify", *operators()]
+__all__ = ["BufferTooSmall", "DriverError", "Emission", "InternalError", "InvalidArgument", "InvalidProgram", "NoDevice",
+           "Operator", "OutOfMemory", "Plan", "TriremeError", "Unsupported", "WrongType", "contract_version", "devices", "emit",
+           "op", "operator", "operators", "verify", *operators()]
 
 
 def __getattr__(name):

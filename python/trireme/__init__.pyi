@@ -2,6 +2,7 @@
 from typing import Any, Mapping, Sequence
 
 from ._bench import Timing as Timing
+from ._emit import Emission as Emission, emit as emit
 from ._operator import Operator as Operator, Plan as Plan, op as op
 from ._operators import operator as operator, operators as operators
 from ._verify import devices as devices, verify as verify
