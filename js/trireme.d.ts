@@ -189,7 +189,7 @@ export interface Tables {
   operators: { name: string; text: string }[];
   targets: { name: string; form: "text" | "code" | "module"; defaultArch: string; archs: string; commonArchs: string[] }[];
   stages: { name: string; summary: string; ofTarget: boolean }[];
-  types: { name: string; bytes: number }[];
+  types: { name: string; bytes: number; integer: boolean }[];
   functions: { name: string; arity: number; formula: string; domain: string; unit: string; bound: number }[];
 }
 export interface Emission {

@@ -13,9 +13,9 @@ case ${1:-} in
     packages+=(libgtest-dev python3-dev python3-venv clang-format wabt chromium esbuild rollup node-typescript man-db zsh fish)
     command -v node >/dev/null || packages+=(nodejs)
     ;;&
-  all) packages+=(clang lintian) ;;&
+  all) packages+=(clang lintian firefox-esr) ;;&
   web | all)
-    packages+=(clang-19 lld-19 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 libclang-rt-19-dev-wasm32 wasi-libc brotli)
+    packages+=(clang-19 lld-19 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 libclang-rt-19-dev-wasm32 wasi-libc binaryen brotli)
     command -v node >/dev/null || packages+=(nodejs)
     ;;
 esac

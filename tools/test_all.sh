@@ -72,7 +72,7 @@ in_browsers() {
   fi
   tools/web.sh >"$log" 2>&1 || { tail -n 60 "$log"; return 1; }
   tail -n 1 "$log"
-  TRIREME_KERNEL_HASHES=$hashes node --test web/tests/*.test.mjs >build/web_tests.log ||
+  TRIREME_KERNEL_HASHES=$hashes node --test --test-concurrency=1 web/tests/*.test.mjs >build/web_tests.log ||
     { tail -n 200 build/web_tests.log; return 1; }
   grep -E '^# (tests|pass|fail|duration)' build/web_tests.log
 }

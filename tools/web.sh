@@ -13,6 +13,7 @@ node js/build_compiler.mjs build/web/trireme.wasm
 rm -rf "$site"
 mkdir -p "$site/js"
 cp build/web/trireme.wasm "$site"
+for notice in LICENSE THIRD_PARTY_NOTICES; do cp $notice "$site/$notice.txt"; done
 cp js/*.mjs "$site/js"
 rm "$site"/js/build*.mjs
 if [[ -d web/page ]]; then cp -r web/page/. "$site"; fi

@@ -163,6 +163,7 @@ Result<Answer> describe(Words) {
                                           return Object()
                                               .text("name", each.name)
                                               .whole("bytes", static_cast<std::int64_t>(each.bytes))
+                                              .flag("integer", is_integer(each.type))
                                               .done();
                                         }))
                     .done()};

@@ -80,7 +80,9 @@ const show_fault = (fault, advice) => {
   editor.show_fault(line, column);
   place.replaceChildren(make("button", { type: "button", "aria-label": `Go to line ${line}, column ${column}`, onclick: () => editor.go_to(line, column) }, `${line}:${column}`), reason);
 };
-const editor = new Editor({ area: find("editor"), under: find("under"), gutter: find("gutter") }, () => {
+const named = new Map();  // the menu's programs, by text
+const editor = new Editor({ area: find("editor"), under: find("under"), gutter: find("gutter") }, (text) => {
+  find("menu").value = named.get(text) ?? "";
   clearTimeout(waiting);
   waiting = setTimeout(read_program, 40);
 });
@@ -134,6 +136,7 @@ const fill_menu = () => {
   const group = (label, list) => make("optgroup", { label }, list.map(([name]) => make("option", { value: name }, name)));
   const operators = page.tables.operators.map(({ name, text }) => [name, text]);
   const all = new Map([...operators, ...examples]);
+  for (const [name, text] of all) named.set(text, name);
   find("menu").append(make("option", { value: "", disabled: true, hidden: true }, "your own"), group("Operators", operators), group("Examples", examples));
   find("menu").addEventListener("change", () => load_named(find("menu").value));
   const load_named = async (name) => {
@@ -208,10 +211,8 @@ const start = async () => {
   if (shared) {
     const { text, view, rows, columns, type, direction, settings } = shared;
     page.load(text, { rows, columns, type, direction, settings });
-    find("menu").value = "";
     choose(views.find(({ id }) => id === view) ?? views[0]);
   } else {
-    find("menu").value = "rms_norm";
     await load_named("rms_norm");
     choose(views.find(({ id }) => id === "expand") ?? views[0]);
   }

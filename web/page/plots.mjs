@@ -21,7 +21,7 @@ export const plot = ({ title, x_label, y_label, series, log = false, dots = fals
   const high_y = nice(Math.max(1e-9, ...all.map(([, y]) => Math.abs(y)))), low_y = symmetric ? -high_y : 0;
   const at_x = (x) => left + (((log ? Math.log2(x) : x) - low_x) / (high_x - low_x || 1)) * (width - left - right);
   const at_y = (y) => height - bottom - ((y - low_y) / (high_y - low_y)) * (height - top - bottom);
-  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  const root = svg("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
   root.append(svg("title", {}, title));
   for (let k = 0; k <= 4; ++k) {
     const value = low_y + ((high_y - low_y) * k) / 4, y = at_y(value);

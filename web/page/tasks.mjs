@@ -80,16 +80,15 @@ export const widened = (array, type) => {
 const words = new Uint32Array(1), floats = new Float32Array(words.buffer);
 
 const summary = (array, type) => {
-  if (type.startsWith("f8")) return { text: "bits" };
+  if (type.startsWith("f8") || type.startsWith("f4")) return {};  // bits, of which the page knows no values
   let low = Infinity, high = -Infinity, nans = 0;
   for (const value of widened(array, type)) {
-    if (Number.isNaN(value)) ++nans;
-    else (low = Math.min(low, value)), (high = Math.max(high, value));
+    const number = Number(value);
+    if (Number.isNaN(number)) ++nans;
+    else (low = Math.min(low, number)), (high = Math.max(high, number));
   }
   return { low, high, nans };
 };
-
-const float_types = ["f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2"];
 
 export const tasks = {
   program: (compiler, { text }) => compiler.program(text),
@@ -209,6 +208,7 @@ export const tasks = {
   gradient: (compiler, { text, settings = "", rows = 3, columns = 8, most = 48 }, report) => {
     const { forward } = compiler.program(text);
     const first = forward.parameters.find(({ kind, spread }) => kind === "operand" && spread === "[i,j]")?.name;
+    const float_types = compiler.tables.types.filter(({ integer }) => !integer).map(({ name }) => name);
     const kept = settings.split(/\s+/).filter((word) => word && !float_types.includes(word.split("=")[1]));
     const line = [forward.name, `${rows}x${columns}`, ...(first ? [`${first}=f64`] : []), ...kept].join(" ");
     const ahead = compiler.open(text, line), back = compiler.open(text, `${line} backward`);

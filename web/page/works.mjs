@@ -1,4 +1,5 @@
 // Views that do something: run the program, measure it, compare functions with the oracle, check gradients.
+import { xxh3_128 } from "./js/digest.mjs";
 import { figure, make, seconds, table } from "./dom.mjs";
 import { read_npy } from "./npy.mjs";
 import { plot } from "./plots.mjs";
@@ -30,10 +31,11 @@ const worker_button = (title, page, work) => {
   return { button, state };
 };
 
-let recorded;  // digests by problem line, written down on machines
-const recorded_of = async (line) => {
+let recorded;  // by problem line, written down on machines; of one program
+const recorded_of = async (line, { forward }) => {
   recorded ??= fetch("digests.json").then((response) => (response.ok ? response.json() : {})).catch(() => ({}));
-  return (await recorded)[line];
+  const found = (await recorded)[line];
+  return found?.program === xxh3_128(new TextEncoder().encode(forward.text)) ? found.digests : undefined;
 };
 
 const same = (is) => make("span", { class: is ? "fine" : "wrong" }, is ? "same bits" : "OTHER BITS");
@@ -93,7 +95,7 @@ const run_view = {
     try {
       const found = await page.background.call("run", { text: page.text, line: page.line(), data }, report);
       const first = page.found.forward.parameters.find(({ kind, spread }) => kind === "operand" && spread === "[i,j]")?.name;
-      const known = Object.keys(data).length ? undefined : await recorded_of(found.line.replace(` ${first}=f32`, ""));
+      const known = Object.keys(data).length ? undefined : await recorded_of(found.line.replace(` ${first}=f32`, ""), page.found);
       out.replaceChildren(...this.report(found, known));
     } catch (fault) {
       out.replaceChildren(failure(fault));

@@ -8,18 +8,23 @@ import { extname, join, normalize } from "node:path";
 
 const types = { ".html": "text/html", ".css": "text/css", ".mjs": "text/javascript", ".wasm": "application/wasm", ".json": "application/json" };
 
-// { address, asked, close }: `asked` lists what was requested, in order.
-export const serve = async (folder) => {
-  const asked = [];
-  const server = createServer((request, response) => {
+// { address, close }. `extra`: texts by path beside the folder's files; `posted` is told what a page posts.
+export const serve = async (folder, extra = {}, posted = () => {}) => {
+  const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://x").pathname)), file = join(folder, path.endsWith("/") ? path + "index.html" : path);
-    asked.push(path);
+    if (request.method === "POST") {
+      const parts = [];
+      for await (const part of request) parts.push(part);
+      posted(Buffer.concat(parts).toString());
+      return response.writeHead(204).end();
+    }
+    if (extra[path] !== undefined) return response.writeHead(200, { "content-type": types[extname(path)] ?? "text/html" }).end(extra[path]);
     if (!existsSync(file) || !statSync(file).isFile()) return response.writeHead(404).end();
     response.writeHead(200, { "content-type": types[extname(file)] ?? "application/octet-stream" });
     createReadStream(file).pipe(response);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
-  return { address: `http://127.0.0.1:${server.address().port}/`, asked, close: () => server.close() };
+  return { address: `http://127.0.0.1:${server.address().port}/`, close: () => (server.close(), server.closeAllConnections()) };
 };
 
 export class Browser {
