@@ -95,13 +95,12 @@ export const tasks = {
 
   view: (compiler, { text, line, stage, target, arch }) => compiler.show(text, line, { stage, target, arch }),
 
-  // A text of a target's kernels, with the names of the arrays that its slots speak of.
+  // A text of a target's kernels, with the names of the arrays and constants that its slots speak of.
   kernel: (compiler, { text, line, stage, target, arch }) => {
-    const { manifest, config, bytes } = compiler.emit(text, line, { target, arch }), names = (list) => list.map(({ name }) => name);
-    return {
-      text: compiler.show(text, line, { stage, target, arch }), config, size: bytes.length,
-      names: { operands: names(manifest.operands), results: names(manifest.results) },
-    };
+    const { manifest, config, bytes } = compiler.emit(text, line, { target, arch }), names_of = (list) => list.map(({ name }) => name);
+    const operands = names_of(manifest.operands), results = names_of(manifest.results);
+    const slots = manifest.slots.map(([kind, index]) => (/^(operand|constant)/.test(kind) ? operands : /^result/.test(kind) ? results : [])[index]);
+    return { text: compiler.show(text, line, { stage, target, arch }), config, size: bytes.length, names: { operands, results, slots } };
   },
 
   emission: (compiler, { text, line, target, arch }) => {

@@ -104,6 +104,13 @@ test("hovering a name lights it up in program, backward and code", () => with_pa
   const gradients = await page.evaluate(`[...CSS.highlights.get("gradient")].map((range) => range.startContainer.data.slice(range.startOffset, range.endOffset))`);
   assert.ok(gradients.includes("dgamma"));
   await shot(page, "hover");
+  // Through argument slots, in the code of every target.
+  for (const [id, pattern] of Object.entries({ ptx: /^\[args/, x86: /^\[rdi/, wasm: /\.load/ })) {
+    await choose_tab(page, id);
+    await page.until(`document.querySelector("#panel-${id} pre").textContent.length > 1000`);
+    const here = await page.until(`(() => { const found = [...CSS.highlights.get("same")].filter((range) => range.startContainer.parentElement.closest("#panel-${id}")).map((range) => range.startContainer.data.slice(range.startOffset, range.endOffset)); return found.length && found; })()`);
+    assert.ok(here.some((word) => pattern.test(word)), `${id}: ${here}`);
+  }
 }));
 
 test("runs every operator in both directions, with the native reference's digest", () => with_page(async (page) => {
