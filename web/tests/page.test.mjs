@@ -232,6 +232,11 @@ test("narrow screens, dark and light, names for all that can be used", async () 
       for (const id of await page.evaluate(`[...document.querySelectorAll("[role=tab]")].map((tab) => tab.id.slice(4))`)) {
         await choose_tab(page, id);
         assert.ok(await page.evaluate(`document.documentElement.scrollWidth <= innerWidth`), `${name}: ${id} makes the page scroll sideways`);
+        const cut = await page.evaluate(`(() => {
+          const panel = document.getElementById("panel-${id}"), edge = panel.getBoundingClientRect().right;
+          return [...panel.querySelectorAll("p, button, label, .row, .drop, .about, svg, .text, .scroll")].filter((each) => each.getBoundingClientRect().right > edge + 1).map((each) => each.outerHTML.slice(0, 80));
+        })()`);
+        assert.deepEqual(cut, [], `${name}: ${id} is cut off`);
       }
       const { nodes } = await page.send("Accessibility.getFullAXTree");
       const roles = ["button", "textbox", "combobox", "tab", "spinbutton", "tabpanel", "tablist"];
