@@ -94,6 +94,18 @@ void RowLowering::begin_terms(std::size_t k, const std::vector<Reg>& firsts, std
   }
 }
 
+void RowLowering::begin_terms(std::size_t k, int stripe, const std::vector<std::vector<Reg>>& firsts,
+                              std::size_t which) {
+  std::vector<Reg> of_stripe;
+  for (const std::vector<Reg>& each : firsts) of_stripe.push_back(each[which]);
+  const std::int64_t first_column = stripe * contract::stripe;
+  if (!group_column_ || always_inside(first_column + contract::stripe - config_.lanes * config_.vector))
+    return begin_terms(k, of_stripe, std::min(contract::stripe, config_.columns - first_column), {});
+  Reg left = b_.index(Do::IndexSub, columns_, b_.add(group_column_, first_column));
+  Reg columns = b_.index(Do::IndexMin, left, contract::stripe);
+  begin_terms(k, of_stripe, {}, b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = columns}));
+}
+
 Reg RowLowering::term(const Terms& terms, Reg element) {
   const Program& formula = terms.formula.program;
   std::vector<Reg> known = terms.known;
@@ -139,42 +151,53 @@ RowLowering::Pair RowLowering::merged(std::int64_t fold, const Pair& left, const
   return chosen(exists, merged(fold, left, right, {width, std::nullopt}, {Reg{}, count}), left);
 }
 
-// The stripes of one group, in registers; those that no group has are left out.
-std::optional<RowLowering::Pair> RowLowering::across_unrolled(std::int64_t fold,
-                                                              std::vector<std::optional<Pair>> stripes) {
+// The stripes of one group. In registers every lane merges all of them; few do so, more go to a lane each.
+RowLowering::Pair RowLowering::across_unrolled(std::int64_t fold, std::vector<Pair> stripes) {
   const std::int64_t groups = std::int64_t{config_.groups} * config_.cluster;
   const std::int64_t last_base = (groups - 1) * config_.stripes * contract::stripe;
-  for (std::int64_t width = contract::stripe; stripes.size() > 1; width *= 2) {
-    for (std::size_t k = 0; k < stripes.size() / 2; ++k) {
-      stripes[k] = stripes[2 * k];
-      const std::int64_t offset = static_cast<std::int64_t>(2 * k) * width;
-      if (const std::optional<Pair>& right = stripes[2 * k + 1])
-        stripes[k] = merged(fold, *stripes[k], *right,
-                            {.width = width, .base = group_column_, .offset = offset, .last_base = last_base});
+  if (!config_.simd && stripes.size() > 2 && config_.stripes <= config_.lanes) {
+    stripes.resize(static_cast<std::size_t>(config_.stripes), stripes[0]);  // those beyond the row are never merged
+    for (int m = 1; stripes.size() > 1; m *= 2) {
+      Reg upper = b_.lane_bit(m);
+      for (std::size_t k = 0; k < stripes.size() / 2; ++k)
+        stripes[k] = chosen(upper, stripes[2 * k + 1], stripes[2 * k]);
+      stripes.resize(stripes.size() / 2);
     }
-    stripes.resize(stripes.size() / 2);
+    return across_lanes(
+        fold, stripes[0],
+        {.count = config_.stripes, .base = group_column_, .last_base = last_base, .unit = contract::stripe});
+  }
+  for (std::int64_t width = contract::stripe; stripes.size() > 1; width *= 2) {
+    const std::size_t pairs = stripes.size() / 2;
+    for (std::size_t k = 0; k < pairs; ++k)
+      stripes[k] = merged(fold, stripes[2 * k], stripes[2 * k + 1],
+                          {.width = width,
+                           .base = group_column_,
+                           .offset = static_cast<std::int64_t>(2 * k) * width,
+                           .last_base = last_base});
+    if (stripes.size() % 2) stripes[pairs] = stripes.back();
+    stripes.resize((stripes.size() + 1) / 2);
   }
   return stripes[0];
 }
 
-// A lane has the totals of `unit` columns, `first` being the number of lane 0's; every lane gets those of all lanes.
-// `capacity`: what first can be at most, and the lanes more.
-RowLowering::Pair RowLowering::across_lanes(std::int64_t fold, Pair totals, Reg first, std::int64_t unit,
-                                            std::int64_t capacity) {
-  for (int m = 1; m < config_.lanes; m *= 2) {
+// Every lane gets the totals of all.
+RowLowering::Pair RowLowering::across_lanes(std::int64_t fold, Pair totals, const Lanes& lanes) {
+  for (int m = 1; m < lanes.count; m *= 2) {
     Reg upper = b_.lane_bit(m);
     Reg other_first = b_.shuffle_xor(totals[0], m);
     const Pair other = {other_first, b_.shuffle_xor(totals[1], m)};
     const Pair left = chosen(upper, other, totals);
-    if (capacity == config_.lanes && m * unit >= config_.columns) {
+    if (!lanes.base && m * lanes.unit >= config_.columns) {
       totals = left;
       continue;
     }
     const Pair right = chosen(upper, totals, other);
-    Reg base = b_.index(Do::IndexAnd, lane_, -2 * m);
-    if (first) base = b_.add(base, first);
-    totals = merged(fold, left, right,
-                    {.width = m * unit, .base = b_.mul(base, unit), .last_base = (capacity - 2 * m) * unit});
+    Reg base = b_.mul(b_.index(Do::IndexAnd, lane_, lanes.count - 2 * m), lanes.unit);
+    if (lanes.base) base = b_.add(base, lanes.base);
+    totals = merged(
+        fold, left, right,
+        {.width = m * lanes.unit, .base = base, .last_base = lanes.last_base + (lanes.count - 2 * m) * lanes.unit});
   }
   return totals;
 }
@@ -214,7 +237,7 @@ RowLowering::Pair RowLowering::across_groups(std::size_t k, std::size_t which) {
                          .last_base = (config_.lanes - 1) * each * unit});
     parts.resize(parts.size() / 2);
   }
-  return across_lanes(fold.fold, parts[0], {}, each * unit, config_.lanes);
+  return across_lanes(fold.fold, parts[0], {.count = config_.lanes, .base = {}, .unit = each * unit});
 }
 
 // ---- loops ----
@@ -247,8 +270,11 @@ RowLowering::Pair RowLowering::across_stripes(std::size_t k, std::size_t which) 
       Reg q = b_.add(base, group_), first = b_.mul(q, config_.lanes);
       Reg position = b_.add(first, lane_);
       Reg left = load(places[0], position);
-      const Pair totals = across_lanes(fold.fold, {left, load(places[1], position)}, first, unit,
-                                       (blocks + config_.groups) * config_.lanes);
+      const Pair totals = across_lanes(fold.fold, {left, load(places[1], position)},
+                                       {.count = config_.lanes,
+                                        .base = b_.mul(first, unit),
+                                        .last_base = (blocks + config_.groups) * config_.lanes * unit,
+                                        .unit = unit});
       Reg past = b_.index(Do::IndexSub, b_.index(blocks), q);
       Reg first_lane = b_.below(lane_, 0, b_.index(Do::IndexMin, past, 1));
       for (std::size_t c : {0, 1})
@@ -267,7 +293,7 @@ RowLowering::Pair RowLowering::across_stripes(std::size_t k, std::size_t which) 
     unit *= config_.lanes;
   }
   Reg left = load(places[0], lane_);
-  return across_lanes(fold.fold, {left, load(places[1], lane_)}, {}, unit, config_.lanes);
+  return across_lanes(fold.fold, {left, load(places[1], lane_)}, {.count = config_.lanes, .base = {}, .unit = unit});
 }
 
 // Simd machines: the totals of all stripes lie in scratch; neighbours become one, level by level.

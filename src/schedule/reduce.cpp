@@ -176,6 +176,53 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
   return values[0];
 }
 
+// The same for stripes that stay apart: every lane gets the total of each. Level by level of all stripes, as each
+// waits for its shuffle.
+std::vector<Reg> RowLowering::across_lanes_apart(Op op, std::vector<Values> stripes) {
+  std::vector<Reg> totals;
+  if (config_.simd || stripes.empty()) {
+    for (Values& each : stripes) totals.push_back(across_lanes(op, {std::move(each)}));
+    return totals;
+  }
+  if (op != Op::Sum)  // the order of a maximum changes nothing
+    for (Values& each : stripes) {
+      Reg all = each[0];
+      for (std::size_t e = 1; e < each.size(); ++e) all = combine(op, all, each[e]);
+      each = Values{all};
+    }
+  std::vector<int> element_lanes;  // where the elements' bits went, highest first
+  for (int m = config_.lanes / 2; m >= 1; m /= 2) {
+    const std::size_t half = stripes[0].size() / 2;
+    Reg upper;
+    if (half) upper = b_.lane_bit(m), element_lanes.push_back(m);
+    for (Values& values : stripes) {
+      if (!half) {
+        values[0] = combine(op, values[0], b_.shuffle_xor(values[0], m));
+        continue;
+      }
+      Values kept;
+      for (std::size_t k = 0; k < half; ++k) {
+        Reg keep = b_.primitive(Op::Select, {upper, values[k + half], values[k]});
+        Reg send = b_.primitive(Op::Select, {upper, values[k], values[k + half]});
+        kept.push_back(combine(op, keep, b_.shuffle_xor(send, m)));
+      }
+      values = std::move(kept);
+    }
+  }
+  for (int m : element_lanes)
+    for (Values& values : stripes)
+      for (Reg& value : values) value = combine(op, value, b_.shuffle_xor(value, m));
+  for (Values& values : stripes) {  // more elements than lanes have bits for
+    while (values.size() > 1) {
+      for (std::size_t k = 0; k < values.size() / 2; ++k)
+        values[k] = combine(op, values[k], values[k + values.size() / 2]);
+      values.resize(values.size() / 2);
+    }
+    totals.push_back(values[0]);
+  }
+  return totals;
+}
+
 // Unrolled rows of several groups: one number a group through scratch, one barrier, then every group finishes the tree
 // by itself. In a cluster each group sends its number to every block, lane by lane.
 void RowLowering::publish(std::size_t k, std::size_t which, Reg partial) {

@@ -134,6 +134,7 @@ class RowLowering {
   };
   std::optional<Values> fold(Op op, const std::optional<Values>& a, const std::optional<Values>& b);
   Reg across_lanes(Op op, std::vector<std::optional<Values>> stripes);
+  std::vector<Reg> across_lanes_apart(Op op, std::vector<Values> stripes);
   void publish(std::size_t sweep, std::size_t which, Reg partial);
   Reg across_groups(std::size_t sweep, std::size_t which, Op op);
   std::int64_t sums_of(std::size_t sweep, std::size_t which) const {
@@ -159,6 +160,7 @@ class RowLowering {
   template <typename Sum>
   std::vector<Reg> store_totals(std::size_t sweep, Pass pass, Reg stripe, Sum&& sum);
   void begin_terms(std::size_t sweep, const std::vector<Reg>& firsts, std::optional<std::int64_t> columns, Reg count);
+  void begin_terms(std::size_t sweep, int stripe, const std::vector<std::vector<Reg>>& firsts, std::size_t which);
 
   // folds.cpp
   using Pair = std::array<Reg, 2>;  // the totals of a fold
@@ -174,8 +176,15 @@ class RowLowering {
               const std::array<std::optional<std::int64_t>, 2>& columns, const std::array<Reg, 2>& counts);
   Pair merged(std::int64_t fold, const Pair& left, const Pair& right, const Merge& where);
   Pair chosen(Reg mask, const Pair& yes, const Pair& no);
-  std::optional<Pair> across_unrolled(std::int64_t fold, std::vector<std::optional<Pair>> stripes);
-  Pair across_lanes(std::int64_t fold, Pair totals, Reg first, std::int64_t unit, std::int64_t capacity);
+  Pair across_unrolled(std::int64_t fold, std::vector<Pair> stripes);
+  // A lane, numbered by the low bits of its own, has the totals of `unit` columns.
+  struct Lanes {
+    int count;                   // a power of two
+    Reg base;                    // Index: where the columns of number 0 begin; none: the row's begin
+    std::int64_t last_base = 0;  // the largest that `base` can be
+    std::int64_t unit;
+  };
+  Pair across_lanes(std::int64_t fold, Pair totals, const Lanes& lanes);
   Pair across_groups(std::size_t sweep, std::size_t which);
   Pair across_stripes(std::size_t sweep, std::size_t which);
   Pair pair_by_pair(std::int64_t fold, const std::array<std::size_t, 2>& places);

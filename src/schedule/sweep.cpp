@@ -56,51 +56,55 @@ void RowLowering::sweep_unrolled(std::size_t k) {
   const Stage& stage = stages_.sweeps[k];
   std::size_t reductions = stage.reductions.size();
   std::vector<std::vector<std::optional<Values>>> stripes(reductions);
-  std::vector<std::vector<std::optional<Pair>>> pairs(stage.folds.size());
-  for (int stripe = 0; stripe < config_.stripes; ++stripe) {
-    auto add_up = [&](Pass pass, auto&& visit_leaf) {
-      Trees trees(*this, ops_of(k, pass), chunks());
-      for (int step = 0; step < chunks(); ++step) {
-        Leaf leaf = unrolled_leaf(stripe, trees.place(step), state_);
-        leaf.paired = trees.in_order();
-        if (leaf.id >= 0) visit_leaf(leaf);
-        for (std::size_t r = 0; r < trees.count(); ++r) {
-          std::optional<Values> sum;
-          if (leaf.id >= 0) sum = addend(k, pass, r, leaf);
-          trees.join(r, step, std::move(sum));
-        }
+  std::vector<std::vector<Pair>> pairs(stage.folds.size());
+  auto add_up = [&](Pass pass, int stripe, auto&& visit_leaf) {
+    Trees trees(*this, ops_of(k, pass), chunks());
+    for (int step = 0; step < chunks(); ++step) {
+      Leaf leaf = unrolled_leaf(stripe, trees.place(step), state_);
+      leaf.paired = trees.in_order();
+      if (leaf.id >= 0) visit_leaf(leaf);
+      for (std::size_t r = 0; r < trees.count(); ++r) {
+        std::optional<Values> sum;
+        if (leaf.id >= 0) sum = addend(k, pass, r, leaf);
+        trees.join(r, step, std::move(sum));
       }
-      return trees;
-    };
-    Trees trees = add_up(Pass::Elements, [&](const Leaf& leaf) {
-      if (config_.reload && k > 0)
-        row_leaves_[leaf.id].keep([&](NodeId id) {
-          return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id; });
-        });
-      visit(k, leaf);
+    }
+    return trees;
+  };
+  auto forget = [&](const Leaf& leaf) {
+    row_leaves_[leaf.id].keep([&](NodeId id) {
+      return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id; });
     });
-    finish_stores();
-    for (std::size_t r = 0; r < reductions; ++r) stripes[r].push_back(trees.sum(r));
-    if (stage.folds.empty()) continue;
-    const std::int64_t first_column = stripe * contract::stripe;
-    if (first_column >= config_.columns) {  // no group has these columns
-      for (auto& each : pairs) each.push_back(std::nullopt);
-      continue;
+  };
+  // Stripes whose totals cross the lanes together, so that one's shuffles fill the time of another's; with values
+  // loaded again, no more than registers hold of them.
+  const int together = stage.folds.empty() ? 1 : config_.reload ? std::min(config_.stripes, 4) : config_.stripes;
+  for (int first = 0; first < config_.stripes; first += together) {
+    std::vector<std::vector<Values>> elements(stage.folds.size()), terms(stage.folds.size());
+    std::vector<int> present;
+    for (int stripe = first; stripe < first + together; ++stripe) {
+      Trees trees = add_up(Pass::Elements, stripe, [&](const Leaf& leaf) {
+        if (config_.reload && k > 0) forget(leaf);
+        visit(k, leaf);
+      });
+      finish_stores();
+      for (std::size_t r = 0; r < reductions; ++r) stripes[r].push_back(trees.sum(r));
+      if (stage.folds.empty() || stripe * contract::stripe >= config_.columns) continue;  // no group has these columns
+      present.push_back(stripe);
+      for (std::size_t f = 0; f < stage.folds.size(); ++f) elements[f].push_back(*trees.sum(reductions + f));
     }
-    std::vector<Reg> firsts;
+    std::vector<std::vector<Reg>> firsts;
     for (std::size_t f = 0; f < stage.folds.size(); ++f)
-      firsts.push_back(across_lanes(folds()[stage.folds[f].fold].first, {trees.sum(reductions + f)}));
-    std::optional<std::int64_t> columns = std::min(contract::stripe, config_.columns - first_column);
-    Reg count;
-    if (group_column_ && !always_inside(first_column + contract::stripe - config_.lanes * config_.vector)) {
-      columns.reset();
-      Reg left = b_.index(Do::IndexSub, columns_, b_.add(group_column_, first_column));
-      count = b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = b_.index(Do::IndexMin, left, contract::stripe)});
+      firsts.push_back(across_lanes_apart(folds()[stage.folds[f].fold].first, std::move(elements[f])));
+    for (std::size_t s = 0; s < present.size(); ++s) {
+      begin_terms(k, present[s], firsts, s);
+      Trees trees = add_up(Pass::Terms, present[s], [&](const Leaf& leaf) { evaluate_elements(k, leaf); });
+      for (std::size_t f = 0; f < stage.folds.size(); ++f) terms[f].push_back(*trees.sum(f));
     }
-    begin_terms(k, firsts, columns, count);
-    Trees terms = add_up(Pass::Terms, [&](const Leaf& leaf) { evaluate_elements(k, leaf); });
-    for (std::size_t f = 0; f < stage.folds.size(); ++f)
-      pairs[f].push_back(Pair{firsts[f], across_lanes(Op::Sum, {terms.sum(f)})});
+    for (std::size_t f = 0; f < stage.folds.size(); ++f) {
+      std::vector<Reg> seconds = across_lanes_apart(Op::Sum, std::move(terms[f]));
+      for (std::size_t s = 0; s < present.size(); ++s) pairs[f].push_back({firsts[f][s], seconds[s]});
+    }
   }
   if (!stage.reduces()) return;
   std::vector<Reg> totals;
@@ -108,7 +112,7 @@ void RowLowering::sweep_unrolled(std::size_t k) {
     totals.push_back(across_lanes(program_[stage.reductions[r]].op, std::move(stripes[r])));
   std::vector<Pair> folded;
   for (std::size_t f = 0; f < stage.folds.size(); ++f)
-    folded.push_back(*across_unrolled(stage.folds[f].fold, std::move(pairs[f])));
+    folded.push_back(across_unrolled(stage.folds[f].fold, std::move(pairs[f])));
   if (config_.groups * config_.cluster > 1) {
     if (config_.cluster > 1 && one_row_a_team() && !std::exchange(met_, true)) b_.emit({.code = Do::ClusterBarrier});
     for (std::size_t r = 0; r < reductions; ++r) publish(k, r, totals[r]);
