@@ -47,8 +47,9 @@ enum class Op : std::uint8_t {
   Sum,             // over j
   Amax,
   Amin,
-  Fold,       // over j, one of the two totals of a fold; payload: 2 * index into folds() (math/reductions.hpp) + which
-  ColumnSum,  // over all (i, j) that land on the same entry of its result
+  Fold,        // over j, one of the two totals of a fold; payload: 2 * index into folds() (math/reductions.hpp) + which
+  PickColumn,  // args: value, column (an integer of the row); what sum(select(j == column, value, 0)) is
+  ColumnSum,   // over all (i, j) that land on the same entry of its result
   // Composed: `bind` and `expand` replace these
   Mean,
   Reduce,        // payload: index into reductions() (math/reductions.hpp); one value a row
@@ -67,7 +68,7 @@ struct OpFacts {
   bool commutative;  // `a + b` and `b + a` are one node
 };
 
-inline constexpr std::array<OpFacts, 44> op_facts = {{
+inline constexpr std::array<OpFacts, 45> op_facts = {{
     {Op::Number, "number", 0, false},
     {Op::Constant, "constant", 0, false},
     {Op::Operand, "operand", 0, false},
@@ -103,6 +104,7 @@ inline constexpr std::array<OpFacts, 44> op_facts = {{
     {Op::Amax, "amax", 1, false},
     {Op::Amin, "amin", 1, false},
     {Op::Fold, "fold", 1, false},
+    {Op::PickColumn, "pick_column", 2, false},
     {Op::ColumnSum, "colsum", 1, false},
     {Op::Mean, "mean", 1, false},
     {Op::Reduce, "reduce", 1, false},

@@ -74,6 +74,7 @@ template <typename T>
     case Op::Amax:
     case Op::Amin:
     case Op::Fold:
+    case Op::PickColumn:
     case Op::ColumnSum:
     case Op::Mean:
     case Op::Reduce:

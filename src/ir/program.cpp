@@ -50,7 +50,7 @@ NodeId Program::add(Op op, std::span<const NodeId> args, std::int64_t payload) {
     node.by_row |= nodes_[arg].by_row;
     node.by_column |= nodes_[arg].by_column;
   }
-  if (is_row_reduction(op)) node.by_column = false;
+  if (is_row_reduction(op) || op == Op::PickColumn) node.by_column = false;
 
   NodeId id = static_cast<NodeId>(nodes_.size());
   nodes_.push_back(node);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "ir/index_arithmetic.hpp"
+#include "ir/integers.hpp"
 
 namespace trireme {
 namespace {
@@ -120,11 +121,13 @@ class Verifier {
       if (!in_memory_.contains(symbol))
         return wrong(id, "names '" + symbol + "', which is neither an operand in memory nor a result");
     }
-    if ((is_bits(node.op) || node.op == Op::RoundTo) && !program_.compute)
+    if ((is_bits(node.op) || node.op == Op::RoundTo || node.op == Op::PickColumn) && !program_.compute)
       return wrong(id, "needs a bound program, whose compute type is known");
     if ((node.op == Op::BitsShiftLeft || node.op == Op::BitsShiftRight) && !below(8 * bytes(*program_.compute)))
       return wrong(id, "shifts by " + std::to_string(node.payload) + ", beyond the compute type's width");
     if (node.op == Op::RoundTo && !below(type_facts.size())) return wrong(id, "names no type");
+    if (node.op == Op::PickColumn && (program_[node.args[1]].by_column || !is_integer_leaf(program_, node.args[1])))
+      return wrong(id, "needs an integer of the row as its column");
     if (node.op == Op::Div && node.payload && (node.payload != 1 || as_number(program_, node.args[0]) != 1.0))
       return wrong(id, "marks its divisor, and is not a reciprocal");
     if ((node.op == Op::Fold || node.op == Op::Reduce || node.op == Op::ReduceSpread) && node.payload < 0)

@@ -122,9 +122,9 @@ Expr call(std::string_view function, std::span<const Expr> args) {
   std::string shown = "'" + std::string(function.substr(0, max_name_bytes)) + "'";
   auto callable = callable_named(function);
   bool by_name = callable && callable->form == CallForm::WithSymbol;
-  bool of_bound_programs =
-      callable && (callable->form == CallForm::WithCount || callable->form == CallForm::WithType ||
-                   callable->op == Op::BitsAdd || callable->op == Op::BitsAnd || callable->op == Op::BitsOr);
+  bool of_bound_programs = callable && (callable->form == CallForm::WithCount || callable->form == CallForm::WithType ||
+                                        callable->op == Op::PickColumn || callable->op == Op::BitsAdd ||
+                                        callable->op == Op::BitsAnd || callable->op == Op::BitsOr);
   if (!callable) {
     Suggestion suggestion(function);
     for (std::string_view known : callable_names()) suggestion.consider(known);

@@ -159,7 +159,8 @@ NodeId Parser::call(const Token& name, const Callable& callable) {
     return no_node;
   }
   bool needs_binding = callable.form == CallForm::WithCount || callable.form == CallForm::WithType ||
-                       callable.op == Op::BitsAdd || callable.op == Op::BitsAnd || callable.op == Op::BitsOr;
+                       callable.op == Op::PickColumn || callable.op == Op::BitsAdd || callable.op == Op::BitsAnd ||
+                       callable.op == Op::BitsOr;
   if (needs_binding && !program_.compute)
     fail(name.offset, shown + " needs a compute type: it belongs to bound programs, with 'in f32' after the results");
   if (callable.form == CallForm::WithSymbol && program_.compute)

@@ -148,6 +148,7 @@ Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args) {
     case Op::Sum:
     case Op::Amax:
     case Op::Amin:
+    case Op::PickColumn:
     case Op::ColumnSum:
     case Op::Mean:
     case Op::Rotate:

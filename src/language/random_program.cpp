@@ -175,6 +175,7 @@ class Maker {
     switch (dice_.below(16)) {
       case 0:
         if (want_.reductions && dice_.one_in(3)) return composed();
+        if (want_.reductions && want_.conditions && want_.indices && dice_.one_in(6)) return one_term();
         if (want_.reductions) return add(reduction, {value()});
         break;
       case 1:
@@ -203,6 +204,13 @@ class Maker {
     return add(two, {value(), value()});
   }
 
+  // A sum of one column's value.
+  NodeId one_term() {
+    const NodeId index = add(Op::ColumnIndex, {}), column = integer_side(), value_there = value();
+    const NodeId here = add(Op::Equal, {index, column});
+    return add(Op::Sum, {add(Op::Select, {here, value_there, program_.number(0)})});
+  }
+
   NodeId composed() {
     const std::size_t index = dice_.below(reductions().size());
     return add(reductions()[index].op, {value()}, static_cast<std::int64_t>(index));
@@ -226,12 +234,13 @@ class Maker {
   NodeId bits() {
     std::int64_t width = static_cast<std::int64_t>(8 * bytes(*program_.compute));
     std::int64_t by = static_cast<std::int64_t>(dice_.below(static_cast<std::size_t>(width)));
-    switch (dice_.below(5)) {
+    switch (dice_.below(6)) {
       case 0: return add(Op::BitsAdd, {value(), value()});
       case 1: return add(Op::BitsAnd, {value(), value()});
       case 2: return add(Op::BitsOr, {value(), value()});
       case 3: return add(Op::BitsShiftLeft, {value()}, by);
-      default: return add(Op::BitsShiftRight, {value()}, by);
+      case 4: return add(Op::BitsShiftRight, {value()}, by);
+      default: return add(Op::PickColumn, {value(), program_.add(Op::RowIndex)});
     }
   }
 

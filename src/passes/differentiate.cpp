@@ -213,6 +213,7 @@ class Differentiator {
       case Op::BitsShiftLeft:
       case Op::BitsShiftRight:
       case Op::Fold:
+      case Op::PickColumn:
       case Op::ColumnSum:
       case Op::Number:
       case Op::Constant:

@@ -99,6 +99,11 @@ class Evaluation {
       case Op::Sum:
       case Op::Amax:
       case Op::Amin: return each([&](auto i, auto) { return reduced(node, i); });
+      case Op::PickColumn:
+        return each([&](auto i, auto) {
+          const auto column = static_cast<std::int64_t>(value(node.args[1], i, 0));
+          return column >= 0 && column < columns_ ? value(node.args[0], i, column) : 0.0;
+        });
       case Op::Fold: return each([&](auto i, auto) { return folded(node, i); });
       default:
         return each([&](auto i, auto j) {

@@ -2,6 +2,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/integers.hpp"
 #include "ir/rewrite.hpp"
 #include "math/functions.hpp"
 #include "math/reductions.hpp"
@@ -22,6 +23,35 @@ Program share_first_totals(const Program& program) {
       if (auto over = folds_over.find(node.args[0]); over != folds_over.end())
         for (std::size_t fold : over->second)
           if (folds()[fold].first == node.op) return totals_of(fold, {&out, args[0]})[0].id;
+    return copy_node(out, node, args);
+  });
+}
+
+bool reduces_rows(const Program& program, NodeId root) {
+  std::vector<bool> reached(root + 1);
+  reached[root] = true;
+  for (NodeId id = root + 1; id-- > 0;) {
+    if (!reached[id]) continue;
+    if (is_row_reduction(program[id].op)) return true;
+    for (NodeId arg : program[id]) reached[arg] = true;
+  }
+  return false;
+}
+
+// sum(select(j == t, e, 0)), t an integer of the row, has one term: it is loaded, and no column is compared. Where e
+// needs a reduction it stays a sum, so that picked elements are read before anything is stored over them.
+Program pick_columns(const Program& program) {
+  return rewrite(program, [](Program& out, const Node& node, std::span<const NodeId> args) {
+    if (node.op != Op::Sum || out[args[0]].op != Op::Select) return copy_node(out, node, args);
+    const std::array<NodeId, 3> choice = out[args[0]].args;
+    const Node condition = out[choice[0]], otherwise = out[choice[2]];
+    const bool zero = otherwise.op == Op::Number && otherwise.payload == 0;  // the bits of +0
+    if (zero && condition.op == Op::Equal && compares_integers(out, condition) && !reduces_rows(out, choice[1]))
+      for (int k : {0, 1}) {
+        const NodeId column = condition.args[1 - k];
+        if (out[condition.args[k]].op == Op::ColumnIndex && !out[column].by_column && out[column].op != Op::Rotate)
+          return out.add(Op::PickColumn, {choice[1], column});
+      }
     return copy_node(out, node, args);
   });
 }
@@ -108,8 +138,11 @@ class Sinker {
 Result<Program> expand(const Program& program) {
   Program out = expand_calls(expand_reductions(program));
   if (has(out, Op::Fold)) out = share_first_totals(out);
-  if (has(out, Op::Rotate)) return Sinker(out).run();
-  return out;
+  if (has(out, Op::Rotate)) {
+    TRIREME_TRY(sunk, Sinker(out).run());
+    out = std::move(sunk);
+  }
+  return pick_columns(out);
 }
 
 }  // namespace trireme

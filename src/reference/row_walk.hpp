@@ -158,6 +158,14 @@ class RowWalk {
         make(id, 1)[0] = totals(node, i)[node.payload % 2];
         return Done{};
       }
+      case Op::PickColumn: {
+        // The sum's other terms are +0: they change a -0, unless there are none.
+        const std::int64_t column = integer(node.args[1], i, 0);
+        Value& out = make(id, 1)[0];
+        out = Value(0.0);
+        if (column >= 0 && column < n_) out = n_ > 1 ? at(node.args[0], column) + Value(0.0) : at(node.args[0], column);
+        return Done{};
+      }
       case Op::Rotate: {
         Values& out = make(id, count);
         for (std::int64_t j = 0; j < count; ++j) out[j] = at(node.args[0], turned(j + rotations_[id], n_));

@@ -273,10 +273,83 @@ Values RowLowering::mask_less(Reg a, Reg b) {
 
 Reg RowLowering::integer_condition_of_row(const Node& node) {
   Reg a = integer_of_row(node.args[0]), b = integer_of_row(node.args[1]);
-  if (node.op == Op::Less) return mask_less(a, b)[0];
+  return integer_mask(node.op, a, b);
+}
+
+Reg RowLowering::integer_mask(Op op, Reg a, Reg b) {
+  if (op == Op::Less) return mask_less(a, b)[0];
   Reg not_above = mask_less(a, b_.add(b, 1))[0];
-  if (node.op == Op::LessEqual) return not_above;
+  if (op == Op::LessEqual) return not_above;
   return b_.primitive(Op::And, {not_above, mask_less(b, b_.add(a, 1))[0]});
+}
+
+// An integer of the row, or of one of its columns.
+Reg RowLowering::integer_at(NodeId id, Reg column, Reg mask) {
+  const bool is_rotated = program_[id].op == Op::Rotate;
+  const Node& leaf = program_[is_rotated ? program_[id].args[0] : id];
+  if (!leaf.by_column) return integer_of_row(id);
+  if (is_rotated) column = rotated_column({.axis = {.present = true}, .rotate = rotation(id)}, column);
+  if (leaf.op == Op::ColumnIndex) return column;
+  const bool by_row = program_.operands[leaf.payload].spread.row.present;
+  Reg pointer = by_row ? row_pointer(leaf.payload) : column_pointers_.at(leaf.payload);
+  return b_.into(Bank::Index, {.code = Do::IndexLoad,
+                               .type = Type::I32,
+                               .a = pointer,
+                               .b = mapped_column(map_of_operand(leaf.payload, 0), column),
+                               .c = mask});
+}
+
+// A value that varies by column, of one column.
+Reg RowLowering::at_column(NodeId id, Reg column, std::unordered_map<NodeId, Reg>& known) {
+  const Node& node = program_[id];
+  if (!node.by_column) return one(id);
+  if (auto it = known.find(id); it != known.end()) return it->second;
+  const bool is_rotated = node.op == Op::Rotate;
+  const Node& leaf = program_[is_rotated ? node.args[0] : id];
+  Reg value;
+  if (leaf.op == Op::Operand) {
+    const Operand& operand = program_.operands[leaf.payload];
+    Reg place = mapped_column(map_of_operand(leaf.payload, is_rotated ? rotation(id) : 0), column);
+    if (layout_.array(leaf.payload).backwards) place = b_.index(Do::IndexSub, zero_, place);
+    value = b_.into(Bank::Lane,
+                    {.code = Do::LoadOne,
+                     .type = *operand.type,
+                     .a = operand.spread.row.present ? row_pointer(leaf.payload) : column_pointers_.at(leaf.payload),
+                     .b = place,
+                     .c = operand.spread.row.present ? state_.exists : Reg{}});
+  } else if (leaf.op == Op::ColumnIndex) {
+    value = b_.into(
+        Bank::Lane,
+        {.code = Do::LaneFromIndex,
+         .a = is_rotated ? rotated_column({.axis = {.present = true}, .rotate = rotation(id)}, column) : column});
+  } else if (compares_integers(program_, node)) {
+    Reg a = integer_at(node.args[0], column, state_.exists);
+    value = integer_mask(node.op, a, integer_at(node.args[1], column, state_.exists));
+  } else {
+    Reg args[3];
+    for (int k = 0; k < node.arity; ++k) args[k] = at_column(node.args[k], column, known);
+    value = primitive(b_, node, args[0], args[1], args[2]);
+  }
+  return known[id] = value;
+}
+
+Reg RowLowering::pick_column(const Node& node) {
+  Reg wanted = integer_of_row(node.args[1]);
+  Reg inside = mask_less(wanted, columns_)[0];
+  inside = b_.primitive(Op::And, {inside, mask_less(b_.index(-1), wanted)[0]});
+  Reg column = b_.index(Do::IndexMin, wanted, b_.add(columns_, -1));
+  column = b_.index(Do::IndexSub, column, b_.index(Do::IndexMin, column, zero_));  // at least 0
+  std::unordered_map<NodeId, Reg> known;
+  Reg value = at_column(node.args[0], column, known), none = b_.number(0);
+  if (config_.columns != 1) {  // the sum's other terms are +0: they change a -0, unless there are none
+    Reg rest = none;
+    if (!config_.columns) {
+      Reg alone = mask_less(columns_, b_.index(2))[0];
+      rest = b_.primitive(Op::Select, {alone, b_.number(-0.0), none});
+    }
+    value = b_.primitive(Op::Add, {value, rest});
+  }
+  return b_.primitive(Op::Select, {inside, value, none});
 }
 
 Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
@@ -285,18 +358,6 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
   Values masks;
   if (varies(node.args[0]) || varies(node.args[1]) || (a_column && b_column)) {
     // Elements of memory: each by itself.
-    auto side = [&](NodeId id, Reg column, Reg mask) -> Reg {
-      bool is_rotated = program_[id].op == Op::Rotate;
-      const Node& leaf_node = program_[is_rotated ? program_[id].args[0] : id];
-      if (!leaf_node.by_column) return integer_of_row(id);
-      if (is_rotated) column = rotated_column({.axis = {.present = true}, .rotate = rotation(id)}, column);
-      if (leaf_node.op == Op::ColumnIndex) return column;
-      const Operand& operand = program_.operands[leaf_node.payload];
-      Reg pointer =
-          operand.spread.row.present ? row_pointer(leaf_node.payload) : column_pointers_.at(leaf_node.payload);
-      Reg at = mapped_column(map_of_operand(leaf_node.payload, 0), column);
-      return b_.into(Bank::Index, {.code = Do::IndexLoad, .type = Type::I32, .a = pointer, .b = at, .c = mask});
-    };
     // `a < b`, `a <= b` as `a < b + 1`, `a == b` as both.
     auto compare = [&](Reg a, Reg b, auto&& yes) {
       if (node.op == Op::Less) b_.when_less(a, b, yes);
@@ -307,7 +368,7 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
       Reg first = b_.add(leaf.column, leaf.offset);
       for (int e = 0; e < config_.vector; ++e) {
         Reg column = b_.add(first, e);
-        Reg a = side(node.args[0], column, leaf.mask), b = side(node.args[1], column, leaf.mask);
+        Reg a = integer_at(node.args[0], column, leaf.mask), b = integer_at(node.args[1], column, leaf.mask);
         Reg mask = b_.below(a, 0, node.op == Op::Less ? b : b_.add(b, 1));
         if (node.op == Op::Equal) mask = b_.primitive(Op::And, {mask, b_.below(b, 0, b_.add(a, 1))});
         masks.push_back(mask);
@@ -318,7 +379,8 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
     lane_by_lane(leaf, [&](Reg column, Reg place) {
       Reg answer = b_.fresh(Bank::Lane);
       b_.assign(answer, no);
-      compare(side(node.args[0], column, {}), side(node.args[1], column, {}), [&] { b_.assign(answer, yes); });
+      compare(integer_at(node.args[0], column, {}), integer_at(node.args[1], column, {}),
+              [&] { b_.assign(answer, yes); });
       put_lane(answer, place);
     });
     Reg answers = b_.fresh(Bank::Lane);

@@ -13,7 +13,9 @@ bool goes_lane_by_lane(const Program& program, const Layout& layout) {
     if (!operand.constant && !operand.spread.column.plain()) return true;
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id)
-    if (used[id] && (program[id].op == Op::Rotate || compares_integers(program, program[id]))) return true;
+    if (used[id] &&
+        (program[id].op == Op::Rotate || (program[id].by_column && compares_integers(program, program[id]))))
+      return true;
   return false;
 }
 

@@ -73,6 +73,7 @@ class RowLowering {
   Reg one(NodeId id) const;
   Values chunk(NodeId id, const Leaf& leaf);
   Reg evaluate_one(NodeId id);
+  std::vector<NodeId> row_values_below(NodeId root) const;
   Values load_chunk(std::size_t operand, const Leaf& leaf);
   Instr element_access(Do code, Type type, const ArrayLayout& layout, const Leaf& leaf) const;
   Reg back_from(Reg column);
@@ -103,8 +104,12 @@ class RowLowering {
   template <typename Each>
   void lane_by_lane(const Leaf& leaf, Each&& each);
   Reg integer_of_row(NodeId id);
+  Reg pick_column(const Node& node);
+  Reg at_column(NodeId id, Reg column, std::unordered_map<NodeId, Reg>& known);
+  Reg integer_at(NodeId id, Reg column, Reg mask);
   Values integer_condition(const Node& node, const Leaf& leaf);
   Reg integer_condition_of_row(const Node& node);
+  Reg integer_mask(Op op, Reg a, Reg b);
   Values mask_less(Reg a, Reg b);
   ValuesByNode& memory_of(NodeId id, const Leaf& leaf);
   bool varies_by_row(NodeId id) const { return varies_by_row_[id]; }

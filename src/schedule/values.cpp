@@ -61,7 +61,8 @@ void RowLowering::plan_work() {
   for (NodeId id = 0; id < program_.size(); ++id) {
     if (!used_[id]) continue;
     if (program_[id].op == Op::Rotate) used_[program_[id].args[1]] = computed[program_[id].args[1]];
-    looks_elsewhere_ |= program_[id].op == Op::Rotate || compares_integers(program_, program_[id]);
+    looks_elsewhere_ |=
+        program_[id].op == Op::Rotate || program_[id].op == Op::PickColumn || compares_integers(program_, program_[id]);
   }
   for (std::size_t k = 0; k <= stages_.sweeps.size(); ++k) {
     std::vector<NodeId> open;
@@ -93,6 +94,10 @@ void RowLowering::plan_work() {
       if (is_row_reduction(program_[id].op) || program_[id].op == Op::Rotate ||
           compares_integers(program_, program_[id]))
         continue;
+      if (program_[id].op == Op::PickColumn) {  // its value is made for one column; what that needs of the row is known
+        for (NodeId arg : row_values_below(program_[id].args[0])) open.push_back(arg);
+        continue;
+      }
       for (NodeId arg : program_[id]) open.push_back(arg);
     }
     Work work;
@@ -138,6 +143,7 @@ Reg RowLowering::evaluate_one(NodeId id) {
       }
       return b_.into(Bank::Lane, std::move(load));
     }
+    case Op::PickColumn: return pick_column(node);
     case Op::Less:
     case Op::LessEqual:
     case Op::Equal:
@@ -157,6 +163,20 @@ Reg RowLowering::evaluate_one(NodeId id) {
       if (config_.columns && config_.columns <= 1 << 24) return b_.number(static_cast<double>(config_.columns));
       return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = columns_});
   }
+}
+
+// The values that do not vary by column and that one which does is made of.
+std::vector<NodeId> RowLowering::row_values_below(NodeId root) const {
+  std::vector<bool> reached(root + 1);
+  std::vector<NodeId> found;
+  reached[root] = true;
+  for (NodeId id = root + 1; id-- > 0;) {
+    if (!reached[id]) continue;
+    if (!program_[id].by_column) found.push_back(id);
+    else if (program_[id].op != Op::Rotate && !compares_integers(program_, program_[id]))
+      for (NodeId arg : program_[id]) reached[arg] = true;
+  }
+  return found;
 }
 
 // Where a chunk's value is remembered: for the leaf at hand, for the row, or (hoisted) for all rows.
