@@ -39,7 +39,10 @@ typedef enum trireme_type {
   TRIREME_F8E4M3 = 4,
   TRIREME_F8E5M2 = 5,
   TRIREME_I8 = 6,
-  TRIREME_I32 = 7
+  TRIREME_I32 = 7,
+  TRIREME_I64 = 8,
+  TRIREME_U8 = 9,
+  TRIREME_F8E8M0 = 10
 } trireme_type;
 
 /* What went wrong in this thread's last call that did not return TRIREME_OK; never null. */
@@ -77,6 +80,10 @@ TRIREME_C_API const char* trireme_operator_text(size_t index);
 TRIREME_C_API trireme_status trireme_program_parse(const char* text, size_t bytes, trireme_program** program);
 TRIREME_C_API trireme_status trireme_program_named(const char* name, trireme_program** program);
 TRIREME_C_API trireme_status trireme_program_differentiate(const trireme_program* program, trireme_program** backward);
+/* The same for gradients of the results that are named, any of them. */
+TRIREME_C_API trireme_status trireme_program_differentiate_for(const trireme_program* program,
+                                                               const char* const* gradients, size_t gradient_count,
+                                                               trireme_program** backward);
 TRIREME_C_API trireme_status trireme_program_name(const trireme_program* program, const char** name);
 TRIREME_C_API trireme_status trireme_program_print(const trireme_program* program, const char** text);
 TRIREME_C_API trireme_status trireme_program_parameter_count(const trireme_program* program, size_t* count);

@@ -102,6 +102,8 @@ export class Kernel {
   #limit;
 
   constructor(module, manifest, memoryLimit) {
+    const table = [...manifest.operands, ...manifest.results].find(({ row }) => row?.picked);
+    if (table) throw new TypeError(`${manifest.program}: rows of ${table.name} are picked, which is not loaded here`);
     this.#module = module;
     this.#exports = new WebAssembly.Instance(module).exports;
     this.#limit = memoryLimit;

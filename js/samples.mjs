@@ -37,6 +37,8 @@ const stored = {
   bf16: [Uint16Array, to_bf16],
   i8: [Int8Array, (value) => value],
   i32: [Int32Array, (value) => value],
+  i64: [BigInt64Array, BigInt],
+  u8: [Uint8Array, (value) => value],
 };
 
 // `count` entries of the operand `name`. Numbers in [low, high); integer types get whole numbers, `high` included.
@@ -45,14 +47,14 @@ export const samples = (name, type, count, options = {}) => {
   let { seed = 0, low, high } = options;
   if (!stored[type]) throw new TypeError(`samples: no type '${type}'; there are ${Object.keys(stored).join(", ")}`);
   const [Array, store] = stored[type];
-  const integer = type === "i8" || type === "i32";
-  low ??= integer ? -128 : -2;
-  high ??= integer ? 127 : 2;
+  const integer = /^[iu]\d/.test(type);
+  low ??= type === "u8" ? 0 : integer ? -128 : -2;
+  high ??= type === "u8" ? 255 : integer ? 127 : 2;
   const key = key_of(seed, name), array = new Array(count);
   for (let index = 0; index < count; ++index) {
     const above = Math.imul(Math.floor(index / 2 ** 32), 0x9e3779b9);
     const h = mix((mix((index ^ key) | 0) + above + key) | 0);
-    if (integer) array[index] = low + (h % (high - low + 1));
+    if (integer) array[index] = store(low + (h % (high - low + 1)));
     else if (type === "f64") array[index] = low + ((h >>> 8) * 2 ** 29 + (mix(h) >>> 3)) * 2 ** -53 * (high - low);
     else array[index] = store(Math.fround(low + (h >>> 8) * 2 ** -24 * (high - low)));
   }

@@ -10,6 +10,9 @@ export interface ArrayOf {
   f8e5m2: Uint8Array;
   i8: Int8Array;
   i32: Int32Array;
+  i64: BigInt64Array;
+  u8: Uint8Array;
+  f8e8m0: Uint8Array;
 }
 export type StorageType = keyof ArrayOf;
 export type Values = ArrayOf[StorageType];
@@ -152,7 +155,7 @@ export type { Signatures };
 export function probe(): { allowed: boolean; simd: boolean; keepsSubnormals: boolean; relaxed: boolean; fused: boolean };
 
 /** The sample values of a problem line: a pure function of (seed, name, index). */
-export function samples<T extends "f64" | "f32" | "f16" | "bf16" | "i8" | "i32">(
+export function samples<T extends "f64" | "f32" | "f16" | "bf16" | "i8" | "i32" | "i64" | "u8">(
   name: string,
   type: T,
   count: number,

@@ -124,7 +124,9 @@ inline Expr softplus(const Expr& a) { return call("softplus", {a}); }
 inline Expr square(const Expr& a) { return call("square", {a}); }
 inline Expr sign(const Expr& a) { return call("sign", {a}); }
 inline Expr clamp(const Expr& a, const Expr& low, const Expr& high) { return call("clamp", {a, low, high}); }
-inline Expr sum(const Expr& a) { return call("sum", {a}); }  // of a row
+inline Expr exponent_ceil(const Expr& a) { return call("exponent_ceil", {a}); }    // a power of two, not below |a|
+inline Expr exponent_floor(const Expr& a) { return call("exponent_floor", {a}); }  // not above
+inline Expr sum(const Expr& a) { return call("sum", {a}); }                        // of a row
 inline Expr mean(const Expr& a) { return call("mean", {a}); }
 inline Expr amax(const Expr& a) { return call("amax", {a}); }
 inline Expr variance(const Expr& a) { return call("variance", {a}); }

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,13 @@
 namespace trireme {
 
 class Program;  // the graph behind it, which is Trireme's own
+
+struct DifferentiateOptions {
+  // The results whose gradients arrive. Unless said: every [i,j] result and every other that no result uses.
+  std::optional<std::set<std::string>> gradients = {};
+  // Operands that the forward is called without: where the default is an expression, the gradient flows on into it.
+  std::set<std::string> absent = {};
+};
 
 // Immutable and cheap to copy; threads may share one.
 class TRIREME_API RowProgram {
@@ -32,7 +40,8 @@ class TRIREME_API RowProgram {
   static Result<RowProgram> named(std::string_view name);  // an operator that comes with Trireme
   static std::vector<std::string> names();                 // of those
 
-  Result<RowProgram> differentiate() const;  // "<name>_backward"
+  Result<RowProgram> differentiate(const DifferentiateOptions& options = {}) const;  // "<name>_backward"
+  RowProgram source() const { return RowProgram(forward_, forward_); }               // what it was differentiated from
 
   explicit operator bool() const { return program_ != nullptr; }
   const std::string& name() const;

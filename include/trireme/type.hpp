@@ -8,36 +8,69 @@
 
 namespace trireme {
 
-enum class Type : std::uint8_t { F64, F32, F16, BF16, F8E4M3, F8E5M2, I8, I32 };
+enum class Type : std::uint8_t { F64, F32, F16, BF16, F8E4M3, F8E5M2, I8, I32, I64, U8, F8E8M0 };
 
+// The layout of a floating-point storage type: sign, exponent, mantissa, from the top. Without exponent bits it is an
+// integer.
+struct FloatFormat {
+  int exponent_bits = 0;
+  int mantissa_bits = 0;
+  bool infinities =
+      false;               // IEEE: the top exponent holds infinity and NaNs; otherwise only the all-ones pattern is NaN
+  bool saturates = false;  // stores end at the largest finite value
+  bool is_signed = true;   // without a sign (and without a mantissa) every pattern but NaN is a power of two
+
+  constexpr int bits() const { return (is_signed ? 1 : 0) + exponent_bits + mantissa_bits; }
+  constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
+  constexpr int smallest_exponent() const {  // of a normal value; powers of two have no others
+    return (is_signed ? 1 : 0) - bias();
+  }
+  constexpr std::uint64_t magnitude_mask() const { return (std::uint64_t{1} << (exponent_bits + mantissa_bits)) - 1; }
+  constexpr std::uint64_t infinity() const {  // as bits; where there is none, its place
+    return infinities ? ((std::uint64_t{1} << exponent_bits) - 1) << mantissa_bits : magnitude_mask();
+  }
+  constexpr std::uint64_t largest_finite() const { return infinity() - 1; }
+  constexpr std::uint64_t nan() const {
+    return infinities ? infinity() | std::uint64_t{1} << (mantissa_bits - 1) : magnitude_mask();
+  }
+};
+
+// What a storage type is; src/support/float_types.hpp says how numbers are rounded to it.
 struct TypeFacts {
   Type type;
   std::string_view name;
   std::size_t bytes;
-  double largest;  // the largest finite value
+  double largest;          // the largest finite value; of i64 the f64 next to it
+  double least;            // the least finite value
+  FloatFormat format;      // no exponent bits: an integer
+  std::string_view numpy;  // the dtype that carries it in .npy files
+  bool is_numpy;           // and says all of it; the others travel as bits
 };
 
-inline constexpr std::array<TypeFacts, 8> type_facts = {{
-    {Type::F64, "f64", 8, 0x1.fffffffffffffp1023},
-    {Type::F32, "f32", 4, 0x1.fffffep127},
-    {Type::F16, "f16", 2, 65504},
-    {Type::BF16, "bf16", 2, 0x1.fep127},
-    {Type::F8E4M3, "f8e4m3", 1, 448},
-    {Type::F8E5M2, "f8e5m2", 1, 57344},
-    {Type::I8, "i8", 1, 127},
-    {Type::I32, "i32", 4, 2147483647},
+inline constexpr std::array<TypeFacts, 11> type_facts = {{
+    {Type::F64, "f64", 8, 0x1.fffffffffffffp1023, -0x1.fffffffffffffp1023, {11, 52, true}, "float64", true},
+    {Type::F32, "f32", 4, 0x1.fffffep127, -0x1.fffffep127, {8, 23, true}, "float32", true},
+    {Type::F16, "f16", 2, 65504, -65504, {5, 10, true}, "float16", true},
+    {Type::BF16, "bf16", 2, 0x1.fep127, -0x1.fep127, {8, 7, true}, "uint16", false},
+    {Type::F8E4M3, "f8e4m3", 1, 448, -448, {4, 3, false, true}, "uint8", false},
+    {Type::F8E5M2, "f8e5m2", 1, 57344, -57344, {5, 2, true, true}, "uint8", false},
+    {Type::I8, "i8", 1, 127, -128, {}, "int8", true},
+    {Type::I32, "i32", 4, 2147483647, -2147483648.0, {}, "int32", true},
+    {Type::I64, "i64", 8, 0x1p63, -0x1p63, {}, "int64", true},
+    {Type::U8, "u8", 1, 255, 0, {}, "uint8", true},
+    {Type::F8E8M0, "f8e8m0", 1, 0x1p127, 0x1p-127, {8, 0, false, true, false}, "uint8", false},
 }};
 
 // An integer cast to Type may be none of them; it is refused wherever a type is given.
 constexpr bool exists(Type type) { return static_cast<std::size_t>(type) < type_facts.size(); }
-inline constexpr TypeFacts no_type = {Type::F32, "no type", 1, 0};
+inline constexpr TypeFacts no_type = {Type::F32, "no type", 1, 0, 0, {}, "", false};
 
 constexpr const TypeFacts& facts(Type type) {
   return exists(type) ? type_facts[static_cast<std::size_t>(type)] : no_type;
 }
 constexpr std::string_view name(Type type) { return facts(type).name; }
 constexpr std::size_t bytes(Type type) { return facts(type).bytes; }
-constexpr bool is_integer(Type type) { return type == Type::I8 || type == Type::I32; }
+constexpr bool is_integer(Type type) { return facts(type).format.exponent_bits == 0; }
 
 constexpr std::optional<Type> type_named(std::string_view name) {
   for (const TypeFacts& each : type_facts)

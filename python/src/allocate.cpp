@@ -13,13 +13,14 @@ const char* numpy_name(std::int32_t type) {
     case TRIREME_F16: return "float16";
     case TRIREME_I8: return "int8";
     case TRIREME_I32: return "int32";
+    case TRIREME_I64: return "int64";
     case TRIREME_BF16: return "uint16";
     default: return "uint8";
   }
 }
 
 PyObject* numpy_dtype(std::int32_t type) {
-  static PyObject* found[8] = {};
+  static PyObject* found[TRIREME_F8E8M0 + 1] = {};
   if (!found[type] && numpy()) found[type] = PyObject_CallMethod(numpy(), "dtype", "s", numpy_name(type));
   return found[type];
 }

@@ -139,8 +139,18 @@ bool Arguments::read_types(PyObject* said) {
 std::int32_t type_from(PyObject* said, const char* what) {
   constexpr struct {
     const char *name, *type;
-  } others[] = {{"float64", "f64"},          {"float32", "f32"},        {"float16", "f16"}, {"bfloat16", "bf16"},
-                {"float8_e4m3fn", "f8e4m3"}, {"float8_e5m2", "f8e5m2"}, {"int8", "i8"},     {"int32", "i32"}};
+  } others[] = {{"float64", "f64"},
+                {"float32", "f32"},
+                {"float16", "f16"},
+                {"bfloat16", "bf16"},
+                {"float8_e4m3fn", "f8e4m3"},
+                {"float8_e5m2", "f8e5m2"},
+                {"int8", "i8"},
+                {"int32", "i32"},
+                {"int64", "i64"},
+                {"uint8", "u8"},
+                {"bool", "u8"},
+                {"float8_e8m0fnu", "f8e8m0"}};
   Ref text(PyUnicode_Check(said) ? Ref::to(said).give() : PyObject_Str(said));
   Ref bytes(text ? PyUnicode_AsUTF8String(text.get()) : nullptr);
   if (!bytes) return -1;
@@ -150,7 +160,8 @@ std::int32_t type_from(PyObject* said, const char* what) {
     if (std::strcmp(each.name, name) == 0) name = each.type;
   std::int32_t type = type_named(name);
   if (type < 0)
-    raise_invalid("%s: there is no type '%s'; there are f64, f32, f16, bf16, f8e4m3, f8e5m2, i8, i32", what, name);
+    raise_invalid("%s: there is no type '%s'; there are f64, f32, f16, bf16, f8e4m3, f8e5m2, i8, i32, i64, u8, f8e8m0",
+                  what, name);
   return type;
 }
 

@@ -88,7 +88,7 @@ const char* type_name(std::int32_t type) {
 }
 std::int32_t type_named(const char* name) {
   for (const TypeRecord& each : types)
-    if (each.type < Raw8 && std::strcmp(each.name, name) == 0) return each.type;
+    if (each.type < Raw16 && std::strcmp(each.name, name) == 0) return each.type;
   return -1;
 }
 dlpack::DataType dlpack_type(std::int32_t type) {
@@ -187,7 +187,8 @@ bool Array::load_custom_dtype(PyObject* object, const char* what, bool writable)
     const char* bits;
   } customs[] = {{"bfloat16", TRIREME_BF16, "uint16"},
                  {"float8_e4m3fn", TRIREME_F8E4M3, "uint8"},
-                 {"float8_e5m2", TRIREME_F8E5M2, "uint8"}};
+                 {"float8_e5m2", TRIREME_F8E5M2, "uint8"},
+                 {"float8_e8m0fnu", TRIREME_F8E8M0, "uint8"}};
   Ref found = attribute_if_any(object, "dtype");
   Ref name = found ? attribute_if_any(found.get(), "name") : Ref();
   for (const auto& custom : customs) {

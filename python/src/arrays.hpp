@@ -11,7 +11,7 @@ namespace trireme::python {
 inline constexpr int max_rank = 8;
 
 // Beside trireme_type: integers that a call's `types` may name (bf16 as uint16, f8 as uint8).
-enum RawType : std::int32_t { Raw8 = 100, Raw16 = 101 };
+enum RawType : std::int32_t { Raw16 = 101 };
 
 enum class Family : std::uint8_t {
   NumPy,     // and other buffers

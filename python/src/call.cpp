@@ -7,6 +7,7 @@
 #include "allocate.hpp"
 #include "arguments.hpp"
 #include "errors.hpp"
+#include "types.hpp"
 
 namespace trireme::python {
 namespace {
@@ -53,7 +54,7 @@ class Call {
   bool load() {
     for (std::size_t k = 0; k < op_.operands.size(); ++k)
       if (said_.operands[k] && said_.operands[k] != Py_None && !load_array(k, said_.operands[k], false)) return false;
-    if (!first_) {
+    if (!first_ && !said_.out) {
       raise_type("%s() needs an array for %s", op_.name.c_str(), first_element().c_str());
       return false;
     }
@@ -67,13 +68,16 @@ class Call {
       if (said_.constants[k]) values_[k] = PyFloat_AsDouble(said_.constants[k]);
       if (values_[k] == -1 && PyErr_Occurred()) return false;
     }
-    return !said_.out || load_out(said_.out);
+    if (said_.out && !load_out(said_.out)) return false;
+    if (first_) return true;
+    raise_type("%s() needs an array for %s", op_.name.c_str(), first_element().c_str());
+    return false;
   }
 
   std::string first_element() const {
     for (const Parameter& each : op_.operands)
       if (each.is_element()) return each.text;
-    return "an [i,j] operand";
+    return "an [i,j] operand, or an [i,j] result by out=";
   }
 
   bool load_array(std::size_t k, PyObject* object, bool result) {
@@ -82,19 +86,19 @@ class Call {
     if (!array.load(object, what.text.c_str(), result)) return false;
     if (said_.types[k]) {
       std::int32_t said = said_.types[k] - 1;
-      if (array.type >= Raw8 && type_bytes(array.type) == type_bytes(said)) array.type = said;
+      if (may_be(array.type, said)) array.type = said;
       if (array.type != said) {
         raise_invalid("%s: types= says %s, and the array is %s", what.text.c_str(), type_name(said),
                       type_name(array.type));
         return false;
       }
     }
-    if (array.type >= Raw8) {
-      raise_invalid("%s: %s is bf16 or f8 in disguise; say which by types={'%s': ...}", what.text.c_str(),
+    if (array.type == Raw16) {
+      raise_invalid("%s: %s is bf16 in disguise; say so by types={'%s': 'bf16'}", what.text.c_str(),
                     type_name(array.type), what.text.c_str());
       return false;
     }
-    if (!first_ && !result && what.is_element()) first_ = &array;
+    if (!first_ && what.is_element()) first_ = &array;  // results come last
     if (!anchor_) anchor_ = &array;
     if (!(array.where == anchor_->where)) {
       raise_invalid("%s is on %s, others are on %s; all arrays of a call share a device", what.text.c_str(),
@@ -232,6 +236,9 @@ class Call {
       std::size_t place = static_cast<std::size_t>(cached.places[k]);
       std::optional<Array>& array = arrays_[place];
       if (!array && arrays[k].result) {
+        if (said_.array(place).is_table())
+          return raise_type("%s(): %s is a table whose rows are picked, and is given by out=", op_.name.c_str(),
+                            arrays[k].name.c_str());
         made[place - op_.operands.size()] = allocate_like(*first_, arrays[k], array.emplace());
         if (!made[place - op_.operands.size()]) return nullptr;
       }

@@ -5,7 +5,16 @@
 namespace trireme::dlpack {
 
 enum DeviceType : std::int32_t { Cpu = 1, Cuda = 2, CudaHost = 3, CudaManaged = 13 };
-enum TypeCode : std::uint8_t { Int = 0, UInt = 1, Float = 2, Bfloat = 4, Float8E4M3Fn = 10, Float8E5M2 = 12 };
+enum TypeCode : std::uint8_t {
+  Int = 0,
+  UInt = 1,
+  Float = 2,
+  Bfloat = 4,
+  Bool = 6,
+  Float8E4M3Fn = 10,
+  Float8E5M2 = 12,
+  Float8E8M0Fnu = 14
+};
 
 struct Device {
   std::int32_t type;

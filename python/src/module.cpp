@@ -31,14 +31,14 @@ PyObject* wrap(PyTypeObject* type, Operator* op) {
 PyObject* operator_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   const char *text = nullptr, *named = nullptr;
   Py_ssize_t bytes = 0;
-  PyObject* forward = nullptr;
-  static const char* names[] = {"text", "named", "backward_of", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|z#zO", const_cast<char**>(names), &text, &bytes, &named,
-                                   &forward))
+  PyObject *forward = nullptr, *gradients = nullptr;
+  static const char* names[] = {"text", "named", "backward_of", "gradients", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|z#zOO", const_cast<char**>(names), &text, &bytes, &named,
+                                   &forward, &gradients))
     return nullptr;
   if (text) return wrap(type, Operator::parse({text, static_cast<std::size_t>(bytes)}));
   if (named) return wrap(type, Operator::named(named));
-  if (forward && is_operator(forward)) return wrap(type, operator_in(forward).differentiate());
+  if (forward && is_operator(forward)) return wrap(type, operator_in(forward).differentiate(gradients));
   return raise_type("an operator is made of text, a name, or another operator");
 }
 

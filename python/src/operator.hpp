@@ -22,6 +22,11 @@ struct Parameter {
   bool optional = false;
   double fallback = 0;
   bool is_element() const { return spread == "[i,j]"; }
+  // Its rows are picked by an operand: [slot, j], [slot].
+  bool is_table() const {
+    const std::string first = spread.substr(1, spread.find_first_of(",]") - 1);
+    return !first.empty() && first != "i" && first != "j" && first.find_first_of(" (/%") == first.npos;
+  }
 };
 
 // What a call is answered with, by the layout of its arguments.
@@ -52,7 +57,7 @@ class Operator {
   // Null with a Python error.
   static Operator* parse(std::string_view text);
   static Operator* named(const char* name);
-  Operator* differentiate() const;
+  Operator* differentiate(PyObject* gradients) const;  // names of results; null or None: those that arrive unless said
 
   trireme_program* program = nullptr;
   std::string name, text;

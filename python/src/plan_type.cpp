@@ -5,6 +5,7 @@
 #include "allocate.hpp"
 #include "errors.hpp"
 #include "options.hpp"
+#include "types.hpp"
 
 namespace trireme::python {
 namespace {
@@ -97,8 +98,8 @@ PyObject* plan_run(PyObject* self, PyObject* arguments) {
     if (!object || object == Py_None) continue;
     Array& array = arrays[k].emplace();
     if (!array.load(object, wanted[k].name.c_str(), wanted[k].result)) return nullptr;
-    if (array.type >= Raw8 && type_bytes(array.type) == type_bytes(wanted[k].type)) array.type = wanted[k].type;
-    if (array.type >= Raw8)
+    if (may_be(array.type, wanted[k].type)) array.type = wanted[k].type;
+    if (array.type == Raw16)
       return raise_invalid("%s: the array is %s, the plan was made for %s", wanted[k].name.c_str(),
                            type_name(array.type), type_name(wanted[k].type));
     if (array.where.cuda != in(self).cuda)

@@ -32,13 +32,14 @@ class Operator(_core.Operator):
     Results are made of the kind that the operands are, or given by `out`. Several results come as a tuple with names.
     """
 
-    def __new__(cls, text=None, *, named=None, backward_of=None, source=""):
-        return super().__new__(cls, text, named, backward_of)
+    def __new__(cls, text=None, *, named=None, backward_of=None, gradients=None, source=""):
+        return super().__new__(cls, text, named, backward_of, gradients)
 
-    def __init__(self, text=None, *, named=None, backward_of=None, source=""):
+    def __init__(self, text=None, *, named=None, backward_of=None, gradients=None, source=""):
         self._forward = backward_of
+        self._gradients = gradients
         self._source = source or text or ""
-        self._gradient = None
+        self._derived = {}
         self.__name__ = self.__qualname__ = self.name
         self.__module__ = "trireme"
         if backward_of is None:
@@ -54,14 +55,17 @@ class Operator(_core.Operator):
 
     def __reduce__(self):
         if self._forward is not None:
-            return _gradient_of, (self._forward,)
+            return _gradient_of, (self._forward, self._gradients)
         return op, (self._source or self.text,)
 
-    def gradient(self) -> "Operator":
-        """The derived backward, an operator itself: takes gradients of results, gives those of operands."""
-        if self._gradient is None:
-            self._gradient = type(self)(backward_of=self)
-        return self._gradient
+    def gradient(self, gradients=None) -> "Operator":
+        """The derived backward, an operator itself: takes gradients of results, gives those of operands. `gradients`: names
+        of the results whose gradients arrive, any of them; unless said, every [i,j] result and every other that no result
+        uses."""
+        names = None if gradients is None else tuple(sorted({gradients} if isinstance(gradients, str) else set(gradients)))
+        if names not in self._derived:
+            self._derived[names] = type(self)(backward_of=self, gradients=names)
+        return self._derived[names]
 
     def show(self) -> str:
         """The program as text."""
@@ -104,8 +108,8 @@ def op(text: str) -> Operator:
     return Operator(text)
 
 
-def _gradient_of(forward):
-    return forward.gradient()
+def _gradient_of(forward, gradients=None):
+    return forward.gradient(gradients)
 
 
 def _returned(self):
@@ -114,7 +118,10 @@ def _returned(self):
     remark = re.search(r"^#:\s*returns\s+(.*)$", self._source, re.M)
     if remark:
         return remark.group(1).split()
-    taken = {name for name, *_ in _core.Operator(backward_of=self).operands}
+    try:
+        taken = {name for name, *_ in _core.Operator(backward_of=self).operands}
+    except _core.TriremeError:  # there is no backward
+        return names
     return [name for name in names if "d" + name in taken] or names
 
 

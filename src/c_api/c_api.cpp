@@ -7,7 +7,7 @@
 namespace trireme::c_api {
 namespace {
 
-static_assert(static_cast<int>(Type::I32) == TRIREME_I32 && static_cast<int>(Type::F64) == TRIREME_F64);
+static_assert(static_cast<int>(Type::F8E8M0) == TRIREME_F8E8M0 && static_cast<int>(Type::F64) == TRIREME_F64);
 static_assert(static_cast<int>(Code::InvalidProgram) + 1 == TRIREME_INVALID_PROGRAM);
 static_assert(static_cast<int>(Code::Internal) + 1 == TRIREME_INTERNAL);
 
@@ -96,6 +96,17 @@ trireme_status trireme_program_differentiate(const trireme_program* program, tri
     TRIREME_TRY(object, Programs::get(program, "program"));
     TRIREME_CHECK(given(backward, "backward"));
     return give_program(object->program.differentiate(), backward);
+  });
+}
+
+trireme_status trireme_program_differentiate_for(const trireme_program* program, const char* const* gradients,
+                                                 size_t gradient_count, trireme_program** backward) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_CHECK(given(backward, "backward"));
+    DifferentiateOptions options;
+    TRIREME_CHECK(read_names(gradients, gradient_count, "gradients", options.gradients.emplace()));
+    return give_program(object->program.differentiate(options), backward);
   });
 }
 

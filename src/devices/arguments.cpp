@@ -203,6 +203,7 @@ void fill_slots(const Kernels& kernels, const Program& program, const Problem2d&
       case Slot::What::ColumnStride: return integer(problem.arrays[slot.array].column_stride);
       case Slot::What::Every: return integer(jump_of(problem.arrays[slot.array], slot.which).every);
       case Slot::What::Jump: return integer(jump_of(problem.arrays[slot.array], slot.which).elements);
+      case Slot::What::Rows: return integer(problem.arrays[slot.array].table_rows);
       case Slot::What::Value: return constant(problem.constants[slot.array]);
       case Slot::What::Columns: return integer(problem.columns);
       case Slot::What::RowBlock: return integer(has_blocks ? sums(slot.array).row_block[0] : blocks.row_block);

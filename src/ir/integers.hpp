@@ -1,7 +1,7 @@
-// Which comparisons are made in integers: those whose sides are both `i`, `j`, `n`, i32 operands or integer literals,
-// rotated or not: rotations sink to the leaves, and a comparison that is rotated as a whole stays what it was.
-// As numbers of the compute type they would be rounded, and column 16777217 of an f32 program would equal its
-// neighbour.
+// Which comparisons are made in integers: those whose sides are both `i`, `j`, `n`, operands of i32, i64 or u8, or
+// integer literals, rotated or not: rotations sink to the leaves, and a comparison that is rotated as a whole stays
+// what it was. As numbers of the compute type they would be rounded, and column 16777217 of an f32 program would equal
+// its neighbour.
 #pragma once
 #include <cmath>
 
@@ -17,16 +17,33 @@ inline bool is_integer_leaf(const Program& program, NodeId id) {
     case Op::RowIndex:
     case Op::ColumnIndex:
     case Op::ColumnCount: return true;
-    case Op::Operand: return program.operands[node.payload].type == Type::I32;
+    case Op::Operand: {
+      const std::optional<Type> type = program.operands[node.payload].type;
+      return type == Type::I32 || type == Type::I64 || type == Type::U8;
+    }
     case Op::Rotate: return is_integer_leaf(program, node.args[0]);
     case Op::Number: return std::fabs(node.number()) <= 0x1p53 && std::floor(node.number()) == node.number();
     default: return false;  // every other op computes in the compute type
   }
 }
 
+// Elements of memory against a literal whose neighbours the compute type holds too, or u8 against u8: numbers compare
+// as the integers do, because rounding keeps the order, and vectors of numbers are compared at once.
+inline bool compare_alike_as_numbers(const Program& program, NodeId a, NodeId b) {
+  auto leaf = [&](NodeId id) { return program[id].op == Op::Rotate ? program[id].args[0] : id; };
+  auto elements = [&](NodeId id) { return program[leaf(id)].op == Op::Operand && program[leaf(id)].by_column; };
+  auto bytes = [&](NodeId id) {
+    return program[leaf(id)].op == Op::Operand && program.operands[program[leaf(id)].payload].type == Type::U8;
+  };
+  const double whole = program.compute == Type::F64 ? 0x1p53 : 0x1p24;
+  auto small = [&](NodeId id) { return program[id].op == Op::Number && std::fabs(program[id].number()) < whole; };
+  return (elements(a) && small(b)) || (small(a) && elements(b)) || (bytes(a) && bytes(b));
+}
+
 inline bool compares_integers(const Program& program, const Node& node) {
   return (node.op == Op::Less || node.op == Op::LessEqual || node.op == Op::Equal) &&
-         is_integer_leaf(program, node.args[0]) && is_integer_leaf(program, node.args[1]);
+         is_integer_leaf(program, node.args[0]) && is_integer_leaf(program, node.args[1]) &&
+         !compare_alike_as_numbers(program, node.args[0], node.args[1]);
 }
 
 }  // namespace trireme

@@ -95,8 +95,9 @@ std::optional<std::size_t> Program::find_result(std::string_view wanted) const {
 std::vector<NodeId> roots(const Program& program) {
   std::vector<NodeId> found;
   auto add = [&](const Spread& spread, NodeId value) {
-    for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap, value})
+    for (NodeId id : nodes_of(spread))
       if (id != no_node) found.push_back(id);
+    if (value != no_node) found.push_back(value);
   };
   for (const Operand& operand : program.operands) add(operand.spread, operand.fallback);
   for (const Output& result : program.results) add(result.spread, result.value);

@@ -28,12 +28,15 @@
 namespace trireme {
 
 // One index of an operand or result: `i`, `(i / divide) % wrap`. Divisors are constant expressions over Number,
-// Constant, ColumnCount and Div.
+// Constant, ColumnCount and Div. Or, of a table's rows, the value of an integer operand: `pick` is its Operand node.
 struct Axis {
   bool present = false;
   NodeId divide = no_node;
   NodeId wrap = no_node;
-  bool plain() const { return divide == no_node && wrap == no_node; }
+  NodeId pick = no_node;
+  bool divided() const { return divide != no_node || wrap != no_node; }
+  bool picked() const { return pick != no_node; }
+  bool plain() const { return !divided() && !picked(); }
 };
 
 // How an operand or result is spread: [i,j], [i], [j], [] and their divided and wrapped forms.
@@ -43,7 +46,9 @@ struct Spread {
 };
 
 // Results spread so take `colsum(e)` as their whole value: several elements land on one entry.
-constexpr bool takes_column_sum(const Spread& spread) { return !spread.row.present || !spread.plain(); }
+constexpr bool takes_column_sum(const Spread& spread) {
+  return !spread.row.present || spread.row.divided() || !spread.column.plain();
+}
 
 struct Operand {
   std::string name;
@@ -60,6 +65,16 @@ struct Output {
   std::optional<Type> type = {};  // set by bind
   bool accumulate = false;        // set by bind, of sums over rows: added to what stands in its memory, at the end
 };
+
+// The nodes that an index names, as they stand in it; no_node for those that are not there.
+inline std::array<NodeId*, 6> nodes_of(Spread& spread) {
+  return {&spread.row.divide,    &spread.row.wrap,    &spread.row.pick,
+          &spread.column.divide, &spread.column.wrap, &spread.column.pick};
+}
+inline std::array<NodeId, 6> nodes_of(const Spread& spread) {
+  return {spread.row.divide,    spread.row.wrap,    spread.row.pick,
+          spread.column.divide, spread.column.wrap, spread.column.pick};
+}
 
 class Program {
  public:
@@ -112,8 +127,8 @@ class Program {
   std::unordered_map<std::string, std::int64_t> symbol_index_;
 };
 
-// The nodes that a program's signature names: divisors and defaults of its operands, divisors and values of its
-// results.
+// The nodes that a program's signature names: divisors, picks and defaults of its operands, divisors, picks and values
+// of its results.
 std::vector<NodeId> roots(const Program& program);
 
 // True for the nodes that results (and the defaults and divisors of operands and results) reach.

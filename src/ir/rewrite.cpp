@@ -11,7 +11,7 @@ Program with_signature_of(const Program& program) {
   out.compute = program.compute;
   // Ids of the old program mean nothing in the new one; the presence of an axis does.
   auto forget = [](Spread& spread) {
-    for (Axis* axis : {&spread.row, &spread.column}) axis->divide = axis->wrap = no_node;
+    for (NodeId* id : nodes_of(spread)) *id = no_node;
   };
   for (Operand& operand : out.operands) {
     operand.fallback = no_node;

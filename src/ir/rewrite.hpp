@@ -14,10 +14,7 @@ template <typename Moved>
 void follow_roots(const Program& program, Program& out, Moved&& moved) {
   auto follow = [&](NodeId id) { return id == no_node ? no_node : moved(id); };
   auto follow_spread = [&](Spread spread) {
-    for (Axis* axis : {&spread.row, &spread.column}) {
-      axis->divide = follow(axis->divide);
-      axis->wrap = follow(axis->wrap);
-    }
+    for (NodeId* id : nodes_of(spread)) *id = follow(*id);
     return spread;
   };
   for (std::size_t k = 0; k < program.operands.size(); ++k) {

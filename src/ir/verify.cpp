@@ -1,5 +1,6 @@
 #include "ir/verify.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -154,9 +155,33 @@ class Verifier {
     }
   }
 
+  // `before`: the operands that stand before.
+  Status pick(const std::string& name, const Spread& spread, std::size_t before) const {
+    if (spread.row.picked() && before == program_.operands.size() && spread.column.divided())
+      return wrong("the result '" + name + "' divides its columns where its rows are picked");
+    if (spread.column.picked()) return wrong("the columns of '" + name + "' are picked; rows may be");
+    if (!spread.row.picked()) return Done{};
+    const Node& node = program_[spread.row.pick];
+    if (spread.row.divided() || !spread.row.present || node.op != Op::Operand)
+      return wrong("a row of '" + name + "' is picked by an operand alone");
+    if (static_cast<std::size_t>(node.payload) >= before)
+      return wrong("the operand that picks rows of '" + name + "' does not stand before it");
+    const Operand& by = program_.operands[node.payload];
+    if (before == program_.operands.size() && !(by.spread.row.present && by.spread.row.plain()))
+      return wrong("rows of the result '" + name + "' are picked by '" + by.name +
+                   "', which has not a value for each row: several rows would be one");
+    if (by.spread.column.present || by.spread.row.picked() || by.fallback != no_node)
+      return wrong("'" + by.name + "' picks rows of '" + name +
+                   "': it has one value a row or one for all, its own place, and no default");
+    if (by.type && by.type != Type::I32 && by.type != Type::I64)
+      return wrong("'" + by.name + "' picks rows of '" + name + "' and is " + std::string(trireme::name(*by.type)) +
+                   "; i32 and i64 do");
+    return Done{};
+  }
+
   Status spread(const std::string& name, const Spread& spread) const {
     for (const Axis* axis : {&spread.row, &spread.column}) {
-      if (!axis->present && !axis->plain()) return wrong("'" + name + "' divides an index it does not have");
+      if (!axis->present && axis->divided()) return wrong("'" + name + "' divides an index it does not have");
       for (NodeId id : {axis->divide, axis->wrap}) {
         if (id != no_node && !is_divisor(program_, id))
           return wrong("an index of '" + name +
@@ -168,7 +193,7 @@ class Verifier {
   }
 
   bool fits(const Node& value, const Spread& spread) const {
-    auto one_fits = [](bool differs, const Axis& axis) { return !differs || (axis.present && axis.plain()); };
+    auto one_fits = [](bool differs, const Axis& axis) { return !differs || (axis.present && !axis.divided()); };
     return one_fits(value.by_row, spread.row) && one_fits(value.by_column, spread.column);
   }
 
@@ -182,6 +207,7 @@ class Verifier {
       return Done{};
     }
     TRIREME_CHECK(spread(operand.name, operand.spread));
+    TRIREME_CHECK(pick(operand.name, operand.spread, k));
     TRIREME_CHECK(type(operand.name, operand.type.has_value()));
     if (operand.fallback == no_node) return Done{};
     if (!exists(operand.fallback)) return wrong("the default of '" + operand.name + "' does not exist");
@@ -196,6 +222,7 @@ class Verifier {
 
   Status result(const Output& result) const {
     TRIREME_CHECK(spread(result.name, result.spread));
+    TRIREME_CHECK(pick(result.name, result.spread, program_.operands.size()));
     TRIREME_CHECK(type(result.name, result.type.has_value()));
     if (!exists(result.value)) return wrong("the result '" + result.name + "' has no value");
     const Node& value = program_[result.value];
@@ -219,8 +246,8 @@ class Verifier {
 Status ids_exist(const Program& program) {
   auto exists = [&](NodeId id) { return id == no_node || id < program.size(); };
   auto spread_exists = [&](const Spread& spread) {
-    return exists(spread.row.divide) && exists(spread.row.wrap) && exists(spread.column.divide) &&
-           exists(spread.column.wrap);
+    const std::array<NodeId, 6> ids = nodes_of(spread);
+    return std::all_of(ids.begin(), ids.end(), exists);
   };
   bool good = true;
   for (const Operand& each : program.operands) good = good && exists(each.fallback) && spread_exists(each.spread);

@@ -21,6 +21,7 @@ RandomProgram options_of(std::uint64_t seed) {
   options.bound = seed % 2 == 0;
   options.bits = seed % 4 == 0;
   options.odd_names = seed % 5 < 2;
+  options.picks = seed % 3 == 1;
   if (seed % 200 == 7) options.size = 3000;
   return options;
 }

@@ -105,7 +105,7 @@ NodeId Parser::column_sum(const Token& target, const Name* meaning) {
 void Parser::check_fits(NodeId id, const Spread& spread, std::string_view name, std::size_t offset) {
   if (failed()) return;
   auto check = [&](bool differs, const Axis& axis, const char* along, const char* hint) {
-    if (differs && !(axis.present && axis.plain()))
+    if (differs && !(axis.present && !axis.divided()))
       fail(offset,
            "this value differs from " + std::string(along) + ", and '" + std::string(name) + "' does not" + hint);
   };

@@ -4,6 +4,7 @@
 #include "ir/verify.hpp"
 #include "language/diagnostic.hpp"
 #include "language/parser.hpp"
+#include "support/type_names.hpp"
 
 namespace trireme {
 
@@ -89,7 +90,17 @@ void Parser::result() {
   auto name = expect_name("a result");
   if (!name) return;
   if (!token_.is("[")) return fail_here("the spread of the result: [i,j], [i], [j] or []");
+  const std::size_t spread_at = token_.offset;
   Output result{.name = std::string(name->text), .spread = spread()};
+  if (result.spread.row.picked() && !failed()) {
+    const Operand& by = program_.operands[program_[result.spread.row.pick].payload];
+    if (!by.spread.row.present || !by.spread.row.plain())
+      fail(spread_at, "rows of a result are picked by an operand with a value for each row, [i]: of '" + by.name +
+                          "' several rows have one");
+  }
+  if (result.spread.row.picked() && result.spread.column.divided())
+    fail(spread_at, "a result whose rows are picked has columns of its own: [" +
+                        program_.operands[program_[result.spread.row.pick].payload].name + ", j]");
   result.type = type_after_colon(*name);
   define(*name, {NameKind::Result, program_.results.size(), name->offset});
   program_.results.push_back(std::move(result));
@@ -106,7 +117,7 @@ std::optional<Type> Parser::type_after_colon(const Token& name) {
 std::optional<Type> Parser::type() {
   std::optional<Type> found = token_.kind == TokenKind::Name ? type_named(token_.text) : std::nullopt;
   if (!found) {
-    fail_here("a type: f64, f32, f16, bf16, f8e4m3, f8e5m2, i8 or i32");
+    fail_here("a type: " + type_names(", ", " or "));
     return std::nullopt;
   }
   advance();
@@ -136,11 +147,42 @@ Spread Parser::spread() {
     Lexer ahead = lexer_;
     row = ahead.next().text == "i";
   }
+  if (const Name* by = picker()) {
+    spread.row = picked(*by);
+    if (accept(",")) spread.column = index("j");
+    expect_close("]", opened);
+    return spread;
+  }
+  if (token_.kind == TokenKind::Name && token_.text != "i" && token_.text != "j" &&
+      symbols_ahead_.contains(token_.text))
+    fail(token_.offset, "an operand that picks rows stands before what it picks them of, and '" +
+                            std::string(token_.text.substr(0, max_name_bytes)) + "' does not");
   if (row) spread.row = index("i");
   if (!row || accept(",")) spread.column = index(row ? "j" : "i or j");
   if (!row && token_.is(",")) fail(token_.offset, "the row's index stands first: [i,j]");
   expect_close("]", opened);
   return spread;
+}
+
+// The operand whose values say which rows of a table are meant, if its name is at hand.
+const Parser::Name* Parser::picker() const {
+  if (token_.kind != TokenKind::Name) return nullptr;
+  auto found = names_.find(token_.text);
+  return found != names_.end() && found->second.kind == NameKind::Operand ? &found->second : nullptr;
+}
+
+Axis Parser::picked(const Name& by) {
+  const Operand& operand = program_.operands[by.index];
+  const std::string name = "'" + operand.name + "'";
+  if (operand.spread.column.present)
+    fail(token_.offset, "rows are picked by an operand with one value a row, and " + name + " has several");
+  else if (operand.spread.row.picked())
+    fail(token_.offset, "the rows of " + name + " are picked themselves; an operand that picks rows has its own");
+  else if (operand.fallback != no_node || by.wants_default)
+    fail(token_.offset, name + " has a default; an operand that picks rows has none");
+  advance();
+  if (token_.is("/") || token_.is("%")) fail(token_.offset, "a picked row is not divided or wrapped");
+  return {.present = true, .pick = add(Op::Operand, {}, static_cast<std::int64_t>(by.index))};
 }
 
 // `i`, `i / a`, `i % b`, `(i / a) % b`; the parentheses may enclose any beginning of it.

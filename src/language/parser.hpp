@@ -40,6 +40,8 @@ class Parser {
     NodeId value = no_node;      // of a result or line, once it has one
     bool wants_default = false;  // an operand whose default is "...", until its line comes
   };
+  const Name* picker() const;
+  Axis picked(const Name& by);
   struct Divisor {
     NodeId id = no_node;
     int nodes = 0;

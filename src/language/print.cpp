@@ -79,7 +79,7 @@ class Printer {
   // The order in which the parser meets the nodes of the signature.
   void order_signature() {
     auto spread = [&](const Spread& spread) {
-      for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap})
+      for (NodeId id : nodes_of(spread))
         if (id != no_node) order_tree(id);
     };
     for (const Operand& operand : program_.operands) {

@@ -69,6 +69,7 @@ std::string divisor_text(const Program& program, NodeId id) {
 }
 
 std::string index_text(const Program& program, const Axis& axis, std::string_view letter) {
+  if (axis.picked()) return program.operands[program[axis.pick].payload].name;
   std::string text(letter);
   if (axis.divide != no_node) text += " / " + divisor_text(program, axis.divide);
   if (axis.wrap == no_node) return text;

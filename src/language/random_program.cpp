@@ -18,10 +18,11 @@ class Maker {
     program_.name = "random_" + std::to_string(want_.seed);
     if (want_.bound) program_.compute = dice_.one_in(3) ? Type::F64 : Type::F32;
     std::size_t operands = 1 + dice_.below(4);
+    std::size_t pickers = want_.picks ? dice_.below(3) : 0;
     bool constants_first = dice_.one_in(2);
-    make_constants(constants_first ? 0 : operands);
+    make_constants(constants_first ? 0 : operands + pickers);
     if (constants_first) declare_constants();
-    declare_operands(operands);
+    declare_operands(operands, pickers);
     if (!constants_first) declare_constants();
     declare_results();
     grow(want_.size);
@@ -68,21 +69,41 @@ class Maker {
   }
 
   // The first is per element, as every operator's is; a default reads what stands before.
-  void declare_operands(std::size_t count) {
+  void declare_operands(std::size_t count, std::size_t pickers) {
     for (std::size_t k = 1; k <= count; ++k) {
       Operand operand{.name = "x" + std::to_string(k), .type = type()};
       if (k == 1) operand.spread = {{true}, {true}};
       else operand.spread = spread();
+      if (k > 1) pick_row(operand.spread, pickers_);
       if (want_.defaults && dice_.one_in(2)) operand.fallback = default_for(operand.spread);
       symbols_.push_back(operand.name);
       NodeId id = static_cast<NodeId>(program_.operands.size());
       program_.operands.push_back(std::move(operand));
       values_.push_back(add(Op::Operand, {}, id));
       operands_.push_back(values_.back());
+      for (; pickers > 0; --pickers) declare_picker();
     }
     for (std::size_t index : constants_) values_.push_back(add(Op::Constant, {}, static_cast<std::int64_t>(index)));
     if (want_.indices)
       for (Op op : indices) values_.push_back(add(op));
+  }
+
+  void declare_picker() {
+    Operand operand{.name = "p" + std::to_string(pickers_.size() + 1)};
+    if (want_.bound) operand.type = dice_.one_in(2) ? Type::I32 : Type::I64;
+    if (!dice_.one_in(4)) operand.spread.row = indices_.axis(want_.divided && dice_.one_in(3));
+    const bool own = operand.spread.row.present && operand.spread.row.plain();
+    const NodeId index = static_cast<NodeId>(program_.operands.size());
+    program_.operands.push_back(std::move(operand));
+    const NodeId id = add(Op::Operand, {}, index);
+    pickers_.push_back(id);
+    if (own) own_pickers_.push_back(id);
+    values_.push_back(id);
+  }
+
+  void pick_row(Spread& spread, const std::vector<NodeId>& pickers) {
+    if (!want_.picks || pickers.empty() || !dice_.one_in(2)) return;
+    spread.row = {.present = true, .pick = dice_.one_of(pickers)};
   }
 
   NodeId default_for(const Spread& spread) {
@@ -96,6 +117,7 @@ class Maker {
     for (std::size_t k = 1; k <= count; ++k) {
       Spread wanted{{true}, {true}};
       if (k > 1) wanted = spread();
+      if (!wanted.column.divided()) pick_row(wanted, own_pickers_);
       if (!want_.column_sums && takes_column_sum(wanted)) wanted = {{true}, {}};
       if (!want_.reductions && !wanted.column.present) wanted = {{true}, {true}};
       program_.results.push_back({.name = "y" + std::to_string(k), .spread = wanted, .type = type()});
@@ -110,7 +132,7 @@ class Maker {
       const Op op = dice_.one_of(plain_reductions);
       id = add(op, {id});
     }
-    if (program_[id].by_row && !(spread.row.present && spread.row.plain())) return number();
+    if (program_[id].by_row && !(spread.row.present && !spread.row.divided())) return number();
     return id;
   }
 
@@ -266,6 +288,7 @@ class Maker {
   std::vector<Operand> made_constants_;
   std::vector<std::string> symbols_;
   std::vector<NodeId> values_, conditions_, operands_;
+  std::vector<NodeId> pickers_, own_pickers_;  // own: with a value for each row, which results are picked by
 };
 
 }  // namespace

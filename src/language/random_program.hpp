@@ -17,6 +17,7 @@ struct RandomProgram {
   bool conditions = true;       // comparisons, and, or, not, select
   bool functions = true;        // those of the table
   bool indices = true;          // i, j, n as numbers
+  bool picks = false;           // rows picked by operands p1, p2, which are integers, of other operands and of results
   bool rotations = true;        // by any arithmetic of numbers, constants and n
   bool casts = true;            // cast and largest; round_to if bound
   bool defaults = true;         // of operands in memory: numbers, and expressions of the operands before

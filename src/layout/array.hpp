@@ -48,6 +48,7 @@ struct Array {
   std::int64_t row_stride = 0;
   std::int64_t column_stride = 0;
   Jumps row_jumps = {}, column_jumps = {};
+  std::int64_t table_rows = 0;  // of a table whose rows an operand picks
 
   void* entry(std::int64_t r, std::int64_t c) const {
     std::int64_t place = place_of(r, row_stride, row_jumps) + place_of(c, column_stride, column_jumps);

@@ -65,9 +65,14 @@ Result<Buffers> make_buffers(const Program& bound, const Dims& shape, int normal
   auto buffer_for = [&](const std::string& name, const Spread& spread, std::optional<Type> type) -> Result<Buffer> {
     if (!type) return Buffer{};
     TRIREME_TRY(index, indexing(bound, spread, columns));
-    auto placement = placements.find(name);
-    Result<Buffer> made = make_buffer(*type, index, axes_of(index, shape, normalised),
-                                      placement == placements.end() ? Placement{} : placement->second, backing);
+    auto found = placements.find(name);
+    const Placement placement = found == placements.end() ? Placement{} : found->second;
+    if (placement.rows >= 0 && !index.row.picked)
+      return Error{Code::InvalidArgument, "'" + name + "': no operand picks its rows, which are as many as there are"};
+    const ArrayAxes axes = axes_of(index, shape, normalised, placement.rows);
+    if (index.row.picked && axes.rows[0] < 1)
+      return Error{Code::InvalidArgument, "'" + name + "': a table has at least one row to pick"};
+    Result<Buffer> made = make_buffer(*type, index, axes, placement, backing);
     if (!made) return Error{made.error().code, "'" + name + "': " + made.error().message};
     return made;
   };

@@ -19,6 +19,7 @@ struct Placement {
   // Of all its axes, outermost first; or of its outer axes alone, the columns then lying side by side; or one for its
   // rows, however many axes they have. None: contiguous and row-major.
   Dims strides = {};
+  std::int64_t rows = -1;  // of a table whose rows an operand picks; less than 0: as many as the problem has
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 

@@ -62,12 +62,13 @@ Dims ArrayAxes::all() const {
   return all;
 }
 
-ArrayAxes axes_of(const Indexing& indexing, const Dims& shape, int normalised) {
+ArrayAxes axes_of(const Indexing& indexing, const Dims& shape, int normalised, std::int64_t table_rows) {
   ArrayAxes axes;
   std::size_t outer = shape.size() - static_cast<std::size_t>(normalised);
   std::int64_t rows = 1, columns = 1;
   for (std::size_t k = 0; k < shape.size(); ++k) (k < outer ? rows : columns) *= shape[k];
-  if (indexing.row.present && !indexing.row.plain()) axes.rows = {indexing.row.extent(rows)};
+  if (indexing.row.present && !indexing.row.plain())
+    axes.rows = {indexing.row.picked && table_rows >= 0 ? table_rows : indexing.row.extent(rows)};
   if (indexing.row.present && indexing.row.plain()) axes.rows = Dims(std::span(shape.begin(), outer));
   if (indexing.column.present && !indexing.column.plain()) axes.columns = {indexing.column.extent(columns)};
   if (indexing.column.present && indexing.column.plain())
@@ -80,6 +81,7 @@ Array placed(Type type, const Indexing& indexing, const ArrayAxes& axes, const D
   FlatAxes rows = flatten({axes.rows.begin(), outer}, {strides.begin(), outer});
   FlatAxes columns = flatten({axes.columns.begin(), inner}, {strides.begin() + outer, inner});
   Array array{.type = type};
+  if (indexing.row.picked && outer == 1) array.table_rows = axes.rows[0];
   if (indexing.row.present) array.row_stride = rows.stride, array.row_jumps = rows.jumps;
   if (indexing.column.present) array.column_stride = columns.stride, array.column_jumps = columns.jumps;
   return array;

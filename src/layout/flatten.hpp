@@ -37,7 +37,8 @@ struct ArrayAxes {
   Dims rows, columns;
   Dims all() const;
 };
-ArrayAxes axes_of(const Indexing& indexing, const Dims& shape, int normalised);
+// `table_rows`: of an array whose rows an operand picks; less than 0: as many as the problem has.
+ArrayAxes axes_of(const Indexing& indexing, const Dims& shape, int normalised, std::int64_t table_rows = -1);
 
 // `strides` has one for each axis.
 Array placed(Type type, const Indexing& indexing, const ArrayAxes& axes, const Dims& strides);

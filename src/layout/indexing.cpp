@@ -19,7 +19,7 @@ Result<AxisIndexing> axis_indexing(const Program& program, const Axis& axis, std
                                    std::span<const double> constants) {
   TRIREME_TRY(divide, divisor(program, axis.divide, 1, columns, constants));
   TRIREME_TRY(wrap, divisor(program, axis.wrap, 0, columns, constants));
-  return AxisIndexing{axis.present, divide, wrap};
+  return AxisIndexing{axis.present, divide, wrap, axis.picked()};
 }
 
 }  // namespace

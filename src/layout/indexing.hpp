@@ -6,16 +6,19 @@
 #include <span>
 
 #include "ir/program.hpp"
+#include "layout/array.hpp"
 
 namespace trireme {
 
-// One axis: entry = (index / divide) % wrap. An absent axis has one entry.
+// One axis: entry = (index / divide) % wrap. An absent axis has one entry. The entries of a picked one are what an
+// operand says, and as many as its array has (Array::table_rows).
 struct AxisIndexing {
   bool present = false;
   std::int64_t divide = 1;
   std::int64_t wrap = 0;  // 0: does not wrap
+  bool picked = false;
 
-  bool plain() const { return divide == 1 && wrap == 0; }
+  bool plain() const { return divide == 1 && wrap == 0 && !picked; }
   std::int64_t entry(std::int64_t index) const {
     if (!present) return 0;
     return wrap == 0 ? index / divide : index / divide % wrap;
@@ -26,6 +29,11 @@ struct AxisIndexing {
   }
   friend bool operator==(const AxisIndexing&, const AxisIndexing&) = default;
 };
+
+// The rows of entries that an array has.
+inline std::int64_t row_entries(const AxisIndexing& row, const Array& array, std::int64_t rows) {
+  return row.picked ? array.table_rows : row.extent(rows);
+}
 
 // Which indices 0 .. count-1 of an axis share an entry: the k-th one is (k / run) * period + entry * run + k % run.
 struct Shares {

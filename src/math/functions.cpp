@@ -11,10 +11,25 @@ namespace trireme {
 
 std::span<const Function> functions() {
   static const Function table[] = {
-      records::exp(),       records::log(),        records::expm1(), records::log1p(),    records::tanh(),
-      records::sigmoid(),   records::erf(),        records::rsqrt(), records::silu(),     records::gelu(),
-      records::gelu_tanh(), records::gelu_slope(), records::relu(),  records::softplus(), records::square(),
-      records::sign(),      records::clamp(),
+      records::exp(),
+      records::log(),
+      records::expm1(),
+      records::log1p(),
+      records::tanh(),
+      records::sigmoid(),
+      records::erf(),
+      records::rsqrt(),
+      records::silu(),
+      records::gelu(),
+      records::gelu_tanh(),
+      records::gelu_slope(),
+      records::relu(),
+      records::softplus(),
+      records::square(),
+      records::sign(),
+      records::clamp(),
+      records::exponent_ceil(),
+      records::exponent_floor(),
   };
   return table;
 }

@@ -20,6 +20,9 @@ Function gelu_tanh();
 Function erf();
 Function gelu();
 Function gelu_slope();
+// exponents.cpp
+Function exponent_ceil();
+Function exponent_floor();
 // simple.cpp
 Function rsqrt();
 Function square();

@@ -98,7 +98,7 @@ class Binder {
 
   template <typename Visit>
   void each_divisor(const Spread& spread, Visit&& visit) const {
-    for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap})
+    for (NodeId id : nodes_of(spread))
       if (id != no_node) visit(id);
   }
 
@@ -274,6 +274,7 @@ class Binder {
       return Done{};
     };
     auto follow_spread = [&](const std::string& name, Spread& spread) -> Status {
+      TRIREME_CHECK(follow(spread.row.pick));
       for (Axis* axis : {&spread.row, &spread.column})
         for (NodeId* divisor : {&axis->divide, &axis->wrap}) {
           TRIREME_CHECK(follow(*divisor));
@@ -289,6 +290,8 @@ class Binder {
       TRIREME_CHECK(follow_spread(result.name, result.spread));
       TRIREME_CHECK(follow(result.value));
     }
+    for (const Operand& operand : out_.operands) TRIREME_CHECK(picker_is_integer(operand.name, operand.spread));
+    for (const Output& result : out_.results) TRIREME_CHECK(picker_is_integer(result.name, result.spread));
     auto give_name = [&](NodeId id, const std::string& name) {
       if (id != no_node && out_[id].arity > 0) out_.give_name(id, name);
     };
@@ -299,6 +302,14 @@ class Binder {
       if (place_[k] < 0 && in_.operands[k].fallback != no_node)
         give_name(moved_[in_.operands[k].fallback], in_.operands[k].name);
     return Done{};
+  }
+
+  Status picker_is_integer(const std::string& name, const Spread& spread) const {
+    if (!spread.row.picked()) return Done{};
+    const Operand& by = out_.operands[out_[spread.row.pick].payload];
+    if (by.type == Type::I32 || by.type == Type::I64) return Done{};
+    return invalid(in_.name + ": " + quoted(by.name) + " picks rows of " + quoted(name) + ", and is " +
+                   std::string(trireme::name(*by.type)) + "; it takes i32 or i64");
   }
 
   // ---- index arithmetic, exact whatever the compute type: done here, as far as it is known ----

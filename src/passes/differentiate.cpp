@@ -2,6 +2,8 @@
 #include <cmath>
 #include <vector>
 
+#include "ir/rewrite.hpp"
+#include "language/diagnostic.hpp"
 #include "math/functions.hpp"
 #include "math/reductions.hpp"
 #include "passes/algebra.hpp"
@@ -25,12 +27,57 @@ bool is_long(const Terms& terms) {
 
 bool is_element(const Spread& spread) { return spread.row.present && spread.column.present && spread.plain(); }
 
+// Its default reads operands: what an absent one stands for has a gradient of its own.
+bool has_expression(const Program& program, const Operand& operand) {
+  return !operand.constant && operand.fallback != no_node && program[operand.fallback].op != Op::Number;
+}
+
+// The program in which the defaults of absent operands have taken their place, where those are expressions. Numbers
+// have no gradient, and who asks for that of their operand gets it.
+Result<Program> without_absent(const Program& program, const std::set<std::string>& absent) {
+  auto goes = [&](const Operand& operand) { return has_expression(program, operand) && absent.contains(operand.name); };
+  if (std::none_of(program.operands.begin(), program.operands.end(), goes)) return program;
+  std::vector<std::int64_t> place(program.operands.size(), -1);
+  Program out = with_signature_of(program);
+  out.operands.clear();
+  for (std::size_t k = 0; k < program.operands.size(); ++k) {
+    if (goes(program.operands[k])) continue;
+    place[k] = static_cast<std::int64_t>(out.operands.size());
+    out.operands.push_back(program.operands[k]);
+  }
+  std::vector<NodeId> moved(program.size(), no_node);
+  // Defaults read only what stands before their operand, so there is an end to it.
+  auto move = [&](auto&& self, NodeId id) -> NodeId {
+    if (id == no_node || moved[id] != no_node) return id == no_node ? no_node : moved[id];
+    const Node& node = program[id];
+    const bool operand = node.op == Op::Operand || node.op == Op::Constant;
+    if (operand && place[node.payload] < 0) return moved[id] = self(self, program.operands[node.payload].fallback);
+    std::array<NodeId, 3> args = node.args;
+    for (int k = 0; k < node.arity; ++k) args[k] = self(self, node.args[k]);
+    return moved[id] = out.add(node.op, std::span<const NodeId>(args.data(), node.arity),
+                               operand ? place[node.payload] : node.payload);
+  };
+  auto follow = [&](NodeId& id) { id = move(move, id); };
+  auto follow_spread = [&](Spread& spread) {
+    for (NodeId* id : nodes_of(spread)) follow(*id);
+  };
+  for (Operand& operand : out.operands) follow_spread(operand.spread), follow(operand.fallback);
+  for (std::size_t k = 0; k < out.results.size(); ++k) {
+    out.results[k] = program.results[k];
+    follow_spread(out.results[k].spread), follow(out.results[k].value);
+  }
+  for (const auto& [id, name] : program.names())
+    if (moved[id] != no_node) out.give_name(moved[id], name);
+  return out;
+}
+
 // Walks the forward backwards. An adjoint is held per element where its node differs along the row; otherwise it is the
 // row's total. Nothing is summed over rows on the way: that is done once, by the colsum of an operand's gradient.
 class Differentiator {
  public:
-  explicit Differentiator(const Program& forward)
+  Differentiator(const Program& forward, const DifferentiateOptions& options)
       : in_(forward),
+        options_(options),
         algebra_(out_.program),
         value_(forward.size(), no_node),
         adjoint_(forward.size()),
@@ -42,7 +89,7 @@ class Differentiator {
       return Error{Code::InvalidProgram, in_.name +
                                              ": the totals of a composed reduction have no derivative; "
                                              "differentiate the program that says variance or logsumexp"};
-    std::vector<std::size_t> seeded = results_with_gradient();
+    TRIREME_TRY(seeded, results_with_gradient());
     make_operands(seeded);
     copy_forward();
     algebra_.end_of_forward();
@@ -60,8 +107,10 @@ class Differentiator {
  private:
   // ---- the signature ----
 
-  // Gradients arrive for every [i,j] result, and for every other that no result uses.
-  std::vector<std::size_t> results_with_gradient() const {
+  // Gradients arrive for the results that the caller names; else for every [i,j] result, and for every other that no
+  // result uses.
+  Result<std::vector<std::size_t>> results_with_gradient() const {
+    if (options_.gradients) return named_results(*options_.gradients);
     std::vector<bool> reached(in_.size()), used(in_.size());  // by results, by other results
     for (const Output& result : in_.results) reached[result.value] = true;
     for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;)
@@ -70,6 +119,21 @@ class Differentiator {
     std::vector<std::size_t> seeded;
     for (std::size_t k = 0; k < in_.results.size(); ++k)
       if (is_element(in_.results[k].spread) || !used[in_.results[k].value]) seeded.push_back(k);
+    return seeded;
+  }
+
+  Result<std::vector<std::size_t>> named_results(const std::set<std::string>& names) const {
+    for (const std::string& name : names) {
+      if (in_.find_result(name)) continue;
+      Suggestion suggestion(name);
+      for (const Output& result : in_.results) suggestion.consider(result.name);
+      return Error{Code::InvalidArgument,
+                   in_.name + " has no result '" + name + "' whose gradient could arrive" + suggestion.text()};
+    }
+    if (names.empty()) return Error{Code::InvalidArgument, in_.name + ": at least one result has a gradient"};
+    std::vector<std::size_t> seeded;
+    for (std::size_t k = 0; k < in_.results.size(); ++k)
+      if (names.contains(in_.results[k].name)) seeded.push_back(k);
     return seeded;
   }
 
@@ -93,7 +157,7 @@ class Differentiator {
     Program& out = out_.program;
     for (NodeId id = 0; id < in_.size(); ++id) {
       const Node& node = in_[id];
-      reads_memory_[id] = node.op == Op::Operand;
+      reads_memory_[id] = node.op == Op::Operand && !in_.operands[node.payload].spread.row.picked();
       for (NodeId arg : node) reads_memory_[id] = reads_memory_[id] || reads_memory_[arg];
       if (node.op == Op::ColumnSum) continue;
       std::array<NodeId, 3> args = node.args;
@@ -106,8 +170,7 @@ class Differentiator {
     }
     auto follow = [&](NodeId& id) { id = id == no_node ? no_node : value_[id]; };
     for (std::size_t k = 0; k < out.operands.size(); ++k) {
-      for (Axis* axis : {&out.operands[k].spread.row, &out.operands[k].spread.column})
-        follow(axis->divide), follow(axis->wrap);
+      for (NodeId* id : nodes_of(out.operands[k].spread)) follow(*id);
       if (k >= out_.first_operand) follow(out.operands[k].fallback);
     }
     for (const auto& [id, name] : in_.names())
@@ -302,12 +365,18 @@ class Differentiator {
       out.results.push_back({"d" + in_.operands[k].name, spread, value});
     }
     if (!out.results.empty()) return Done{};
+    for (const Operand& each : in_.operands)
+      if (each.spread.row.picked())
+        return Error{Code::Unsupported, in_.name + ": the rows of '" + each.name + "' are picked by '" +
+                                            in_.operands[in_[each.spread.row.pick].payload].name +
+                                            "', and there is no gradient to a picked table"};
     return Error{Code::InvalidProgram, in_.name +
                                            ": no result depends on an operand in memory in a way that has a "
                                            "gradient"};
   }
 
   const Program& in_;
+  const DifferentiateOptions& options_;
   Backward out_;
   Algebra algebra_;
   std::optional<Writer> writer_;
@@ -318,6 +387,24 @@ class Differentiator {
 
 }  // namespace
 
-Result<Program> differentiate(const Program& program) { return Differentiator(program).run(); }
+Result<Program> differentiate(const Program& program, const DifferentiateOptions& options) {
+  for (const std::string& name : options.absent) {
+    std::optional<std::size_t> operand = program.find_operand(name);
+    if (operand && !program.operands[*operand].constant) continue;
+    return Error{Code::InvalidArgument, program.name + " has no operand '" + name + "' in memory that could be absent"};
+  }
+  TRIREME_TRY(called, without_absent(program, options.absent));
+  return Differentiator(called, options).run();
+}
+
+DifferentiateOptions options_for(const Program& forward, const Program& backward, const std::set<std::string>& absent) {
+  DifferentiateOptions options;
+  options.gradients.emplace();
+  for (const Output& result : forward.results)
+    if (backward.find_operand("d" + result.name)) options.gradients->insert(result.name);
+  for (const Operand& operand : forward.operands)
+    if (has_expression(forward, operand) && absent.contains(operand.name)) options.absent.insert(operand.name);
+  return options;
+}
 
 }  // namespace trireme

@@ -16,8 +16,8 @@
 namespace trireme {
 namespace {
 
-Program backward_of(const Program& program) {
-  Result<Program> backward = differentiate(program);
+Program backward_of(const Program& program, const DifferentiateOptions& options = {}) {
+  Result<Program> backward = differentiate(program, options);
   EXPECT_TRUE(backward) << backward.error().message;
   Status status = verify(*backward);
   EXPECT_TRUE(status) << status.error().message << "\n" << print(*backward);
@@ -36,6 +36,7 @@ struct Check {
   std::int64_t rows = 3, columns = 4;
   std::map<std::string, double> constants = {};
   std::set<std::string> absent = {};  // of the forward's operands
+  std::optional<std::set<std::string>> gradients = {};
 };
 
 Result<Program> prepared(const Program& program, const Check& check, std::set<std::string> absent) {
@@ -107,7 +108,8 @@ struct Trial {
 // given, once with them recomputed.
 void check_gradients(std::string_view text, const Check& check = {}) {
   SCOPED_TRACE(text);
-  Program forward = parsed(text), backward = backward_of(forward);
+  Program forward = parsed(text);
+  Program backward = backward_of(forward, {.gradients = check.gradients, .absent = check.absent});
   Trial trial(forward, backward, check, 7);
   std::set<std::string> recomputed = check.absent;
   for (const Output& result : forward.results) recomputed.insert(result.name);
@@ -126,6 +128,59 @@ void check_gradients(std::string_view text, const Check& check = {}) {
       }
     }
   }
+}
+
+// A default that is an expression is part of the program.
+TEST(Differentiate, fault_51_gradients_flow_into_defaults) {
+  const std::string_view text = "f(x[i,j], s[i] = mean(x), t[i] = s * s) -> (y[i,j])\ny = x * s + t";
+  for (const std::set<std::string>& absent : std::vector<std::set<std::string>>{{}, {"s"}, {"t"}, {"s", "t"}})
+    check_gradients(text, {.absent = absent});
+  check_gradients("f(x[i,j], w[j], b[i,j] = x * w) -> (y[i,j])\ny = x + b", {.absent = {"b"}});
+  const Program backward = backward_of(parsed(text), {.absent = {"s", "t"}});
+  EXPECT_FALSE(backward.find_result("ds"));
+  EXPECT_FALSE(backward.find_operand("s"));
+  // Numbers have no gradient: their operand keeps its own.
+  EXPECT_TRUE(backward_of(parsed("f(x[i,j], w[j] = 1) -> (y[i,j])\ny = x * w"), {.absent = {"w"}}).find_result("dw"));
+}
+
+TEST(Differentiate, fault_57_any_result_can_take_a_gradient) {
+  const std::string_view text = R"(
+loss(x[i,j], w[j]) -> (loss[i], lse[i], top[i], y[i,j], total[])
+    top   = amax(x)
+    lse   = top + log(sum(exp(x - top)))
+    loss  = lse - sum(x * w)
+    y     = x * lse
+    total = colsum(y * y)
+)";
+  using Names = std::set<std::string>;
+  for (const Names& names :
+       {Names{"loss", "lse"}, Names{"lse"}, Names{"loss", "lse", "top", "y", "total"}, Names{"total"}})
+    check_gradients(text, {.gradients = names});
+  const Program usual = backward_of(parsed(text));
+  EXPECT_FALSE(usual.find_operand("dlse"));
+  EXPECT_EQ(differentiate(parsed(text), {.gradients = Names{"lsf"}}).error().message,
+            "loss has no result 'lsf' whose gradient could arrive; did you mean 'lse'?");
+  EXPECT_EQ(differentiate(parsed(text), {.gradients = Names{}}).error().message,
+            "loss: at least one result has a gradient");
+  EXPECT_EQ(differentiate(parsed(text), {.absent = {"y"}}).error().message,
+            "loss has no operand 'y' in memory that could be absent");
+}
+
+TEST(Differentiate, PickedRows) {
+  const Program rope = parsed(R"(
+rope(x[i,j], position[i], cosine[position, j], w[j]) -> (y[i,j])
+    y = x * cosine * w
+)");
+  const Program backward = backward_of(rope);
+  EXPECT_TRUE(backward.find_result("dx") && backward.find_result("dw"));
+  EXPECT_FALSE(backward.find_result("dcosine") || backward.find_result("dposition"));
+  const Program embedding = parsed("embedding(token[i], table[token, j]) -> (y[i,j])\ny = table");
+  EXPECT_EQ(differentiate(embedding).error().message,
+            "embedding: the rows of 'table' are picked by 'token', and there is no gradient to a picked table");
+  // The gradient of what was written at a row is read there, and who picks stands first.
+  const Program write = backward_of(parsed("put(x[i,j], slot[i]) -> (cache[slot, j])\ncache = x * x"));
+  EXPECT_EQ(print(write),
+            "put_backward(slot[i], dcache[slot, j] = 0, x[i,j]) -> (dx[i,j])\n    dx = 2 * (dcache * x)\n");
 }
 
 TEST(Differentiate, Fusions) {

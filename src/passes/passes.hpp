@@ -7,13 +7,18 @@
 #include <vector>
 
 #include "ir/program.hpp"
+#include "trireme/program.hpp"
 
 namespace trireme {
 
 // Reverse mode on the graph: the program `<name>_backward`, in the same language. Gradients of results arrive as
 // operands `d<result>` (default 0), gradients of operands leave as results `d<operand>`. Saved results of the forward
 // are operands whose default is the expression that recomputes them.
-Result<Program> differentiate(const Program& program);
+Result<Program> differentiate(const Program& program, const DifferentiateOptions& options = {});
+
+// The gradients that a backward takes, and the operands with expressions as defaults that are absent: what
+// differentiate has to be told so that it fits a call.
+DifferentiateOptions options_for(const Program& forward, const Program& backward, const std::set<std::string>& absent);
 
 // What the parts of a row exchange: all parts' results of this name become their sum, largest or smallest; or the two
 // totals of a fold (math/reductions.hpp), which merge together, in order of the parts and knowing their columns.

@@ -38,7 +38,7 @@ class Finisher {
     NodeId value = backward_.saved_values[k];
     if (value == no_node || in_[value].arity == 0) return false;
     const Spread& spread = forward_.results[k].spread;
-    if (takes_column_sum(spread)) return false;
+    if (takes_column_sum(spread) || spread.row.picked()) return false;
     if (in_[value].by_row != spread.row.present || in_[value].by_column != spread.column.present) return false;
     return true;
   }
@@ -90,7 +90,7 @@ class Finisher {
 
   template <typename Visit>
   static void each_divisor(const Spread& spread, Visit&& visit) {
-    for (NodeId id : {spread.row.divide, spread.row.wrap, spread.column.divide, spread.column.wrap})
+    for (NodeId id : nodes_of(spread))
       if (id != no_node) visit(id);
   }
 
@@ -132,6 +132,14 @@ class Finisher {
   void make_signature() {
     place_.assign(in_.operands.size(), -1);
     auto keep = [&](std::size_t k) {
+      if (place_[k] >= 0) return;
+      // Who picks rows stands before whose rows are picked.
+      const Axis& row = in_.operands[k].spread.row;
+      const auto by = row.picked() ? static_cast<std::size_t>(in_[row.pick].payload) : k;
+      if (by != k && place_[by] < 0) {
+        place_[by] = static_cast<std::int64_t>(out_.operands.size());
+        out_.operands.push_back(in_.operands[by]);
+      }
       place_[k] = static_cast<std::int64_t>(out_.operands.size());
       out_.operands.push_back(in_.operands[k]);
     };
@@ -197,7 +205,7 @@ class Finisher {
     }
     auto follow = [&](NodeId& id, const std::vector<NodeId>& map) { id = id == no_node ? no_node : map[id]; };
     auto follow_spread = [&](Spread& spread) {
-      for (Axis* axis : {&spread.row, &spread.column}) follow(axis->divide, moved), follow(axis->wrap, moved);
+      for (NodeId* id : nodes_of(spread)) follow(*id, moved);
     };
     for (std::size_t k = 0; k < in_.operands.size(); ++k) {
       if (place_[k] < 0) continue;

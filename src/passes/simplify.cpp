@@ -233,7 +233,7 @@ class Simplifier {
     const Node& node = out_[id];
     if (out_.compute && (type == *out_.compute || type == Type::F64)) return true;
     if (node.op == Op::RoundTo) return node.payload == static_cast<std::int64_t>(type);
-    return node.op == Op::Operand && out_.operands[node.payload].type == type && type != Type::I32;
+    return node.op == Op::Operand && out_.operands[node.payload].type == type && type != Type::I32 && type != Type::I64;
   }
 
   Program& out_;

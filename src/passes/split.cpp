@@ -186,9 +186,13 @@ class Splitter {
       indices = indices || node.op == Op::ColumnIndex;
     }
     auto use_divisors = [&](const Spread& spread) {
-      for (NodeId id : {spread.row.divide, spread.row.wrap})
+      for (NodeId id : {spread.row.divide, spread.row.wrap, spread.row.pick})
         if (id != no_node) mark_divisor(id, work, used, counts);
     };
+    for (std::size_t k = used.size(); k-- > 0;)  // who picks rows stands before whose rows are picked
+      if (used[k] && in_.operands[k].spread.row.picked()) use_divisors(in_.operands[k].spread);
+    for (const Output& result : in_.results)
+      if (level_[result.value] == stage && result.spread.row.picked()) use_divisors(result.spread);
     for (std::size_t k = 0; k < used.size(); ++k)
       if (used[k] && !in_.operands[k].constant) use_divisors(in_.operands[k].spread);
     for (const Output& result : in_.results)
@@ -224,7 +228,7 @@ class Splitter {
 
   void mark_divisor(NodeId id, Stage& work, std::vector<bool>& used, bool& counts) const {
     work.needed[id] = true;
-    if (in_[id].op == Op::Constant) used[in_[id].payload] = true;
+    if (in_[id].op == Op::Constant || in_[id].op == Op::Operand) used[in_[id].payload] = true;
     counts = counts || in_[id].op == Op::ColumnCount;
     for (NodeId arg : in_[id]) mark_divisor(arg, work, used, counts);
   }
@@ -266,7 +270,7 @@ class Splitter {
   }
 
   static Spread moved_spread(const Stage& work, Spread spread) {
-    for (NodeId* id : {&spread.row.divide, &spread.row.wrap})
+    for (NodeId* id : {&spread.row.divide, &spread.row.wrap, &spread.row.pick})
       if (*id != no_node) *id = work.moved[*id];
     return spread;
   }

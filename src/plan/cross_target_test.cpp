@@ -43,9 +43,11 @@ std::map<std::string, Placement> random_places(const Program& bound, const Dims&
   std::int64_t columns = 1;
   for (std::size_t k = shape.size() - static_cast<std::size_t>(axes); k < shape.size(); ++k) columns *= shape[k];
   auto place = [&](const std::string& name, const Spread& spread, bool result) {
-    Dims extents = axes_of(indexing(bound, spread, columns).value(), shape, axes).all();
+    const std::int64_t table = spread.row.picked() ? 1 + random.below(9) : -1;
+    Dims extents = axes_of(indexing(bound, spread, columns).value(), shape, axes, table).all();
     if (random.below(3))
       places[name] = {.offset = random.below(4), .strides = random_strides(extents, result, random.state)};
+    if (table >= 0) places[name].rows = table;
   };
   for (const Operand& operand : bound.operands)
     if (!operand.constant && operand.type) place(operand.name, operand.spread, false);
@@ -105,13 +107,16 @@ TEST(CrossTarget, RandomProgramsTypesShapesAndStrides) {
     RandomProgram options{.seed = seed, .size = static_cast<int>(4 + random.below(30))};
     options.columns_multiple = static_cast<int>(std::gcd(columns, 60));
     options.special_numbers = seed % 3 == 0;
+    options.picks = seed % 2 == 0;
     Program program = random_program(options);
-    const std::vector<Type> types = {Type::F32,    Type::BF16,   Type::F16, seed % 4 ? Type::F32 : Type::F64,
-                                     Type::F8E4M3, Type::F8E5M2, Type::I8,  Type::I32};
+    std::vector<Type> types = {Type::F32, Type::F32};
+    for (const TypeFacts& each : type_facts)
+      if (each.type != Type::F64 || seed % 4 == 0) types.push_back(each.type);
     Binding binding{.columns = columns};
     for (const Operand& operand : program.operands) {
       if (operand.constant && operand.fallback == no_node) binding.constants[operand.name] = 0.75;
       if (!operand.constant) binding.types[operand.name] = random.of(types);
+      if (operand.name[0] == 'p') binding.types[operand.name] = random.below(2) ? Type::I32 : Type::I64;
     }
     for (const Output& result : program.results) binding.types[result.name] = random.of(types);
     for (const Output& result : program.results)
@@ -125,6 +130,11 @@ TEST(CrossTarget, RandomProgramsTypesShapesAndStrides) {
     ASSERT_TRUE(buffers) << buffers.error().message;
     for (std::size_t k = 0; k < buffers->operands.size(); ++k) {
       const Buffer& buffer = buffers->operands[k];
+      if (const std::optional<Table> table = table_picked_by(*bound, *buffers, k)) {
+        fill_picks(buffer.array, buffer.row_extent, static_cast<std::uint32_t>(seed), bound->operands[k].name,
+                   table->rows, table->written);
+        continue;
+      }
       fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, static_cast<std::uint32_t>(seed),
                    bound.operands[k].name, default_range(buffer.array.type));
     }

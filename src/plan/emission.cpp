@@ -9,6 +9,7 @@
 #include "ir/contract.hpp"
 #include "language/print.hpp"
 #include "plan/manifest.hpp"
+#include "plan/resolve.hpp"
 #include "schedule/lower.hpp"
 #include "support/out_of_memory.hpp"
 
@@ -45,6 +46,7 @@ SlotText describe_slot(const Slot& slot, const Program& program) {
     case Slot::What::ColumnStride: return of_array("_column_stride", "elements from column to column of");
     case Slot::What::Every: return of_array("_every", "rows between two jumps of");
     case Slot::What::Jump: return of_array("_jump", "elements more at a jump of");
+    case Slot::What::Rows: return of_array("_rows", "rows of the table");
     case Slot::What::Value: return {array, fmt::format("{}, as {} in the low bytes", array, name(*program.compute))};
     case Slot::What::Columns:
       return {"n", has(program, Op::Rotate) ? "the number of columns; rotations are made for the one above"
@@ -208,6 +210,7 @@ Result<Emission> emit(const EmitOptions& options) {
     problem.shape = {std::max<std::int64_t>(options.rows, 1), options.columns};
     problem.axes = 1;
     problem.backward = options.program.is_backward();
+    if (problem.backward) problem.gradients = unusual_gradients(options.program);
     problem.types = options.types;
     problem.constants = options.constants;
     problem.absent = options.absent;

@@ -155,6 +155,7 @@ class ModuleWriter {
           break;
         case Slot::What::RowBlock: variant.kernels.columns.empty() ? f.i64_const(1) : get("row_block"); break;
         case Slot::What::Blocks: variant.kernels.columns.empty() ? get("rows") : get("blocks"); break;
+        case Slot::What::Rows:
         case Slot::What::ColumnStride:
         case Slot::What::Every:
         case Slot::What::Jump:

@@ -29,6 +29,7 @@ std::string text_of(const Slot& slot, const Program& program) {
     case Slot::What::ColumnStride: return of_array("ColumnStride");
     case Slot::What::Every: return of_array("Every");
     case Slot::What::Jump: return of_array("Jump");
+    case Slot::What::Rows: return of_array("Rows");
     case Slot::What::Value: return entry("constant", slot.array);
     case Slot::What::Columns: return entry("columns", 0);
     case Slot::What::RowBlock: return entry("rowBlock", slot.array);
@@ -41,6 +42,7 @@ std::string text_of(const Slot& slot, const Program& program) {
 // Names are identifiers and need no escapes.
 std::string axis(const AxisIndexing& axis) {
   if (!axis.present) return "null";
+  if (axis.picked) return R"({"picked":true})";
   return fmt::format(R"({{"divide":{},"wrap":{}}})", axis.divide, axis.wrap);
 }
 

@@ -22,6 +22,10 @@ bool all_ones(std::span<const std::int64_t> extents) {
 // How many axes of `shape` belong to rows; nothing where the shape is not one of this array's.
 std::optional<std::size_t> row_axes(const PlanState& plan, const PlanArray& array, const Dims& shape) {
   std::size_t rank = shape.size(), outer = plan.shape.size() - static_cast<std::size_t>(plan.axes);
+  if (array.indexing.row.picked)  // a table has rows of its own
+    return rank == 1 + array.axes.columns.size() && equal(part(shape, 1, rank - 1), array.axes.columns)
+               ? std::optional<std::size_t>(1)
+               : std::nullopt;
   if (shape == array.shape()) return array.axes.rows.size();
   auto fits = [](std::span<const std::int64_t> given, const AxisIndexing& axis, const Dims& wanted) {
     return axis.present ? axis.plain() && equal(given, wanted) : all_ones(given);
@@ -32,6 +36,11 @@ std::optional<std::size_t> row_axes(const PlanState& plan, const PlanArray& arra
   bool scalar = !array.indexing.row.present && !array.indexing.column.present;
   if (scalar && rank == 1 && shape[0] == 1) return 0;
   return std::nullopt;
+}
+
+std::string expected_shape(const PlanArray& array) {
+  if (!array.indexing.row.picked) return print(array.shape());
+  return "any number of rows, then " + print(array.axes.columns);
 }
 
 std::string with_ones(const PlanState& plan, const PlanArray& array) {
@@ -74,6 +83,10 @@ Status check_view(const PlanState& plan, const PlanArray& array, const View& vie
                                             : "the rows have strides of their own that do not make one") +
                      ", and the plan was made for others; give these strides in .strides when the plan is made");
   extent.array = *flat;
+  if (array.indexing.row.picked) {
+    extent.rows = flat->table_rows;
+    if (extent.rows < 1) return wrong(Code::InvalidArgument, "a table has at least one row to pick");
+  }
   std::optional<ByteRange> range = checked_byte_range(extent);
   if (!range) return wrong(Code::InvalidArgument, "the strides reach beyond 2^61 bytes");
   if (view.bytes != unknown_bytes && static_cast<std::uint64_t>(range->high) > view.bytes) {
@@ -132,7 +145,7 @@ Result<Array> flattened(const PlanState& plan, const PlanArray& array, const Vie
   std::optional<std::size_t> outer = row_axes(plan, array, shape);
   if (!outer)
     return wrong(Code::InvalidArgument, "the view has the shape " + print(shape) + ", expected " +
-                                            print(array.shape()) + with_ones(plan, array));
+                                            expected_shape(array) + with_ones(plan, array));
   Dims strides = view.strides;
   if (strides.empty()) strides = shape == array.shape() ? array.strides : contiguous_strides(shape);
   if (strides.size() != shape.size())

@@ -37,13 +37,22 @@ Status check_shape(const PlanOptions& options) {
   return Done{};
 }
 
-Result<Problem> problem_of(const PlanOptions& options) {
+// A backward that fits what is absent: where a default that is an expression takes an operand's place, the gradient
+// flows on into it.
+Result<RowProgram> fitting(const PlanOptions& options) {
+  if (!options.program.is_backward()) return options.program;
+  DifferentiateOptions wanted = options_for(options.program.forward(), options.program.graph(), options.absent);
+  return wanted.absent.empty() ? options.program : options.program.source().differentiate(wanted);
+}
+
+Result<Problem> problem_of(const PlanOptions& options, const RowProgram& row_program) {
   Problem problem;
-  const Program& program = options.program.graph();
+  const Program& program = row_program.graph();
   problem.program = options.program.forward().name;
   problem.shape.assign(options.shape.begin(), options.shape.end());
   problem.axes = options.axes.count;
   problem.backward = options.program.is_backward();
+  if (problem.backward) problem.gradients = unusual_gradients(options.program);
   problem.types = options.types;
   problem.absent = options.absent;
   problem.constants = options.constants;
@@ -86,9 +95,11 @@ class Creator {
   Result<std::shared_ptr<const PlanState>> create() {
     if (!options_.program) return invalid("a plan needs a program");
     TRIREME_CHECK(check_shape(options_));
-    TRIREME_TRY(problem, problem_of(options_));
+    TRIREME_TRY(program, fitting(options_));
+    program_ = program;
+    TRIREME_TRY(problem, problem_of(options_, program_));
     plan_.line = print(problem);
-    TRIREME_TRY(binding, binding_of(problem, options_.program.forward(), options_.program.graph()));
+    TRIREME_TRY(binding, binding_of(problem, options_.program.forward(), program_.graph()));
     TRIREME_CHECK(with_line(bind_program(binding)));
     describe_problem(problem);
     TRIREME_CHECK(check_indices(plan_));
@@ -111,7 +122,7 @@ class Creator {
   }
 
   Status bind_program(const Binding& binding) {
-    TRIREME_TRY(prepared, trireme::prepare(options_.program.graph(), binding));
+    TRIREME_TRY(prepared, trireme::prepare(program_.graph(), binding));
     plan_.constants = std::move(prepared.constants);
     plan_.program = std::move(prepared.expanded);
     return Done{};
@@ -258,6 +269,7 @@ class Creator {
     return Done{};
   }
 
+  RowProgram program_;
   const PlanOptions& options_;
   PlanState plan_;
 };

@@ -7,6 +7,7 @@
 
 #include "support/parse_number.hpp"
 #include "support/text.hpp"
+#include "support/type_names.hpp"
 
 namespace trireme {
 namespace {
@@ -30,12 +31,6 @@ bool is_name(std::string_view text) {
   return !text.empty() && letter(text[0]);
 }
 
-std::string type_names() {
-  std::string list;
-  for (const TypeFacts& each : type_facts) list += (list.empty() ? "" : " ") + std::string(each.name);
-  return list;
-}
-
 class Reader {
  public:
   explicit Reader(std::string_view line) : line_(line), rest_(line) {}
@@ -50,6 +45,7 @@ class Reader {
     if (problem_.axes > static_cast<int>(problem_.shape.size()))
       return wrong("axes=" + std::to_string(problem_.axes) + " of a shape with " +
                    std::to_string(problem_.shape.size()) + " axes");
+    if (!problem_.gradients.empty() && !problem_.backward) return wrong("gradients arrive in a backward");
     if (problem_.columns() < 1) return wrong("a row has at least one column");
     return std::move(problem_);
   }
@@ -83,6 +79,15 @@ class Reader {
       return Done{};
     }
     std::size_t equals = word.find('=');
+    if (const std::size_t dot = word.find(".rows=");
+        dot != word.npos && dot + 5 == equals && is_name(word.substr(0, dot))) {
+      const std::optional<std::int64_t> rows = whole<std::int64_t>(word.substr(equals + 1));
+      if (!rows || *rows < 1) return wrong("'" + std::string(word.substr(0, equals)) + "' is a number from 1");
+      if (!seen_.insert(std::string(word.substr(0, equals))).second)
+        return wrong("'" + std::string(word.substr(0, equals)) + "' stands twice");
+      problem_.placements[std::string(word.substr(0, dot))].rows = *rows;
+      return Done{};
+    }
     if (equals == word.npos || !is_name(word.substr(0, equals)))
       return wrong("expected NAME=TYPE, NAME=none, NAME=NUMBER or backward, not '" + std::string(word) + "'");
     std::string name(word.substr(0, equals));
@@ -93,6 +98,15 @@ class Reader {
       if (!axes || *axes < 1) return wrong("axes is a number from 1, not '" + std::string(value) + "'");
       problem_.axes = *axes;
       return Done{};
+    }
+    if (name == "gradients") {
+      for (std::string_view rest = value;;) {
+        const std::string_view each = rest.substr(0, rest.find(','));
+        if (!is_name(each) || !problem_.gradients.insert(std::string(each)).second)
+          return wrong("gradients names results, as gradients=loss,lse, not '" + std::string(value) + "'");
+        if (each.size() == rest.size()) return Done{};
+        rest.remove_prefix(each.size() + 1);
+      }
     }
     if (name == "seed") {
       std::optional<std::uint32_t> seed = whole<std::uint32_t>(value);
@@ -124,7 +138,8 @@ class Reader {
       problem_.constants[name] = *number;
       return Done{};
     }
-    return wrong("'" + name + "' is a type (" + type_names() + "), none or a number, not '" + std::string(value) + "'");
+    return wrong("'" + name + "' is a type (" + type_names(" ", " ") + "), none or a number, not '" +
+                 std::string(value) + "'");
   }
 
   // "+3", ":5000", "+3:5000" or "+3:12288,128"
@@ -148,7 +163,10 @@ class Reader {
     if (!fine)
       return wrong("'" + name + "' is placed by +OFFSET, :STRIDES or both, such as bf16+3:5000 or f32:12288,128 (in " +
                    "elements)");
-    if (placement != Placement{}) problem_.placements[name] = placement;
+    Placement& known = problem_.placements[name];
+    placement.rows = known.rows;
+    known = placement;
+    if (known == Placement{}) problem_.placements.erase(name);
     return Done{};
   }
 
@@ -188,10 +206,16 @@ std::string print(const Problem& problem) {
     for (std::size_t k = 0; k < placement.strides.size(); ++k)
       words[name] += (k ? ',' : ':') + std::to_string(placement.strides[k]);
   }
+  for (auto each = words.begin(); each != words.end();)
+    each = each->second.empty() ? words.erase(each) : std::next(each);
+  for (const auto& [name, placement] : problem.placements)
+    if (placement.rows >= 0) words[name + ".rows"] = std::to_string(placement.rows);
   for (const std::string& name : problem.absent) words[name] = "none";
   for (const auto& [name, value] : problem.constants) words[name] = shortest(value);
   for (const auto& [name, word] : words) text += ' ' + name + '=' + word;
   if (problem.backward) text += " backward";
+  for (const std::string& name : problem.gradients)
+    text += (name == *problem.gradients.begin() ? " gradients=" : ",") + name;
   if (problem.axes != 1) text += " axes=" + std::to_string(problem.axes);
   std::string accumulated;
   for (const std::string& name : problem.accumulate) accumulated += (accumulated.empty() ? " accumulate=" : ",") + name;

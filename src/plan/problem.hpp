@@ -12,6 +12,8 @@
 //   NAME=NUMBER         a constant
 //   backward            the derived program instead
 //   axes=K              the last K axes of the shape make a row; 1 unless said
+//   NAME.rows=N         rows of a table that an operand picks from; as many as the problem has unless said
+//   gradients=NAMES     of a backward: the results whose gradients arrive, as gradients=loss,lse
 //   seed=N              which samples; 0 unless said
 //   accumulate=NAME,…   results, sums over rows, that are added to what stands in their memory: samples, too
 // An operand not named is present, in the first element operand's type, which is f32 unless named.
@@ -36,6 +38,7 @@ struct Problem {
   std::vector<std::int64_t> shape;  // rank 1 to 8
   int axes = 1;
   bool backward = false;
+  std::set<std::string> gradients;  // results whose gradients arrive in a backward; empty: those that do unless said
   std::map<std::string, Type> types;
   std::set<std::string> absent;
   std::map<std::string, double> constants;

@@ -29,8 +29,11 @@ struct Random {
   }
 };
 
-inline const std::vector<Type> storage_types = {Type::F32,    Type::BF16,   Type::F16, Type::F64,
-                                                Type::F8E4M3, Type::F8E5M2, Type::I8,  Type::I32};
+inline const std::vector<Type> storage_types = [] {
+  std::vector<Type> types;
+  for (const TypeFacts& each : type_facts) types.push_back(each.type);
+  return types;
+}();
 
 // Every operator, forward and backward by turns, with one of the lines that it is tried with: each(operator, problem,
 // random).

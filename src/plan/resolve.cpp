@@ -1,5 +1,7 @@
 #include "plan/resolve.hpp"
 
+#include <algorithm>
+
 #include "ir/signature_names.hpp"
 #include "language/parse.hpp"
 #include "plan/samples.hpp"
@@ -32,7 +34,8 @@ class Types {
   Type of_operand(const std::string& name) const {
     if (std::optional<Type> given = look_up(problem_.types, name)) return *given;
     if (std::optional<std::size_t> result = names_.result(name)) return of_result(forward_.results[*result]);
-    if (names_.operand(name) || !name.starts_with('d')) return base_;
+    if (std::optional<std::size_t> operand = names_.operand(name)) return picks(*operand) ? Type::I32 : base_;
+    if (!name.starts_with('d')) return base_;
     std::optional<std::size_t> result = names_.result(std::string_view(name).substr(1));
     return result ? of_result(forward_.results[*result]) : base_;
   }
@@ -42,6 +45,16 @@ class Types {
   }
 
  private:
+  bool picks(std::size_t operand) const {
+    auto picked_by = [&](const Spread& spread) {
+      return spread.row.picked() && forward_[spread.row.pick].payload == static_cast<std::int64_t>(operand);
+    };
+    return std::any_of(forward_.operands.begin(), forward_.operands.end(),
+                       [&](const Operand& each) { return picked_by(each.spread); }) ||
+           std::any_of(forward_.results.begin(), forward_.results.end(),
+                       [&](const Output& each) { return picked_by(each.spread); });
+  }
+
   const Problem& problem_;
   const Program& forward_;
   SignatureNames names_;
@@ -64,6 +77,21 @@ std::string names_of(const Program& program) {
 }
 
 }  // namespace
+
+std::set<std::string> unusual_gradients(const RowProgram& backward) {
+  auto arriving = [](const RowProgram& each) { return *options_for(each.forward(), each.graph(), {}).gradients; };
+  const std::set<std::string> these = arriving(backward);
+  Result<RowProgram> usual = backward.source().differentiate();
+  return usual && arriving(*usual) == these ? std::set<std::string>{} : these;
+}
+
+Result<Program> backward_of(const Problem& problem, const Program& forward) {
+  DifferentiateOptions options;
+  if (!problem.gradients.empty()) options.gradients = problem.gradients;
+  for (const std::string& name : problem.absent)
+    if (kind_of(forward, name) == Kind::Operand) options.absent.insert(name);
+  return differentiate(forward, options);
+}
 
 Result<Binding> binding_of(const Problem& problem, const Program& forward, const Program& program) {
   Types types(problem, forward);
@@ -119,7 +147,7 @@ Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program
   TRIREME_TRY(forward, parse(program_text));
   resolved.program = forward;
   if (problem.backward) {
-    TRIREME_TRY(backward, differentiate(forward));
+    TRIREME_TRY(backward, backward_of(problem, forward));
     resolved.program = std::move(backward);
   }
   TRIREME_TRY(binding, binding_of(problem, forward, resolved.program));
@@ -133,6 +161,19 @@ Result<Buffers> empty_buffers(const ResolvedProblem& resolved, Backing backing) 
   return make_buffers(resolved.bound, Dims(problem.shape), problem.axes, problem.placements, backing);
 }
 
+std::optional<Table> table_picked_by(const Program& bound, const Buffers& buffers, std::size_t operand) {
+  std::optional<Table> table;
+  auto look = [&](const Spread& spread, const Buffer& buffer, bool result) {
+    if (!spread.row.picked() || bound[spread.row.pick].payload != static_cast<std::int64_t>(operand)) return;
+    if (!table) table = Table{buffer.row_extent};
+    table->rows = std::min(table->rows, buffer.row_extent);
+    table->written = table->written || result;
+  };
+  for (std::size_t k = 0; k < bound.operands.size(); ++k) look(bound.operands[k].spread, buffers.operands[k], false);
+  for (std::size_t k = 0; k < bound.results.size(); ++k) look(bound.results[k].spread, buffers.results[k], true);
+  return table;
+}
+
 Result<Buffers> sampled_buffers(const ResolvedProblem& resolved) {
   const Problem& problem = resolved.problem;
   TRIREME_TRY(buffers, empty_buffers(resolved));
@@ -140,6 +181,10 @@ Result<Buffers> sampled_buffers(const ResolvedProblem& resolved) {
     const Buffer& buffer = buffers.operands[k];
     const std::string& name = resolved.bound.operands[k].name;
     std::optional<RangeRemark> range = look_up(resolved.remarks.ranges, name);
+    if (const std::optional<Table> table = table_picked_by(resolved.bound, buffers, k); table && !range) {
+      fill_picks(buffer.array, buffer.row_extent, problem.seed, name, table->rows, table->written);
+      continue;
+    }
     fill_samples(buffer.array, buffer.row_extent, buffer.column_extent, problem.seed, name,
                  range ? range->at(problem.columns()) : default_range(buffer.array.type));
   }

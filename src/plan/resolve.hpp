@@ -12,6 +12,12 @@
 
 namespace trireme {
 
+// Results whose gradients a backward takes, where a problem line has to name them.
+std::set<std::string> unusual_gradients(const RowProgram& backward);
+
+// The backward that a line asks for: its gradients, and what is absent.
+Result<Program> backward_of(const Problem& problem, const Program& forward);
+
 // What the line says of `program`, which is `forward` itself or its backward. What the line leaves open:
 //   operands             are present, in the type of the forward's first element operand (f32 if the line has none);
 //   results              [i,j] have that type too, others the compute type; all are stored;
@@ -29,6 +35,13 @@ Result<ResolvedProblem> resolve(const Problem& problem, std::string_view program
 
 // Memory placed as the line says; operands filled with its samples.
 Result<Buffers> empty_buffers(const ResolvedProblem& resolved, Backing backing = Backing::Memory);
+// The table whose rows an operand picks; of several the smallest.
+struct Table {
+  std::int64_t rows = 0;
+  bool written = false;  // no row is picked twice
+};
+std::optional<Table> table_picked_by(const Program& bound, const Buffers& buffers, std::size_t operand);
+
 Result<Buffers> sampled_buffers(const ResolvedProblem& resolved);
 
 }  // namespace trireme

@@ -34,10 +34,10 @@ std::vector<std::string> RowProgram::names() {
   return names;
 }
 
-Result<RowProgram> RowProgram::differentiate() const {
+Result<RowProgram> RowProgram::differentiate(const DifferentiateOptions& options) const {
   return or_out_of_memory([&]() -> Result<RowProgram> {
     if (!program_) return Error{Code::InvalidArgument, "there is no program to differentiate"};
-    TRIREME_TRY(backward, trireme::differentiate(*program_));
+    TRIREME_TRY(backward, trireme::differentiate(*program_, options));
     return RowProgram(program_, std::make_shared<const Program>(std::move(backward)));
   });
 }

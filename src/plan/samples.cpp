@@ -29,7 +29,9 @@ std::uint32_t draw(std::uint32_t key, std::uint64_t index) {
 }  // namespace
 
 SampleRange default_range(Type type) {
+  if (type == Type::U8) return {.low = 0, .high = 255, .integer = true};
   if (is_integer(type)) return {.low = -128, .high = 127, .integer = true};
+  if (!float_format(type).is_signed) return {.low = 0.125, .high = 8};
   return {};
 }
 
@@ -56,6 +58,18 @@ void fill_samples(const Array& array, std::int64_t row_extent, std::int64_t colu
   for (std::int64_t r = 0; r < row_extent; ++r)
     for (std::int64_t c = 0; c < column_extent; ++c)
       store_f64(array.type, array.entry(r, c), sample_value(draw(key, index++), array.type, range));
+}
+
+void fill_picks(const Array& array, std::int64_t row_extent, std::uint32_t seed, std::string_view name,
+                std::int64_t table_rows, bool once) {
+  ContractArithmetic arithmetic;
+  const std::uint32_t key = key_of(seed, name);
+  for (std::int64_t r = 0; r < row_extent; ++r) {
+    std::int64_t row = -1 + static_cast<std::int64_t>(draw(key, static_cast<std::uint64_t>(r)) %
+                                                      static_cast<std::uint64_t>(table_rows + 2));
+    if (once) row = r < table_rows ? (r + key % table_rows) % table_rows : -1;
+    store_f64(array.type, array.entry(r, 0), static_cast<double>(row));
+  }
 }
 
 }  // namespace trireme

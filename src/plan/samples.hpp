@@ -27,7 +27,7 @@ struct SampleRange {
   friend bool operator==(const SampleRange&, const SampleRange&) = default;
 };
 
-// Numbers in [-2, 2); integer types get whole numbers in -128..127.
+// Numbers in [-2, 2), powers of two from 1/8 on; integer types get whole numbers in -128..127, u8 in 0..255.
 SampleRange default_range(Type type);
 
 std::uint32_t sample_draw(std::uint32_t seed, std::string_view name, std::uint64_t index);
@@ -35,5 +35,10 @@ double sample_value(std::uint32_t draw, Type type, const SampleRange& range);
 
 void fill_samples(const Array& array, std::int64_t row_extent, std::int64_t column_extent, std::uint32_t seed,
                   std::string_view name, const SampleRange& range);
+
+// Of an operand that picks rows of a table: -1 + h mod (rows + 2), so that some lie on either side of it. Where rows
+// are written no row comes twice: (index + key mod rows) mod rows, and -1 once all had their turn.
+void fill_picks(const Array& array, std::int64_t row_extent, std::uint32_t seed, std::string_view name,
+                std::int64_t table_rows, bool once);
 
 }  // namespace trireme

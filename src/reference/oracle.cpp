@@ -54,12 +54,14 @@ Result<std::vector<OracleResult>> run_oracle(const Program& bound, const Problem
   for (const Output& result : program.results) {
     TRIREME_TRY(index, indexing(program, result.spread, problem.columns));
     OracleResult& made = results.emplace_back();
-    made.row_extent = index.row.extent(problem.rows);
+    const Array stored = arrays.size() < problem.arrays.size() ? problem.arrays[arrays.size()] : Array{};
+    made.row_extent = row_entries(index.row, stored, problem.rows);
     made.column_extent = index.column.extent(problem.columns);
     made.elements.resize(made.row_extent * made.column_extent);
-    const std::size_t number = arrays.size();
-    if (result.accumulate && number < problem.arrays.size()) arrays.push_back(problem.arrays[number]);
+    for (OracleElement& each : made.elements) each.unknown = index.row.picked;  // rows that nobody picks
+    if (result.accumulate && arrays.size() < problem.arrays.size()) arrays.push_back(stored);
     else arrays.push_back({.type = result.type.value_or(Type::F32)});
+    arrays.back().table_rows = stored.table_rows;
   }
   Problem2d without_results = problem;
   without_results.arrays = arrays;

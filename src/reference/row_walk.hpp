@@ -68,7 +68,7 @@ class RowWalk {
     last_use_.assign(program_.size(), no_node);
     for (const Output& result : program_.results) {
       bool sums = program_[result.value].op == Op::ColumnSum;
-      if (!sums && !(result.spread.row.present && result.spread.plain()))
+      if (!sums && takes_column_sum(result.spread))
         return wrong(Code::InvalidProgram, "result '" + result.name + "' must be a colsum");
       wanted[sums ? program_[result.value].args[0] : result.value] = true;
       TRIREME_TRY(of_result, indexing(program_, result.spread, n_));
@@ -84,6 +84,7 @@ class RowWalk {
           if (last_use_[arg] == no_node && program_[arg].by_row && !kept[arg]) last_use_[arg] = id;
         }
     operand_indexing_.resize(program_.operands.size());
+    for (const Output& result : program_.results) TRIREME_CHECK(prepare_pick(result.spread));
     rotations_.resize(program_.size());
     for (NodeId id = 0; id < program_.size(); ++id) {
       if (!wanted[id]) continue;
@@ -99,8 +100,27 @@ class RowWalk {
       if (!operand.type) return wrong(Code::Internal, "operand '" + operand.name + "' is read but not bound");
       TRIREME_TRY(of_operand, indexing(program_, operand.spread, n_));
       operand_indexing_[program_[id].payload] = of_operand;
+      TRIREME_CHECK(prepare_pick(operand.spread));
     }
     return Done{};
+  }
+
+  Status prepare_pick(const Spread& spread) {
+    if (!spread.row.picked()) return Done{};
+    const std::int64_t by = program_[spread.row.pick].payload;
+    TRIREME_TRY(of_picker, indexing(program_, program_.operands[by].spread, n_));
+    operand_indexing_[by] = of_picker;
+    return Done{};
+  }
+
+  // The row of entries that row i stands on; nothing where an operand says one that is not there.
+  std::optional<std::int64_t> row_entry(const Spread& spread, const Indexing& index, const Array& array,
+                                        std::int64_t i) const {
+    if (!spread.row.picked()) return index.row.entry(i);
+    const std::int64_t by = program_[spread.row.pick].payload;
+    const Array& picker = problem_.arrays[by];
+    const std::int64_t row = load_integer(picker.type, picker.entry(operand_indexing_[by].row.entry(i), 0));
+    return row >= 0 && row < array.table_rows ? std::optional(row) : std::nullopt;
   }
 
   Values& make(NodeId id, std::size_t count) {
@@ -136,9 +156,11 @@ class RowWalk {
       }
       case Op::Operand: {
         const Indexing& index = operand_indexing_[node.payload];
+        const Array& array = problem_.arrays[node.payload];
+        const std::optional<std::int64_t> row = row_entry(program_.operands[node.payload].spread, index, array, i);
         Values& out = make(id, count);
         for (std::int64_t j = 0; j < count; ++j)
-          out[j] = arithmetic_.load(problem_.arrays[node.payload], index.row.entry(i), index.column.entry(j));
+          out[j] = row ? arithmetic_.load(array, *row, index.column.entry(j)) : arithmetic_.number(0);
         return Done{};
       }
       case Op::Sum: {
@@ -207,7 +229,8 @@ class RowWalk {
     if (node.op == Op::Number) return static_cast<std::int64_t>(node.number());
     const Indexing& index = operand_indexing_[node.payload];
     const Array& array = problem_.arrays[node.payload];
-    return static_cast<std::int64_t>(load_f64(array.type, array.entry(index.row.entry(i), index.column.entry(j))));
+    const std::optional<std::int64_t> row = row_entry(program_.operands[node.payload].spread, index, array, i);
+    return row ? load_integer(array.type, array.entry(*row, index.column.entry(j))) : 0;
   }
 
   static Error wrong(Code code, std::string message) { return {code, "reference: " + std::move(message)}; }
@@ -223,7 +246,9 @@ class RowWalk {
       return;
     }
     std::int64_t count = result.spread.column.present ? n_ : 1;
-    for (std::int64_t j = 0; j < count; ++j) arithmetic_.store(k, i, j, at(result.value, j));
+    const std::optional<std::int64_t> row =
+        row_entry(result.spread, result_indexing_[k], problem_.arrays[program_.array_of_result(k)], i);
+    for (std::int64_t j = 0; row && j < count; ++j) arithmetic_.store(k, *row, j, at(result.value, j));
   }
 
   void store_column_result(std::size_t k) {

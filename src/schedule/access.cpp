@@ -256,8 +256,10 @@ Reg RowLowering::integer_of_row(NodeId id) {
       const Operand& operand = program_.operands[node.payload];
       bool by_row = operand.spread.row.present;
       Reg pointer = by_row ? row_pointer(node.payload) : b_.pointer_to(node.payload);
-      return b_.into(Bank::Index,
-                     {.code = Do::IndexLoad, .type = Type::I32, .a = pointer, .c = by_row ? state_.exists : Reg{}});
+      return b_.into(Bank::Index, {.code = Do::IndexLoad,
+                                   .type = *operand.type,
+                                   .a = pointer,
+                                   .c = both(by_row ? state_.exists : Reg{}, inside_of(node.payload))});
     }
   }
 }
@@ -271,13 +273,25 @@ Values RowLowering::mask_less(Reg a, Reg b) {
   return {b_.primitive(Op::Less, {b_.number(0), answer})};
 }
 
-Reg RowLowering::integer_condition_of_row(const Node& node) {
-  Reg a = integer_of_row(node.args[0]), b = integer_of_row(node.args[1]);
-  return integer_mask(node.op, a, b);
+// May be too large to have 1 added to it, or to be taken from another.
+bool RowLowering::is_large(NodeId id) const {
+  const Node& node = program_[id];
+  if (node.op == Op::Rotate) return is_large(node.args[0]);
+  return node.op == Op::Operand && program_.operands[node.payload].type == Type::I64;
 }
 
-Reg RowLowering::integer_mask(Op op, Reg a, Reg b) {
+Reg RowLowering::integer_condition_of_row(const Node& node) {
+  Reg a = integer_of_row(node.args[0]), b = integer_of_row(node.args[1]);
+  return integer_mask(node.op, a, b, is_large(node.args[0]) || is_large(node.args[1]));
+}
+
+Reg RowLowering::integer_mask(Op op, Reg a, Reg b, bool large) {
   if (op == Op::Less) return mask_less(a, b)[0];
+  if (large) {
+    Reg not_above = b_.primitive(Op::Not, {mask_less(b, a)[0]});
+    if (op == Op::LessEqual) return not_above;
+    return b_.primitive(Op::And, {not_above, b_.primitive(Op::Not, {mask_less(a, b)[0]})});
+  }
   Reg not_above = mask_less(a, b_.add(b, 1))[0];
   if (op == Op::LessEqual) return not_above;
   return b_.primitive(Op::And, {not_above, mask_less(b, b_.add(a, 1))[0]});
@@ -293,10 +307,10 @@ Reg RowLowering::integer_at(NodeId id, Reg column, Reg mask) {
   const bool by_row = program_.operands[leaf.payload].spread.row.present;
   Reg pointer = by_row ? row_pointer(leaf.payload) : column_pointers_.at(leaf.payload);
   return b_.into(Bank::Index, {.code = Do::IndexLoad,
-                               .type = Type::I32,
+                               .type = *program_.operands[leaf.payload].type,
                                .a = pointer,
                                .b = mapped_column(map_of_operand(leaf.payload, 0), column),
-                               .c = mask});
+                               .c = both(mask, inside_of(leaf.payload))});
 }
 
 // A value that varies by column, of one column.
@@ -317,6 +331,7 @@ Reg RowLowering::at_column(NodeId id, Reg column, std::unordered_map<NodeId, Reg
                      .a = operand.spread.row.present ? row_pointer(leaf.payload) : column_pointers_.at(leaf.payload),
                      .b = place,
                      .c = operand.spread.row.present ? state_.exists : Reg{}});
+    value = inside_or_0(leaf.payload, {value})[0];
   } else if (leaf.op == Op::ColumnIndex) {
     value = b_.into(
         Bank::Lane,
@@ -324,7 +339,8 @@ Reg RowLowering::at_column(NodeId id, Reg column, std::unordered_map<NodeId, Reg
          .a = is_rotated ? rotated_column({.axis = {.present = true}, .rotate = rotation(id)}, column) : column});
   } else if (compares_integers(program_, node)) {
     Reg a = integer_at(node.args[0], column, state_.exists);
-    value = integer_mask(node.op, a, integer_at(node.args[1], column, state_.exists));
+    value = integer_mask(node.op, a, integer_at(node.args[1], column, state_.exists),
+                         is_large(node.args[0]) || is_large(node.args[1]));
   } else {
     Reg args[3];
     for (int k = 0; k < node.arity; ++k) args[k] = at_column(node.args[k], column, known);
@@ -358,9 +374,13 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
   Values masks;
   if (varies(node.args[0]) || varies(node.args[1]) || (a_column && b_column)) {
     // Elements of memory: each by itself.
-    // `a < b`, `a <= b` as `a < b + 1`, `a == b` as both.
+    const bool large = is_large(node.args[0]) || is_large(node.args[1]);
+    // `a < b`, `a <= b` as `a < b + 1` or `not (b < a)`, `a == b` as both.
     auto compare = [&](Reg a, Reg b, auto&& yes) {
+      const auto no = [] {};
       if (node.op == Op::Less) b_.when_less(a, b, yes);
+      else if (large && node.op == Op::LessEqual) b_.when_less(b, a, no, yes);
+      else if (large) b_.when_less(b, a, no, [&] { b_.when_less(a, b, no, yes); });
       else if (node.op == Op::LessEqual) b_.when_less(a, b_.add(b, 1), yes);
       else b_.when_less(a, b_.add(b, 1), [&] { b_.when_less(b, b_.add(a, 1), yes); });
     };
@@ -369,8 +389,15 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
       for (int e = 0; e < config_.vector; ++e) {
         Reg column = b_.add(first, e);
         Reg a = integer_at(node.args[0], column, leaf.mask), b = integer_at(node.args[1], column, leaf.mask);
-        Reg mask = b_.below(a, 0, node.op == Op::Less ? b : b_.add(b, 1));
-        if (node.op == Op::Equal) mask = b_.primitive(Op::And, {mask, b_.below(b, 0, b_.add(a, 1))});
+        Reg mask;
+        if (large) {
+          auto not_below = [&](Reg x, Reg y) { return b_.primitive(Op::Not, {b_.below(x, 0, y)}); };
+          mask = node.op == Op::Less ? b_.below(a, 0, b) : not_below(b, a);
+          if (node.op == Op::Equal) mask = b_.primitive(Op::And, {mask, not_below(a, b)});
+        } else {
+          mask = b_.below(a, 0, node.op == Op::Less ? b : b_.add(b, 1));
+          if (node.op == Op::Equal) mask = b_.primitive(Op::And, {mask, b_.below(b, 0, b_.add(a, 1))});
+        }
         masks.push_back(mask);
       }
       return masks;
@@ -388,7 +415,12 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
     return {b_.primitive(Op::Less, {no, answers})};
   }
   // j against something of the row: j < u is a mask of columns already.
-  Reg u = integer_of_row(node.args[a_column ? 1 : 0]);
+  const NodeId other = node.args[a_column ? 1 : 0];
+  Reg u = integer_of_row(other);
+  if (is_large(other)) {  // no column is negative, or 2^62
+    u = b_.index(Do::IndexMax, u, -1);
+    u = b_.index(Do::IndexMin, u, std::int64_t{1} << 62);
+  }
   Reg next = b_.add(u, 1);
   for (int e = 0; e < config_.vector; ++e) {
     auto column_below = [&](Reg limit) { return b_.below(leaf.column, leaf.offset + e, limit); };

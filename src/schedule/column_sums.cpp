@@ -220,13 +220,13 @@ void RowLowering::add_to_rows(std::size_t result) {
     const Reg stride = b_.slot_of(partials_array(sums->number), Slot::What::Stride);
     place = b_.add(place, b_.mul(stride, static_cast<std::int64_t>(q)));
   }
-  store_by_owner(*program_.compute, b_.pointer(base, place, value_bytes()), value);
+  store_by_owner(*program_.compute, b_.pointer(base, place, value_bytes()), value, {});
 }
 
 void RowLowering::finish_column_sums(const ClassSums& sums) {
   if (of_rows(sums)) {
     for (std::size_t q = 0; q < sums.rows.size(); ++q)
-      store_by_owner(*program_.compute, sums.partial_rows[q], sums.rows[q]);
+      store_by_owner(*program_.compute, sums.partial_rows[q], sums.rows[q], {});
     return;
   }
   if (!config_.stripes || sums.what->of_groups) return;

@@ -66,11 +66,12 @@ enum class Do : std::uint8_t {
   IndexSub,         // dst = a - b
   IndexMul,         // dst = a * b
   IndexMin,         // dst = min(a, b)
+  IndexMax,         // dst = max(a, b)
   IndexAnd,         // dst = a & b
   IndexShiftRight,  // dst = a >> imm, a >= 0
   IndexDivide,      // dst = a / b, a >= 0, b > 0
   IndexRemainder,   // dst = a % b, a >= 0, b > 0
-  IndexLoad,  // dst = the i32 at a + b * 4 + imm in global memory (a Pointer, b optional), where the mask c lets it
+  IndexLoad,        // dst = the integer at a (a Pointer), b and imm as in Load of `type`, where the mask c lets it
   // Pointer registers
   PointerSlot,  // dst = args[imm]
   PointerAdd,   // dst = a + b * imm (b: Index; imm: bytes)
@@ -171,6 +172,7 @@ struct Slot {
     ColumnStride,  // elements from column to column, where that is not 1
     Every,         // entries between two jumps; `which` says which
     Jump,          // elements more
+    Rows,          // of a table whose rows an operand picks
     Value,         // of a constant: bits of the compute type
     // Of the problem
     Columns,  // n

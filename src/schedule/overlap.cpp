@@ -23,6 +23,8 @@ bool RowLowering::can_overlap() const {
   if (goes_lane_by_lane(program_, layout_) || stages_.sums_groups()) return false;
   for (std::size_t k : used_operands())
     if (program_.operands[k].spread.row.present && !program_.operands[k].spread.row.plain()) return false;
+  for (const Output& result : program_.results)
+    if (result.spread.row.picked()) return false;
   for (NodeId id : work_[count - 1].row)
     if (is_condition(program_[id].op)) return false;
   return std::none_of(kept_.begin(), kept_.end(), [&](const Kept& each) {

@@ -61,7 +61,8 @@ Reg RowLowering::row_pointer(std::size_t array) {
   const Program::Array what = program_.array(array);
   Reg base = b_.pointer_to(array);
   Reg stride = b_.slot_of(array, Slot::What::Stride);
-  Reg place = b_.index(Do::IndexMul, mapped_row(what.spread.row), stride);
+  const Reg row = what.spread.row.picked() ? picked_row(array) : mapped_row(what.spread.row);
+  Reg place = b_.index(Do::IndexMul, row, stride);
   for (int j = 0; j < layout_.array(array).row_jumps; ++j) {
     RowJump jump = row_jump(array, j);
     place = b_.add(place, b_.index(Do::IndexMul, jump.turn, jump.elements));

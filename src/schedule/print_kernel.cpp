@@ -110,6 +110,7 @@ std::string meaning(const Slot& slot, const Kernel& kernel) {
     case Slot::What::ColumnStride: return "column stride of " + array;
     case Slot::What::Every: return fmt::format("entries between {} of {}", number, array);
     case Slot::What::Jump: return fmt::format("{} of {}", number, array);
+    case Slot::What::Rows: return "rows of " + array;
     case Slot::What::Value: return "constant " + array;
     case Slot::What::Columns: return "columns";
     case Slot::What::RowBlock: return of_class("rows a block", slot.array);
@@ -157,6 +158,7 @@ std::string print(const Instr& instr, const Kernel& kernel) {
     case Do::IndexAdd: return infix("+");
     case Do::IndexSub: return infix("-");
     case Do::IndexMul: return infix("*");
+    case Do::IndexMax: return is(fmt::format("max({}, {})", text(instr.a), b_or_imm(instr)));
     case Do::IndexMin: return is(fmt::format("min({}, {})", text(instr.a), b_or_imm(instr)));
     case Do::IndexAnd: return infix("&");
     case Do::IndexShiftRight: return infix(">>");

@@ -93,6 +93,17 @@ class RowLowering {
   std::int64_t rotation(NodeId id) const { return static_cast<std::int64_t>(program_[program_[id].args[1]].number()); }
   bool axis_is(const Axis& axis, const AxisIndexing& row) const;
   Reg mapped_row(const Axis& axis);
+  // picked_rows.cpp: tables whose rows an operand picks
+  struct Pick {
+    Reg row, rows;  // what the operand says; how many there are
+    Reg inside;     // mask, of operands and on thread machines
+  };
+  Reg picked_row(std::size_t array);
+  Reg inside_of(std::size_t operand) const;  // none where the operand's rows are not picked
+  Values inside_or_0(std::size_t operand, Values values);
+  Reg both(Reg mask, Reg other);  // masks that may be none
+  template <typename Store>
+  void store_picked(std::size_t array, Store&& store);
   Reg rotated_column(const ColumnMap& map, Reg column);
   Reg mapped_column(const ColumnMap& map, Reg column);
   ColumnMap map_of_operand(std::size_t operand, std::int64_t rotate);
@@ -109,7 +120,8 @@ class RowLowering {
   Reg integer_at(NodeId id, Reg column, Reg mask);
   Values integer_condition(const Node& node, const Leaf& leaf);
   Reg integer_condition_of_row(const Node& node);
-  Reg integer_mask(Op op, Reg a, Reg b);
+  Reg integer_mask(Op op, Reg a, Reg b, bool large);
+  bool is_large(NodeId id) const;  // may be too large to have 1 added to it, or to be taken from another
   Values mask_less(Reg a, Reg b);
   ValuesByNode& memory_of(NodeId id, const Leaf& leaf);
   bool varies_by_row(NodeId id) const { return varies_by_row_[id]; }
@@ -229,7 +241,7 @@ class RowLowering {
   void finish_stores();
   void prefetch_next(std::size_t k, const Leaf& leaf);
   void store_rows();
-  void store_by_owner(Type type, Reg pointer, Reg value);  // of a row
+  void store_by_owner(Type type, Reg pointer, Reg value, Reg mask);  // of a row
   struct ClassSums {
     int number;  // of the class
     const SumClass* what;
@@ -363,6 +375,7 @@ class RowLowering {
   std::unordered_map<std::size_t, ColumnSteps> column_steps_;  // of strided arrays
   std::unordered_map<NodeId, Reg> divisors_;                   // Index registers
   std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;       // of this row, by divisor and wrap
+  std::map<std::size_t, Pick> picks_;                          // of this row, by array
   std::int64_t lanes_at_ = 0;                                  // scratch: one vector, filled or read lane by lane
 
   std::vector<Groups> groups_;

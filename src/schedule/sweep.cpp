@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ir/contract.hpp"
-#include "schedule/row_lowering.hpp"
+#include "schedule/picked_rows.hpp"
 
 namespace trireme {
 // In loops, where a stripe's vectors for a reduction lie in scratch.
@@ -360,9 +360,15 @@ void RowLowering::finish(std::size_t k, const Leaf& leaf) {
   for (std::size_t r : stage.stores) {
     const Output& result = program_.results[r];
     const std::size_t array = program_.array_of_result(r);
+    const bool picked = result.spread.row.picked();
     if (auto it = column_steps_.find(array); it != column_steps_.end()) {
-      store_mapped(*result.type, row_pointer(array), {.axis = result.spread.column, .steps = &it->second}, leaf,
-                   chunk(result.value, leaf));
+      auto store_all = [&](Reg inside) {
+        Leaf here = leaf;
+        here.mask = both(leaf.mask, inside);
+        store_mapped(*result.type, row_pointer(array), {.axis = result.spread.column, .steps = &it->second}, here,
+                     chunk(result.value, leaf));
+      };
+      picked ? store_picked(array, store_all) : store_all({});
       continue;
     }
     Instr instr = element_access(Do::Store, *result.type, layout_.array(array), leaf);
@@ -371,6 +377,13 @@ void RowLowering::finish(std::size_t k, const Leaf& leaf) {
     if (leaf.id >= 0 && points_at_column(array)) instr.b = {};
     instr.c = leaf.mask;
     instr.values = chunk(result.value, leaf);
+    if (picked) {
+      store_picked(array, [&](Reg inside) {
+        instr.c = both(instr.c, inside);
+        b_.emit(std::move(instr));
+      });
+      continue;
+    }
     store(std::move(instr), leaf);
   }
   for (std::size_t r : stage.columns) add_to_columns(r, leaf);

@@ -23,7 +23,7 @@ Status is_lowered(const Program& program) {
   auto refuse = [&](std::string what) { return Error{Code::Unsupported, program.name + ": " + what}; };
   for (const Output& result : program.results) {
     bool sum = program[result.value].op == Op::ColumnSum;
-    if (!sum && (!result.spread.plain() || !result.spread.row.present))
+    if (!sum && takes_column_sum(result.spread))
       return refuse("results spread like " + result.name + " are not lowered yet");
   }
   std::vector<bool> used = reachable(program);

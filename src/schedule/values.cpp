@@ -141,7 +141,8 @@ Reg RowLowering::evaluate_one(NodeId id) {
       } else {
         load.a = b_.pointer_to(node.payload);
       }
-      return b_.into(Bank::Lane, std::move(load));
+      const Reg value = b_.into(Bank::Lane, std::move(load));
+      return inside_or_0(node.payload, {value})[0];
     }
     case Op::PickColumn: return pick_column(node);
     case Op::Less:
@@ -242,13 +243,14 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
     const Node& node = program_[id];
     Values values;
     if (node.op == Op::Operand) {
-      values = load_chunk(node.payload, leaf);
+      values = inside_or_0(node.payload, load_chunk(node.payload, leaf));
     } else if (node.op == Op::Rotate) {
       const Node& inner = program_[node.args[0]];
       if (inner.op == Op::Operand) {
         const Operand& operand = program_.operands[inner.payload];
         Reg pointer = operand.spread.row.present ? row_pointer(inner.payload) : column_pointers_.at(inner.payload);
         values = load_mapped(*operand.type, pointer, map_of_operand(inner.payload, rotation(id)), leaf);
+        values = inside_or_0(inner.payload, values);
       } else {
         values = rotated_index(rotation(id), leaf);
       }

@@ -15,7 +15,7 @@ struct Form {
   bool threads_only = false;
 };
 
-constexpr std::array<Form, 45> forms = {{
+constexpr std::array<Form, 46> forms = {{
     {Do::IndexConstant, "x", "", "", "", ""},
     {Do::IndexSlot, "x", "", "", "", ""},
     {Do::IndexArgument, "x", "", "", "", ""},
@@ -29,6 +29,7 @@ constexpr std::array<Form, 45> forms = {{
     {Do::IndexSub, "x", "x", "x?", "", ""},
     {Do::IndexMul, "x", "x", "x?", "", ""},
     {Do::IndexMin, "x", "x", "x?", "", ""},
+    {Do::IndexMax, "x", "x", "x?", "", ""},
     {Do::IndexAnd, "x", "x", "x?", "", ""},
     {Do::IndexShiftRight, "x", "x", "", "", ""},
     {Do::IndexDivide, "x", "x", "x?", "", ""},

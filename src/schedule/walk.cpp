@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "ir/contract.hpp"
-#include "schedule/row_lowering.hpp"
+#include "schedule/picked_rows.hpp"
 #include "schedule/sum_classes.hpp"
 
 namespace trireme {
@@ -135,7 +135,7 @@ void RowLowering::begin_block() {
 // Does a block read the same entries of it for all of its rows? Those are loaded as weights are.
 bool RowLowering::same_in_block(std::size_t k) const {
   const Spread& spread = program_.operands[k].spread;
-  return by_entries() && spread.row.present && !spread.row.plain() && !layout_.array(k).row_jumps &&
+  return by_entries() && spread.row.present && spread.row.divided() && !layout_.array(k).row_jumps &&
          axis_is(spread.row, sums_[0].what->where.row);
 }
 
@@ -279,6 +279,7 @@ void RowLowering::begin_row() {
   row_values_.clear();
   row_pointers_.clear();
   mapped_rows_.clear();
+  picks_.clear();
   if (run_end_ || row_step_ > 1) row_jumps_.clear();
   for (auto& leaf : row_leaves_) leaf.clear();
   // Pointers are wanted before any loop, whose body may not run; rows that overlap have them already.
@@ -314,16 +315,19 @@ void RowLowering::store_rows() {
   evaluate_row(work_.back().row);
   for (std::size_t r : stages_.row_stores) {
     const Output& result = program_.results[r];
-    store_by_owner(*result.type, row_pointer(program_.array_of_result(r)), one(result.value));
+    const std::size_t array = program_.array_of_result(r);
+    const Reg pointer = row_pointer(array), value = one(result.value);
+    auto store = [&](Reg inside) { store_by_owner(*result.type, pointer, value, inside); };
+    result.spread.row.picked() ? store_picked(array, store) : store({});
   }
   for (std::size_t r : stages_.row_sums) add_to_rows(r);
 }
 
 // The thread that has the row's first column.
-void RowLowering::store_by_owner(Type type, Reg pointer, Reg value) {
+void RowLowering::store_by_owner(Type type, Reg pointer, Reg value, Reg mask) {
   Instr store{.code = Do::StoreOne, .type = type, .a = pointer, .values = {value}};
   if (!config_.simd)
-    store.c = b_.below(row_owner_, 0, state_.exists ? b_.index(Do::IndexMin, state_.left, 1) : one_index_);
+    store.c = both(b_.below(row_owner_, 0, state_.exists ? b_.index(Do::IndexMin, state_.left, 1) : one_index_), mask);
   b_.emit(std::move(store));
 }
 

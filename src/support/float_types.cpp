@@ -58,12 +58,23 @@ std::uint64_t round_to_float(FloatFormat format, double value) {
   return sign | bits;
 }
 
+// The nearest power of two, the larger one of two; what lies outside becomes the least or the largest.
+std::uint64_t round_to_power(FloatFormat format, double value) {
+  if (std::isnan(value)) return format.nan();
+  const int smallest = format.smallest_exponent(), largest = smallest + static_cast<int>(format.largest_finite());
+  if (value <= power_of_two(smallest)) return 0;
+  if (value >= power_of_two(largest)) return format.largest_finite();
+  const int below = std::ilogb(value);
+  const bool up = value >= 1.5 * power_of_two(below);
+  return static_cast<std::uint64_t>(std::min(below + up, largest) - smallest);
+}
+
 // Saturated and rounded to nearest even; NaN becomes 0.
 std::int64_t round_to_integer(double value, std::int64_t smallest, std::int64_t largest) {
   if (std::isnan(value)) return 0;
   if (value <= static_cast<double>(smallest)) return smallest;
   if (value >= static_cast<double>(largest)) return largest;
-  double below = std::floor(value), rest = value - below;  // exact: |value| < 2^31
+  double below = std::floor(value), rest = value - below;  // exact: beyond 2^52 values are whole
   std::int64_t integer = static_cast<std::int64_t>(below);
   return integer + (rest > 0.5 || (rest == 0.5 && (integer & 1)));
 }
@@ -71,31 +82,32 @@ std::int64_t round_to_integer(double value, std::int64_t smallest, std::int64_t 
 }  // namespace
 
 double widen(Type type, std::uint64_t bits) {
-  switch (type) {
-    case Type::F64: return std::bit_cast<double>(bits);
-    case Type::F32: return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-    case Type::F16:
-    case Type::BF16:
-    case Type::F8E4M3:
-    case Type::F8E5M2: return widen_float(float_format(type), bits);
-    case Type::I8: return static_cast<std::int8_t>(bits);
-    case Type::I32: return static_cast<std::int32_t>(bits);
-  }
-  return 0;
+  if (is_integer(type)) return static_cast<double>(widen_integer(type, bits));
+  if (type == Type::F64) return std::bit_cast<double>(bits);
+  if (type == Type::F32) return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+  const FloatFormat format = float_format(type);
+  if (format.is_signed) return widen_float(format, bits);
+  bits &= format.magnitude_mask();
+  return bits == format.nan() ? std::nan("") : power_of_two(static_cast<int>(bits) - format.bias());
+}
+
+std::int64_t widen_integer(Type type, std::uint64_t bits) {
+  if (type == Type::U8) return static_cast<std::uint8_t>(bits);
+  const int unused = 64 - 8 * static_cast<int>(bytes(type));
+  return static_cast<std::int64_t>(bits << unused) >> unused;
 }
 
 std::uint64_t round_to_bits(Type type, double value) {
-  switch (type) {
-    case Type::F64: return std::isnan(value) ? f64_format.nan() : std::bit_cast<std::uint64_t>(value);
-    case Type::F32:
-    case Type::F16:
-    case Type::BF16:
-    case Type::F8E4M3:
-    case Type::F8E5M2: return round_to_float(float_format(type), value);
-    case Type::I8: return static_cast<std::uint8_t>(round_to_integer(value, INT8_MIN, INT8_MAX));
-    case Type::I32: return static_cast<std::uint32_t>(round_to_integer(value, INT32_MIN, INT32_MAX));
+  if (type == Type::F64) return std::isnan(value) ? f64_format.nan() : std::bit_cast<std::uint64_t>(value);
+  if (!is_integer(type)) {
+    const FloatFormat format = float_format(type);
+    return format.is_signed ? round_to_float(format, value) : round_to_power(format, value);
   }
-  return 0;
+  const TypeFacts& range = facts(type);
+  const int unused = 64 - 8 * static_cast<int>(range.bytes);
+  const std::int64_t largest = type == Type::I64 ? INT64_MAX : static_cast<std::int64_t>(range.largest);
+  const std::int64_t integer = round_to_integer(value, static_cast<std::int64_t>(range.least), largest);
+  return static_cast<std::uint64_t>(integer) << unused >> unused;
 }
 
 // Sizes are written out, so that each is one instruction and not a call.
@@ -119,6 +131,8 @@ void store_bits(Type type, void* element, std::uint64_t bits) {
   }
 }
 
+std::int64_t load_integer(Type type, const void* element) { return widen_integer(type, load_bits(type, element)); }
+
 double load_f64(Type type, const void* element) { return widen(type, load_bits(type, element)); }
 void store_f64(Type type, void* element, double value) { store_bits(type, element, round_to_bits(type, value)); }
 
@@ -126,6 +140,7 @@ float load_f32(Type type, const void* element) {
   // The commonest types, by moving bits: bf16 is the upper half of an f32.
   if (type == Type::F32) return std::bit_cast<float>(static_cast<std::uint32_t>(load_bits(type, element)));
   if (type == Type::BF16) return std::bit_cast<float>(static_cast<std::uint32_t>(load_bits(type, element)) << 16);
+  if (type == Type::I64) return static_cast<float>(load_integer(type, element));  // not by way of f64: rounded once
   return static_cast<float>(load_f64(type, element));
 }
 

@@ -111,8 +111,32 @@ TEST(FloatTypes, fault_16_stores_beyond_the_largest) {
   EXPECT_EQ(round_to_bits(Type::I8, -3.5), 0xFCu);
   EXPECT_EQ(round_to_bits(Type::I32, 3e9), 0x7FFFFFFFu);
   EXPECT_EQ(round_to_bits(Type::I32, -HUGE_VAL), 0x80000000u);
-  for (Type type : {Type::I8, Type::I32}) EXPECT_EQ(round_to_bits(type, std::nan("")), 0u);
+  EXPECT_EQ(round_to_bits(Type::U8, 255.5), 255u);
+  EXPECT_EQ(round_to_bits(Type::U8, -1), 0u);
+  EXPECT_EQ(round_to_bits(Type::U8, 2.5), 2u);
+  EXPECT_EQ(round_to_bits(Type::I64, 0x1p63), 0x7FFFFFFFFFFFFFFFu);
+  EXPECT_EQ(round_to_bits(Type::I64, 0x1.fffffffffffffp62), 0x7FFFFFFFFFFFFC00u);
+  EXPECT_EQ(round_to_bits(Type::I64, -HUGE_VAL), 0x8000000000000000u);
+  for (Type type : {Type::I8, Type::I32, Type::I64, Type::U8}) EXPECT_EQ(round_to_bits(type, std::nan("")), 0u);
   for (Type type : small_floats) EXPECT_TRUE(std::isnan(widen(type, round_to_bits(type, -std::nan("")))));
+}
+
+TEST(FloatTypes, powers_of_two_are_the_nearest_and_ties_go_up) {
+  const Type type = Type::F8E8M0;
+  for (std::uint64_t bits = 0; bits < 255; ++bits) {
+    const double value = widen(type, bits), next = 2 * value;
+    EXPECT_EQ(value, std::ldexp(1.0, static_cast<int>(bits) - 127));
+    EXPECT_EQ(round_to_bits(type, value), bits);
+    if (bits == 254) break;
+    EXPECT_EQ(round_to_bits(type, std::nextafter(value + value / 2, 0)), bits);
+    EXPECT_EQ(round_to_bits(type, value + value / 2), bits + 1);
+    EXPECT_EQ(round_to_bits(type, std::nextafter(next, 0)), bits + 1);
+  }
+  for (double below : {0.0, -0.0, -1.0, -HUGE_VAL, 0x1p-149}) EXPECT_EQ(round_to_bits(type, below), 0u);
+  for (double above : {0x1p127, 0x1.8p127, 0x1.fffffep127, 1e300, HUGE_VAL})
+    EXPECT_EQ(round_to_bits(type, above), 254u);
+  EXPECT_EQ(round_to_bits(type, std::nan("")), 255u);
+  EXPECT_TRUE(std::isnan(widen(type, 255)));
 }
 
 bool is_nearest(Type type, NearestBySearch& nearest, double value) {
@@ -202,10 +226,11 @@ TEST(FloatTypes, contract_arithmetic_restores_the_callers_state) {
 TEST(FloatTypes, elements_lie_at_any_address) {
   unsigned char memory[32] = {};
   for (const TypeFacts& each : type_facts) {
-    store_f32(each.type, memory + 1, -3.0f);
-    EXPECT_EQ(load_f32(each.type, memory + 1), -3.0f);
-    store_f64(each.type, memory + 3, 5.0);
-    EXPECT_EQ(load_f64(each.type, memory + 3), 5.0);
+    const float number = each.least < 0 ? -3.0f : 4.0f;
+    store_f32(each.type, memory + 1, number);
+    EXPECT_EQ(load_f32(each.type, memory + 1), number);
+    store_f64(each.type, memory + 3, 4.0);
+    EXPECT_EQ(load_f64(each.type, memory + 3), 4.0);
     EXPECT_EQ(memory[3 + each.bytes], 0);
     std::memset(memory, 0, sizeof memory);
   }
@@ -213,6 +238,10 @@ TEST(FloatTypes, elements_lie_at_any_address) {
   EXPECT_EQ(load_f32(Type::I32, &big), 16777216.0f);
   EXPECT_EQ(load_f64(Type::I32, &big), 16777217.0);
   EXPECT_EQ(through_type(Type::BF16, 1.005f), 1.0078125f);
+  // Through f64 the first rounding would end on the tie of the second.
+  std::int64_t twice = (std::int64_t{1} << 60) + (std::int64_t{1} << 36) + 1;
+  EXPECT_EQ(load_f32(Type::I64, &twice), 0x1.000002p60f);
+  EXPECT_EQ(load_f64(Type::I64, &twice), 0x1.000001p60);
 }
 
 }  // namespace

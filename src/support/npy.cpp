@@ -12,6 +12,8 @@ constexpr NpyType npy_types[] = {{"<f8", "float64", 8},
                                  {"|u1", "uint8", 1},
                                  {"|i1", "int8", 1},
                                  {"<i4", "int32", 4},
+                                 {"<i8", "int64", 8},
+                                 {"|b1", "bool", 1},
                                  // What NumPy writes for bfloat16 and float8 of the package ml_dtypes.
                                  {"<V2", "a 2-byte type", 2},
                                  {"|V2", "a 2-byte type", 2},
@@ -76,8 +78,9 @@ class HeaderParser {
         return each;
     if (descr.starts_with('>'))
       return wrong("it is big-endian (" + printable(descr) + "); save array.astype(array.dtype.newbyteorder('<'))");
-    return wrong("its elements are " + printable(descr) +
-                 "; float64, float32, float16, int8 and int32 are read, bf16 as uint16 and f8 as uint8");
+    return wrong(
+        "its elements are " + printable(descr) +
+        "; float64, float32, float16, int8, int32, int64, uint8 and bool are read, bf16 as uint16 and f8 as uint8");
   }
 
   static std::string printable(std::string_view text) {
@@ -185,33 +188,22 @@ std::string npy_header(const NpyType& type, const std::vector<std::int64_t>& sha
 }
 
 const NpyType& npy_type_for(Type type) {
-  auto named = [](std::string_view name) -> const NpyType& {
-    for (const NpyType& each : npy_types)
-      if (each.name == name) return each;
-    return npy_types[0];
-  };
-  switch (type) {
-    case Type::F64: return named("float64");
-    case Type::F32: return named("float32");
-    case Type::F16: return named("float16");
-    case Type::BF16: return named("uint16");
-    case Type::F8E4M3:
-    case Type::F8E5M2: return named("uint8");
-    case Type::I8: return named("int8");
-    case Type::I32: return named("int32");
-  }
+  for (const NpyType& each : npy_types)
+    if (each.name == facts(type).numpy) return each;
   return npy_types[0];
 }
 
 Result<Type> storage_type_of(const NpyType& type) {
-  for (Type each : {Type::F64, Type::F32, Type::F16, Type::I8, Type::I32})
-    if (npy_type_for(each).descr == type.descr) return each;
+  if (type.name == "bool") return Type::U8;
+  for (const TypeFacts& each : type_facts)
+    if (each.is_numpy && each.numpy == type.name) return each.type;
   return wrong("it holds " + std::string(type.name) +
                "; say what that stands for, as in --type NAME=" + (type.bytes == 2 ? "bf16" : "f8e4m3"));
 }
 
 Status check_holds(const NpyType& type, Type storage) {
   const NpyType& wanted = npy_type_for(storage);
+  if (type.name == "bool" && storage == Type::U8) return Done{};
   bool opaque = type.descr[1] == 'V' && wanted.descr[1] == 'u' && type.bytes == wanted.bytes;
   if (wanted.descr == type.descr || opaque) return Done{};
   return wrong("it holds " + std::string(type.name) + ", and " + std::string(name(storage)) + " travels as " +

@@ -35,7 +35,8 @@ std::string npy_header(const NpyType& type, const std::vector<std::int64_t>& sha
 
 const NpyType& npy_type_for(Type type);
 
-// The storage type of elements so written, where nobody has said; nothing for uint16 and uint8, which may be several.
+// The storage type of elements so written, where nobody has said: uint8 and bool are u8, and nothing is known of
+// uint16.
 Result<Type> storage_type_of(const NpyType& type);
 Status check_holds(const NpyType& type, Type storage);  // an error where elements of `storage` are not so written
 

@@ -64,8 +64,12 @@ TEST(Npy, types_of_elements) {
   EXPECT_EQ(storage_type_of(type("=i4")).value(), Type::I32);
   EXPECT_EQ(storage_type_of(type("<u2")).error().message,
             "it holds uint16; say what that stands for, as in --type NAME=bf16");
-  EXPECT_EQ(storage_type_of(type("|u1")).error().message,
-            "it holds uint8; say what that stands for, as in --type NAME=f8e4m3");
+  EXPECT_EQ(storage_type_of(type("|u1")).value(), Type::U8);
+  EXPECT_EQ(storage_type_of(type("|b1")).value(), Type::U8);
+  EXPECT_EQ(storage_type_of(type("<i8")).value(), Type::I64);
+  EXPECT_TRUE(check_holds(type("|b1"), Type::U8));
+  EXPECT_TRUE(check_holds(type("|u1"), Type::F8E8M0));
+  EXPECT_EQ(check_holds(type("|b1"), Type::F8E4M3).error().message, "it holds bool, and f8e4m3 travels as uint8");
   EXPECT_TRUE(check_holds(type("<V2"), Type::BF16));
   EXPECT_TRUE(check_holds(type("|V1"), Type::F8E5M2));
   EXPECT_EQ(check_holds(type("<f2"), Type::BF16).error().message, "it holds float16, and bf16 travels as uint16");
@@ -85,9 +89,9 @@ TEST(Npy, refuses_with_a_reason) {
             "it is in Fortran order; save numpy.ascontiguousarray(array)");
   EXPECT_EQ(told("{'descr': '>f4', 'fortran_order': False, 'shape': (3, 4)}"),
             "it is big-endian ('>f4'); save array.astype(array.dtype.newbyteorder('<'))");
-  EXPECT_EQ(
-      told("{'descr': '<c8', 'fortran_order': False, 'shape': (3, 4)}"),
-      "its elements are '<c8'; float64, float32, float16, int8 and int32 are read, bf16 as uint16 and f8 as uint8");
+  EXPECT_EQ(told("{'descr': '<c8', 'fortran_order': False, 'shape': (3, 4)}"),
+            "its elements are '<c8'; float64, float32, float16, int8, int32, int64, uint8 and bool are read, bf16 as "
+            "uint16 and f8 as uint8");
   EXPECT_EQ(told("{'descr': '', 'fortran_order': False, 'shape': (3, 4)}").substr(0, 19), "its elements are ''");
   EXPECT_EQ(told("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,)}"),
             "it holds records; only arrays of numbers are read");

@@ -8,7 +8,7 @@ import numpy as np
 from arithmetic import Duals, Intervals
 from evaluate import Evaluation, Inputs, evaluate
 from parse import ParseError, Parser, parse
-from storage import decode, encode, round_to
+from storage import INTEGERS, decode, encode, round_to
 
 # Refusals that docs/language.md announces: of a backward, and of problems.
 NO_BACKWARD = re.compile(
@@ -82,7 +82,7 @@ def draw_inputs(program, problem, dice, wild=0.0):
         shape = evaluation.extents(operand)
         values = random_state.uniform(-2, 2, shape)
         kind = problem.types.get(operand.name, "f32")
-        if kind in ("i8", "i32"):
+        if kind in INTEGERS:
             values = random_state.integers(-3, 9, shape).astype(np.float64)
         elif wild:
             specials = random_state.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e-30, 65504.0], shape)

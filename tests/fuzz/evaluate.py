@@ -162,7 +162,7 @@ class Evaluation:
             return self._index(expr.leaf)
         operand = self.program.value(expr.leaf)
         there = operand is not None and expr.leaf in self.inputs.operands
-        if there and self.inputs.types.get(expr.leaf) == "i32":
+        if there and self.inputs.types.get(expr.leaf) in ("i32", "i64", "u8"):
             return self._spread(operand, self.inputs.operands[expr.leaf])
         return None
 

@@ -119,7 +119,7 @@ def integer_side(expr, problem):
         return "number" if expr.leaf.isdigit() else None
     if expr.op != "name":
         return None
-    return expr.leaf if expr.leaf in VALUES_OF_INTEGERS else "i32" if problem.types.get(expr.leaf) == "i32" else None
+    return expr.leaf if expr.leaf in VALUES_OF_INTEGERS else "i32" if problem.types.get(expr.leaf) in ("i32", "i64", "u8") else None
 
 
 def of_problem(program, problem):

@@ -72,7 +72,7 @@ def draw_problem(generator, program, backward_program=None):
     for each in arrays:
         types[each.name] = dice.choice(TYPES) if mixed and dice.random() < 0.6 else common
         if each.name in generator.ints:
-            types[each.name] = dice.choice(("i32", "i32", "i8", "f32"))
+            types[each.name] = dice.choice(("i32", "i32", "i8", "i64", "u8", "f32"))
     named = {arg.leaf for expr in signature.expressions() for node in expr.nodes() for arg in node.args
              if node.op in ("cast", "largest")}  # fmt: skip
     absent = {e.name for e in signature.operands if e.default is not None and not e.constant and dice.random() < 0.4}

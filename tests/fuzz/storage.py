@@ -10,12 +10,14 @@ FORMATS = {
     "f8e4m3": (4, -6, 448.0, True),
     "f8e5m2": (3, -14, 57344.0, True),
 }
-INTEGERS = {"i8": 127, "i32": 2**31 - 1}
-TYPES = tuple(FORMATS) + tuple(INTEGERS)
+INTEGERS = {"i8": (-128, 127), "i32": (-(2**31), 2**31 - 1), "i64": (-(2.0**63), 2.0**63), "u8": (0, 255)}
+TYPES = tuple(FORMATS) + tuple(INTEGERS) + ("f8e8m0",)
 
 
 def largest(kind):
-    return float(INTEGERS[kind]) if kind in INTEGERS else FORMATS[kind][2]
+    if kind == "f8e8m0":
+        return 2.0**127
+    return float(INTEGERS[kind][1]) if kind in INTEGERS else FORMATS[kind][2]
 
 
 def round_to(kind, values):
@@ -27,8 +29,12 @@ def round_to(kind, values):
         if kind == "f32":
             return values.astype(np.float32).astype(np.float64)
         if kind in INTEGERS:
-            top = INTEGERS[kind]
-            return np.clip(np.rint(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)), -top - 1, top)
+            return np.clip(np.rint(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)), *INTEGERS[kind]) + 0.0
+        if kind == "f8e8m0":  # the nearest power of two, the larger of two
+            inside = np.clip(np.nan_to_num(values, nan=1.0, posinf=np.inf, neginf=-np.inf), 2.0**-127, 2.0**127)
+            fraction, exponent = np.frexp(inside)
+            power = np.minimum(np.ldexp(1.0, exponent - 1 + (fraction >= 0.75)), 2.0**127)
+            return np.where(np.isnan(values), np.nan, power)
         precision, smallest, most, saturates = FORMATS[kind]
         finite = np.where(np.isfinite(values), values, 0)
         unit = np.maximum(np.frexp(finite)[1] - 1, smallest) - (precision - 1)
@@ -54,15 +60,21 @@ def _table(kind):
 
 
 TABLES = {kind: _table(kind) for kind in ("f8e4m3", "f8e5m2")}
-NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i8": np.int8, "i32": np.int32}
+NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i8": np.int8, "i32": np.int32, "i64": np.int64,
+         "u8": np.uint8}  # fmt: skip
 
 
 def encode(kind, values):
     """The array of a .npy file; bf16 travels as uint16, f8 as uint8."""
     rounded = round_to(kind, values)
     with np.errstate(all="ignore"):
+        if kind == "i64":  # 2^63 itself is one too many
+            most = rounded >= 2.0**63
+            return np.where(most, 2**63 - 1, np.where(most, 0, rounded).astype(np.int64))
         if kind in NUMPY:
             return rounded.astype(NUMPY[kind])
+        if kind == "f8e8m0":
+            return np.where(np.isnan(rounded), 255, np.frexp(np.nan_to_num(rounded, nan=1.0))[1] + 126).astype(np.uint8)
         if kind == "bf16":
             return (np.ascontiguousarray(rounded.astype(np.float32)).view(np.uint32) >> 16).astype(np.uint16)
     table = TABLES[kind]
@@ -77,4 +89,6 @@ def decode(kind, array):
         return array.astype(np.float64)
     if kind == "bf16":
         return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    if kind == "f8e8m0":
+        return np.where(array == 255, np.nan, np.ldexp(1.0, array.astype(np.int64) - 127))
     return TABLES[kind][array]

@@ -16,10 +16,22 @@ std::vector<std::string> type_words() {
   return words;
 }
 
+std::optional<std::set<std::string>> names_listed(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  std::set<std::string> names;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    names.emplace(text.substr(0, comma));
+    if (comma == text.npos) return names;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 void add_program_options(Command& verb, ProgramOptions& options) {
   verb.option("program", options.program, "An operator ('trireme list' names them), or the path of a .row file",
               {.type = "OP|FILE", .required = true, .words = RowProgram::names});
   verb.option("--backward", options.backward, "The derived backward instead of the program itself");
+  verb.option("--gradients", options.gradients, gradients_help, {.type = "NAMES"});
   verb.option("--cols", options.columns, "Columns of a row", {.type = "N", .show_default = true, .whole = at_least(1)});
   verb.option("--rows", options.rows, "Rows the schedule may count on; results do not depend on it",
               {.type = "N", .show_default = true, .whole = at_least(0)});
@@ -41,6 +53,7 @@ Result<BoundProgram> bind_program(const ProgramOptions& options) {
   for (const std::string& each : options.constants) line += " " + each;
   for (const std::string& each : options.absent) line += " " + each + "=none";
   if (options.backward) line += " backward";
+  if (!options.gradients.empty()) line += " gradients=" + options.gradients;
   TRIREME_TRY(problem, parse_problem(line));
   TRIREME_TRY(prepared, load_layout(problem));
   Facts facts = facts_of(prepared.program, prepared.view());

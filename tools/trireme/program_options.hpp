@@ -1,6 +1,8 @@
 // What `show` and `emit` have in common: a program, the shape and the types it is compiled for.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +17,16 @@ struct ProgramOptions {
   bool backward = false;
   std::int64_t rows = 4096, columns = 4096;
   std::vector<std::string> types, constants, absent;
-  std::string config;  // chosen, if empty
+  std::string gradients;  // "loss,lse"; empty: those that arrive unless said
+  std::string config;     // chosen, if empty
 };
+
+// "loss,lse" as names; nothing for the empty text.
+std::optional<std::set<std::string>> names_listed(std::string_view text);
+inline constexpr char gradients_help[] =
+    "Results whose gradients arrive in the backward, as loss,lse; unless said, every [i,j] result and every other that "
+    "no "
+    "result uses";
 
 std::vector<std::string> type_words();  // the storage types, for completion
 

@@ -19,14 +19,16 @@ Command run_verb() {
   verb.option("--module", module->module, "Instead of a program: a module of the kernel ABI, trusted or not",
               {.type = "FILE"});
   verb.option("--backward", options->backward, "The derived backward instead of the program itself");
+  verb.option("--gradients", options->gradients, gradients_help, {.type = "NAMES"});
   verb.option("--in", options->inputs, "An operand; repeatable. Those with a default may be left out",
               {.type = "NAME=FILE"});
   verb.option("--out", options->outputs, "A result to store; repeatable", {.type = "NAME=FILE"});
   verb.option("--set", options->constants, "A constant's value; repeatable", {.type = "NAME=NUMBER"});
-  verb.option("--type", options->types,
-              "Storage type: of a result, or of an operand that travels as uint16 (bf16) or uint8 (f8e4m3, f8e5m2); "
-              "repeatable",
-              {.type = "NAME=TYPE", .excludes = "--module", .words = type_words});
+  verb.option(
+      "--type", options->types,
+      "Storage type: of a result, or of an operand that travels as uint16 (bf16) or uint8 (f8e4m3, f8e5m2, f8e8m0); "
+      "repeatable",
+      {.type = "NAME=TYPE", .excludes = "--module", .words = type_words});
   verb.option("--axes", options->axes, "The last K axes make a row",
               {.type = "K", .show_default = true, .whole = at_least(1), .excludes = "--module"});
   verb.option("--target", options->target, "A device: cpu, cuda, wasm, reference, or a name that 'doctor' lists",

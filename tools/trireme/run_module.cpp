@@ -26,7 +26,7 @@ Result<const KernelAbi*> abi_of(const RunModuleOptions& options, const WasmKerne
 
 // What --set gives, or the operator's own default.
 Result<float> value_for(const RunModuleOptions& options, const KernelAbi& abi) {
-  TRIREME_TRY(program, load_program(std::string(abi.program), false));
+  TRIREME_TRY(program, load_program(std::string(abi.program)));
   double value = 0;
   for (const Operand& operand : program.operands)
     if (operand.name == abi.value && operand.fallback != no_node) value = *as_number(program, operand.fallback);

@@ -12,7 +12,9 @@
 #include "npy_file.hpp"
 #include "plan/resolve.hpp"
 #include "plan/threads.hpp"
+#include "program_options.hpp"
 #include "sources.hpp"
+#include "support/type_names.hpp"
 #include "trireme/device.hpp"
 
 namespace trireme::cli {
@@ -61,6 +63,7 @@ class Reading {
   Result<Problem> run() {
     problem_.program = options_.program;
     problem_.backward = options_.backward;
+    problem_.gradients = names_listed(options_.gradients).value_or(std::set<std::string>{});
     problem_.axes = options_.axes;
     TRIREME_CHECK(open_inputs());
     TRIREME_CHECK(take_types());
@@ -95,9 +98,7 @@ class Reading {
     for (const auto& [name, text] : given) {
       TRIREME_CHECK(check_known("--type", name, names, program_));
       std::optional<Type> type = type_named(text);
-      if (!type)
-        return wrong(
-            fmt::format("--type {}: '{}' is none of f64, f32, f16, bf16, f8e4m3, f8e5m2, i8, i32", name, text));
+      if (!type) return wrong(fmt::format("--type {}: '{}' is none of {}", name, text, type_names(", ", ", ")));
       problem_.types[name] = *type;
     }
     for (const auto& [name, file] : inputs) {
@@ -226,7 +227,8 @@ Status write_outputs(const Files& outputs, const Problem& problem, const Prepare
 
 Result<int> run_program(const RunProgramOptions& options) {
   TRIREME_TRY(device, Device::named(options.target));
-  TRIREME_TRY(program, load_program(options.program, options.backward));
+  TRIREME_TRY(program, options.backward ? load_backward(options.program, {.gradients = names_listed(options.gradients)})
+                                        : load_program(options.program));
   Reading reading(options, program);
   TRIREME_TRY(problem, reading.run());
   TRIREME_TRY(prepared, load_empty_problem(problem));

@@ -10,6 +10,7 @@ namespace trireme::cli {
 struct RunProgramOptions {
   std::string program, target = "cpu";
   bool backward = false;
+  std::string gradients;                                       // of results, in the backward; "loss,lse"
   std::vector<std::string> inputs, outputs, types, constants;  // NAME=FILE.npy, NAME=TYPE, NAME=NUMBER
   int axes = 1, threads = 1;
 };

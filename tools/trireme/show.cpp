@@ -43,7 +43,10 @@ Result<std::string> text_of(const ShowOptions& options) {
   TRIREME_TRY(target, find_target(options.target.empty() ? targets()[0]->name : options.target));
   const bool code = options.after.empty() && !options.target.empty();
   if (!code && stage == &show_stages()[0]) {  // nothing needs to be bound
-    TRIREME_TRY(program, load_program(options.program.program, options.program.backward));
+    const ProgramOptions& said = options.program;
+    DifferentiateOptions gradients{.gradients = names_listed(said.gradients)};
+    gradients.absent = std::set(said.absent.begin(), said.absent.end());
+    TRIREME_TRY(program, said.backward ? load_backward(said.program, gradients) : load_program(said.program));
     return show_program(program);
   }
   TRIREME_TRY(bound, bind_program(options.program));

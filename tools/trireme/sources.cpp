@@ -34,11 +34,14 @@ Result<T> naming_the_file(const std::string& program, Result<T> result) {
 
 bool is_file(std::string_view program) { return program.find('/') != program.npos || program.ends_with(".row"); }
 
-Result<Program> load_program(const std::string& program, bool backward) {
+Result<Program> load_program(const std::string& program) {
   TRIREME_TRY(text, read_text(program));
-  TRIREME_TRY(forward, naming_the_file(program, find_program(program, text)));
-  if (!backward) return std::move(forward);
-  return naming_the_file(program, differentiate(forward));
+  return naming_the_file(program, find_program(program, text));
+}
+
+Result<Program> load_backward(const std::string& program, const DifferentiateOptions& options) {
+  TRIREME_TRY(forward, load_program(program));
+  return naming_the_file(program, differentiate(forward, options));
 }
 
 Result<Prepared> load_problem(const Problem& problem) {

@@ -160,7 +160,7 @@ Result<AllLines> lines_of_all() {
   AllLines all;
   for (const OperatorText& each : operator_texts()) {
     TRIREME_TRY(remarks, parse_remarks(each.text));
-    Result<Program> backward = load_program(std::string(each.name), true);
+    Result<Program> backward = load_backward(std::string(each.name));
     if (!backward) all.without_backward.push_back(backward.error().message);
     for (const std::string& line : remarks.tries) {
       all.lines.push_back(fmt::format("{} {}", each.name, line));

@@ -16,8 +16,11 @@ from ._autograd import Call, Function, is_plain, is_wrapped, needs_graph
 
 LIBRARY = torch.library.Library("trireme", "FRAGMENT")
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-          "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "i8": torch.int8, "i32": torch.int32}
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
+          "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "i8": torch.int8, "i32": torch.int32, "i64": torch.int64,
+          "u8": torch.uint8}
+if hasattr(torch, "float8_e8m0fnu"):
+    DTYPES["f8e8m0"] = torch.float8_e8m0fnu
+NAMES = {dtype: name for name, dtype in DTYPES.items()} | {torch.bool: "u8"}
 
 
 def register(self):

@@ -43,14 +43,16 @@ def _check_classes(target, classes, ignore_index):
 
 
 class _Classes:
-    """Targets as programs read them: i32, -1 where a row does not count; and what rows count for."""
+    """Targets as programs read them: integers, negative where a row does not count; and what rows count for. Those that
+    torch has are such already where ignore_index is negative, and are read in place."""
 
     def __init__(self, target, shape, classes, ignore_index, weight=None):
         _check_shape(target, shape)
-        target = target.long()
+        given, target = target, target.long()
         _check_classes(target, classes, ignore_index)
         self.kept = target != ignore_index
-        self.target = torch.where(self.kept, target, -1).int()
+        self.ignored = min(ignore_index, -1)  # what rows that do not count have
+        self.target = given if ignore_index < 0 else torch.where(self.kept, target, -1)
         self.chosen = None
         if weight is not None:
             if weight.shape != (classes,):
@@ -150,7 +152,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
         loss = _OverLogits.apply(logits, _loss_programs.cross_entropy(**flags, with_gradient=True), operands, constants)
         loss = loss if rest is None else loss * rest
     elif not any(flags.values()) or (reduction == "mean" and sum(flags.values()) == 1):
-        loss = named("cross_entropy").call([logits, operands["target"]], [-1.0], wanted=1)[0]
+        loss = named("cross_entropy").call([logits, operands["target"]], [float(rows.ignored)], wanted=1)[0]
         if reduction == "mean":
             return loss.sum() / rows.kept.sum()
     else:

@@ -245,7 +245,7 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
   packed.together = 0;
   bool streaming = false;
   auto with_copies = [&](const Layout& layout) -> Result<KernelPath> {
-    packed.layout = Packing::remains(layout);
+    packed.layout = Packing::remains(program, layout);
     TRIREME_TRY(config, config_for(program, machine, packed));
     // Copies of results are read again at once.
     streaming = config.streaming;

@@ -63,6 +63,9 @@ Columns columns_of(const Share& share, const Array& array, std::int64_t columns)
   return {own, from * size, cut(share.part + 1) - from};
 }
 
+// Which rows of a table are read is known in the kernel only: it reads them where they lie.
+bool is_packed(const Spread& spread, const ArrayLayout& layout) { return layout.strided && !spread.row.picked(); }
+
 // Rows whose copies a worker has for a call: from the first one's line to the last one's.
 struct Held {
   std::int64_t low, high;
@@ -73,18 +76,18 @@ Held held(const Packing::Run& run, const Packing::Worker& worker, std::int64_t f
 
 }  // namespace
 
-Layout Packing::remains(const Layout& layout) {
+Layout Packing::remains(const Program& program, const Layout& layout) {
   Layout rest = layout;
-  for (ArrayLayout& each : rest.arrays)
-    if (each.strided) each = {};
+  for (std::size_t k = 0; k < rest.arrays.size(); ++k)
+    if (is_packed(program.array(k).spread, rest.arrays[k])) rest.arrays[k] = {};
   return rest;
 }
 
 Packing::Packing(const Program& program, const Layout& layout, const Kernels& compiled, x86::Isa isa)
     : program_(program), isa_(isa) {
   for (std::size_t k = 0; k < program.array_count(); ++k) {
-    if (!layout.array(k).strided) continue;
     const Program::Array what = program.array(k);
+    if (!is_packed(what.spread, layout.array(k))) continue;
     const int array = static_cast<int>(k);
     Packed packed{.name = what.name,
                   .result = what.result,

@@ -38,7 +38,7 @@ class Packing {
  public:
   // `compiled`: with the layout that remains().
   Packing(const Program& program, const Layout& layout, const Kernels& compiled, x86::Isa isa);
-  static Layout remains(const Layout& layout);
+  static Layout remains(const Program& program, const Layout& layout);
 
   bool empty() const { return packed_.empty(); }
   std::string names() const;

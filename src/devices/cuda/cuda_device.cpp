@@ -17,7 +17,7 @@ namespace {
 // Bytes from an array's lowest to its highest entry, counted from the entry (0, 0).
 Result<ByteRange> bytes_of(const Program& program, const Spread& spread, const Problem2d& problem, const Array& array) {
   TRIREME_TRY(where, indexing(program, spread, problem.columns, problem.constants));
-  return byte_range({array, where.row.extent(problem.rows), where.column.extent(problem.columns)});
+  return byte_range({array, row_entries(where.row, array, problem.rows), where.column.extent(problem.columns)});
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ Result<std::vector<Range>> ranges_of(const Program& program, const Problem2d& pr
     const Program::Array what = program.array(k);
     if (!what.in_memory) continue;
     TRIREME_TRY(index, indexing(program, what.spread, problem.columns, problem.constants));
-    ranges.push_back(
-        range_of(problem.arrays[k], index.row.extent(problem.rows), index.column.extent(problem.columns), what.result));
+    ranges.push_back(range_of(problem.arrays[k], row_entries(index.row, problem.arrays[k], problem.rows),
+                              index.column.extent(problem.columns), what.result));
   }
   return ranges;
 }

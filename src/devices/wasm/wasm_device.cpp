@@ -49,7 +49,8 @@ Result<Staged> WasmExecutable::stage(const Problem2d& problem, const RunOptions&
   Staged staged;
   const auto add = [&](const Array& array, const Spread& spread) -> Result<Staged::Result2d> {
     TRIREME_TRY(where, indexing(program_, spread, problem.columns, problem.constants));
-    const Staged::Result2d extents{array, where.row.extent(problem.rows), where.column.extent(problem.columns)};
+    const Staged::Result2d extents{array, row_entries(where.row, array, problem.rows),
+                                   where.column.extent(problem.columns)};
     if (extents.row_extent == 0 || extents.column_extent == 0) return extents;
     const ByteRange range = byte_range({array, extents.row_extent, extents.column_extent});
     const auto* data = static_cast<const std::byte*>(array.data);

@@ -210,7 +210,10 @@ TEST(interpret, storage_types) {
                                                       {Type::I8, -1000, -128},
                                                       {Type::I8, 2.5, 2},
                                                       {Type::I32, 1e10, 2147483647},
-                                                      {Type::I32, nan, 0}}) {
+                                                      {Type::I32, nan, 0},
+                                                      {Type::I64, 1e30, 0x1p63},
+                                                      {Type::U8, -1, 0},
+                                                      {Type::F8E8M0, 0.75, 1}}) {
     // A thread stores the value twice, side by side, and reads the second back.
     Kernel kernel{.name = "types", .simd = false, .compute = Type::F64, .launch = {.lanes = 1}};
     KernelBuilder code(kernel);

@@ -92,6 +92,7 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
     case Do::IndexSub:
     case Do::IndexMul:
     case Do::IndexMin:
+    case Do::IndexMax:
     case Do::IndexAnd:
     case Do::IndexShiftRight:
     case Do::IndexDivide:
@@ -242,6 +243,7 @@ bool Machine<T>::index(const Instr& instr, const Active& active) {
     case Do::IndexAdd: return combine([](I x, I y) { return bits(x) + bits(y); });
     case Do::IndexSub: return combine([](I x, I y) { return bits(x) - bits(y); });
     case Do::IndexMul: return combine([](I x, I y) { return bits(x) * bits(y); });
+    case Do::IndexMax: return combine([](I x, I y) { return std::max(x, y); });
     case Do::IndexMin: return combine([](I x, I y) { return std::min(x, y); });
     case Do::IndexAnd: return combine([](I x, I y) { return x & y; });
     default: break;

@@ -122,11 +122,11 @@ bool Machine<T>::load_index(const Instr& instr, const Active& active) {
   std::int64_t* dst = indices(instr.dst);
   const std::uint8_t* on = instr.c ? mask(instr.c) : nullptr;
   return while_each(active, [&](int t) {
-    std::int32_t value = 0;
+    std::int64_t value = 0;
     if (!on || on[t]) {
-      const std::byte* data = read(instr, t, address(instr, t), sizeof value);
+      const std::byte* data = read(instr, t, address(instr, t), static_cast<int>(bytes(instr.type)));
       if (!data) return false;
-      std::memcpy(&value, data, sizeof value);
+      value = load_integer(instr.type, data);
     }
     dst[t] = value;  // last: the address may stand in it
     return true;

@@ -51,6 +51,14 @@ R Machine<R>::widen_bits(Type type, U32 word, int place, R to) {
       else return from_f32(k_.widen_f16(place == 0 ? low : high), to);
     }
     case Type::I8: return k_.cvt_s<R>(k_.bfe_s(word, 8 * place, 8), into(to));
+    case Type::U8: return k_.cvt_s<R>(k_.bfe_u(word, 8 * place, 8), into(to));
+    case Type::F8E8M0: {
+      // The byte is an f32's exponent; 0 (2^-127) and 255 (NaN) need half of the mantissa's range beside it.
+      U32 byte = k_.bfe_u(word, 8 * place, 8);
+      U32 inside = k_.and_(k_.add(byte, 1), 0xFEu);  // 0 for those two
+      U32 half = k_.shl(k_.shr_u(k_.add(inside, 0xFFFFFFFFu), 31), 22);
+      return from_f32(k_.bitcast<F32>(k_.or_(k_.shl(byte, 23), half)), to);
+    }
     case Type::F8E5M2: {  // the upper byte of an f16
       U32 half = k_.shl(k_.bfe_u(word, 8 * place, 8), 8);
       return from_f32(k_.widen_f16(k_.low_half(half)), to);
@@ -74,7 +82,25 @@ U32 Machine<R>::to_integer(Type type, R value) {
   if constexpr (std::is_same_v<R, F64>)
     whole = k_.selp(whole, k_.constant<U32>(0), k_.setp(FloatCompare::Num, value, value));
   if (type == Type::I32) return whole;
-  return k_.min_s(k_.max_s(whole, -128), 127);
+  return k_.min_s(k_.max_s(whole, static_cast<int>(facts(type).least)), static_cast<int>(facts(type).largest));
+}
+
+// Saturates; every NaN becomes the least integer, and has to be 0.
+template <typename R>
+U64 Machine<R>::to_i64(R value) {
+  U64 whole = k_.template cvt_s<U64>(value, Round::Even);
+  return k_.selp(whole, k_.constant<U64>(0), k_.setp(FloatCompare::Num, value, value));
+}
+
+// The nearest power of two, as its exponent. Half of 2^k is added to what follows 2^k; between 2^-127 and 2^-126, whose
+// bits are those of a subnormal, the bits less 2^-127 are.
+template <typename R>
+U32 Machine<R>::f8e8m0_bits(F32 value) {
+  constexpr int half = 1 << 22;
+  U32 magnitude = k_.max_s(k_.bitcast<U32>(value), half);  // negative numbers are below every power
+  U32 more = k_.min_s(k_.add(magnitude, -half), half);
+  U32 power = k_.min_u(k_.shr_u(k_.add(magnitude, more), 23), 254);
+  return k_.selp(power, k_.constant<U32>(255), k_.setp(FloatCompare::Num, value, value));
 }
 
 // Before sm_89 there is no instruction for it. Normal values: half of the last place less one bit, and the last bit
@@ -108,12 +134,19 @@ U32 Machine<R>::pack_word(Type type, std::span<const R> values) {
       F32 low = value(0), high = value(1);
       return k_.to_half_pair(Half::F16, low, high);
     }
-    case Type::I8: {
+    case Type::I8:
+    case Type::U8: {
       U32 word = k_.constant<U32>(0);
       for (std::size_t n = 0; n < values.size(); ++n) {
         U32 byte = k_.and_(to_integer(type, values[n]), 0xFFu);
         word = k_.or_(word, k_.shl(byte, 8 * n));
       }
+      return word;
+    }
+    case Type::F8E8M0: {
+      U32 word = k_.constant<U32>(0);
+      for (std::size_t n = 0; n < values.size(); ++n)
+        word = k_.or_(word, k_.shl(f8e8m0_bits(to_f32(values[n])), 8 * n));
       return word;
     }
     case Type::F8E4M3:
@@ -141,6 +174,7 @@ R Machine<R>::round_to(Type type, R value) {
   if (type == Type::F64) return value;
   if (type == Type::F32) return from_f32(to_f32_even(value), to);
   if (type == Type::I32) return k_.template cvt_s<R>(to_integer(type, value), into(to));
+  if (type == Type::I64) return k_.template cvt_s<R>(to_i64(value), into(to));
   return widen_bits(type, pack_word(type, std::span<const R>(&value, 1)), 0, to);
 }
 
@@ -152,6 +186,8 @@ R Machine<R>::round_to(Type type, R value) {
   template F32 Machine<R>::to_f32_even(R);                      \
   template U32 Machine<R>::to_integer(Type, R);                 \
   template U32 Machine<R>::f8_bits(Type, F32);                  \
+  template U64 Machine<R>::to_i64(R);                           \
+  template U32 Machine<R>::f8e8m0_bits(F32);                    \
   template R Machine<R>::round_to(Type, R);
 TRIREME_INSTANTIATE(F32)
 TRIREME_INSTANTIATE(F64)

@@ -82,14 +82,23 @@ void Machine<R>::instruction(const Instr& instr) {
     case Do::IndexSub:
     case Do::IndexMul:
     case Do::IndexMin:
+    case Do::IndexMax:
     case Do::IndexAnd:
     case Do::IndexShiftRight:
     case Do::IndexDivide:
     case Do::IndexRemainder: index(instr); break;
     case Do::IndexLoad: {
-      U32 whole = k_.constant<U32>(0);
       Global from = global(instr);
-      guarded(instr.c, [&] { k_.load(std::span<const U32>(&whole, 1), from); });
+      if (instr.type == Type::I64) {
+        U64 whole = k_.constant<U64>(0);
+        guarded(instr.c, [&] { k_.load(std::span<const U64>(&whole, 1), from); });
+        k_.assign(index(instr.dst), whole);
+        break;
+      }
+      U32 whole = k_.constant<U32>(0);
+      Access access;
+      if (instr.type == Type::U8) access.as = Narrow::U8;
+      guarded(instr.c, [&] { k_.load(std::span<const U32>(&whole, 1), from, access); });
       k_.cvt_s<U64>(whole, into(index(instr.dst)));
       break;
     }
@@ -213,6 +222,7 @@ void Machine<R>::index(const Instr& instr) {
     case Do::IndexAdd: k_.add(index(instr.a), second(instr), into(d)); break;
     case Do::IndexSub: k_.sub(index(instr.a), second(instr), into(d)); break;
     case Do::IndexMul: k_.mul(index(instr.a), second(instr), into(d)); break;
+    case Do::IndexMax: k_.max_s(index(instr.a), second(instr), into(d)); break;
     case Do::IndexMin: k_.min_s(index(instr.a), second(instr), into(d)); break;
     case Do::IndexAnd: k_.and_(index(instr.a), second(instr), into(d)); break;
     case Do::IndexShiftRight: k_.shr_u(index(instr.a), instr.imm, into(d)); break;

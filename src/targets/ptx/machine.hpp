@@ -45,7 +45,9 @@ class Machine {
   F32 to_f32_even(R value);
   R round_to(Type type, R value);
   U32 to_integer(Type type, R value);
+  U64 to_i64(R value);
   U32 f8_bits(Type type, F32 value);
+  U32 f8e8m0_bits(F32 value);
 
   R lane(Reg reg) const { return lanes_[reg.id]; }
   Pred mask(Reg reg) const { return masks_[reg.id]; }

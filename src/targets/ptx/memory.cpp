@@ -52,6 +52,13 @@ void Machine<R>::load_at(const Instr& instr, const Where& where, std::span<const
     for (std::int64_t m = 0; m < n; ++m) pieces.push_back(k_.template reg<Raw>());
   };
 
+  if (instr.type == Type::I64) {
+    std::vector<U64> raw;
+    fresh(raw, count);
+    fetch(raw, 8);
+    for (std::size_t n = 0; n < raw.size(); ++n) k_.template cvt_s<R>(raw[n], into(to[n]));
+    return;
+  }
   if (size == 8) {
     std::vector<F64> raw;
     if constexpr (std::same_as<R, F64>) raw.assign(to.begin(), to.end());
@@ -89,6 +96,8 @@ void Machine<R>::load_at(const Instr& instr, const Where& where, std::span<const
   }
   for (std::int64_t n = 0; n < count; ++n)
     widen_bits(instr.type, words[n * size / 4], static_cast<int>(n % (4 / size)), to[n]);
+  if (instr.c && instr.type == Type::F8E8M0)  // none of whose bits are 0
+    for (R each : to) k_.selp(each, k_.template constant<R>(typename R::Literal{0}), mask(instr.c), into(each));
 }
 
 template <typename R>
@@ -105,6 +114,12 @@ void Machine<R>::store_at(const Instr& instr, const Where& where, std::span<cons
                  access);
       });
   };
+  if (instr.type == Type::I64) {
+    std::vector<U64> raw;
+    for (R value : from) raw.push_back(to_i64(value));
+    put(raw, 8);
+    return;
+  }
   if (size == 8) {
     if constexpr (std::same_as<R, F64>) put(std::vector<F64>(from.begin(), from.end()), 8);
     else refused_ = "f64 storage with f32 arithmetic";

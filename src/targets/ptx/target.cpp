@@ -50,7 +50,10 @@ Result<trireme::Machine> machine_of_arch(std::string_view arch) {
                                        {2, 2, 1, 2},    // f8e4m3
                                        {2, 2, 1, 2},    // f8e5m2
                                        {2, 4, 1, 0},    // i8
-                                       {1, 2, 1, 0}}},  // i32
+                                       {1, 2, 1, 0},    // i32
+                                       {2, 3, 1, 0},    // i64
+                                       {2, 4, 1, 0},    // u8
+                                       {8, 8, 1, 2}}},  // f8e8m0
                           .extremum = 1,
                           .divide = 10,
                           .square_root = 10};

@@ -62,9 +62,27 @@ Value<I32x4> narrow_to_bf16(Value<F32x4> value) {
   return choose(is_nan, value.writer->constant<I32x4>(0x7fc0), rounded);
 }
 
-Value<I32x4> clamp_to_i8(Value<I32x4> value) {
-  const auto low = binary<I32x4>("i32x4.max_s", value, Right<I32x4>(static_cast<std::uint32_t>(-128)));
-  return binary<I32x4>("i32x4.min_s", low, Right<I32x4>(127)) & 0xffu;
+Value<I32x4> clamp_to_byte(Value<I32x4> value, Storage to) {
+  const auto least = static_cast<std::int32_t>(facts(to).least), largest = static_cast<std::int32_t>(facts(to).largest);
+  const auto low = binary<I32x4>("i32x4.max_s", value, Right<I32x4>(static_cast<std::uint32_t>(least)));
+  return binary<I32x4>("i32x4.min_s", low, Right<I32x4>(static_cast<std::uint32_t>(largest))) & 0xffu;
+}
+
+// The byte is an f32's exponent; 0 (2^-127) and 255 (NaN) need half of the mantissa's range beside it.
+Value<F32x4> widen_f8e8m0(Value<I32x4> bits) {
+  const auto inside = (bits + 1u) & 0xfeu;  // 0 for those two
+  const auto half = ((inside - 1u) >> 31) << 22;
+  return as<F32x4>((bits << 23) | half);
+}
+
+// The nearest power of two, as its exponent. Half of 2^k is added to what follows 2^k; between 2^-127 and 2^-126, whose
+// bits are those of a subnormal, the bits less 2^-127 are.
+Value<I32x4> narrow_to_f8e8m0(Value<F32x4> value) {
+  constexpr std::uint32_t half = 1u << 22;
+  const auto magnitude = binary<I32x4>("i32x4.max_s", as<I32x4>(value), Right<I32x4>(half));
+  const auto more = binary<I32x4>("i32x4.min_s", magnitude - half, Right<I32x4>(half));
+  const auto power = binary<I32x4>("i32x4.min_s", (magnitude + more) >> 23, Right<I32x4>(254u));
+  return choose(differ(value, value), value.writer->constant<I32x4>(255), power);
 }
 
 // The low words of two f64 lanes, or of conditions on them, in the lower lanes.
@@ -96,7 +114,10 @@ Value<F32x4> widen(Value<I32x4> bits, Storage from) {
     case Storage::F8E4M3: return widen(bits, f8e4m3);
     case Storage::F8E5M2: return widen(bits, f8e5m2);
     case Storage::I8: return writer.apply<F32x4>("f32x4.convert_i32x4_s", shift_signed(bits << 24, 24));
+    case Storage::U8:
     case Storage::I32: return writer.apply<F32x4>("f32x4.convert_i32x4_s", bits);
+    case Storage::F8E8M0: return widen_f8e8m0(bits);
+    case Storage::I64: break;  // lane by lane: the machine's affair
   }
   return as<F32x4>(bits);
 }
@@ -121,8 +142,11 @@ Value<I32x4> narrow(Value<F32x4> value, Storage to) {
     case Storage::BF16: return narrow_to_bf16(value);
     case Storage::F8E4M3: return narrow(value, f8e4m3);
     case Storage::F8E5M2: return narrow(value, f8e5m2);
-    case Storage::I8: return clamp_to_i8(integer());
+    case Storage::I8:
+    case Storage::U8: return clamp_to_byte(integer(), to);
     case Storage::I32: return integer();
+    case Storage::F8E8M0: return narrow_to_f8e8m0(value);
+    case Storage::I64: break;
   }
   return as<I32x4>(value);
 }
@@ -134,7 +158,7 @@ Value<I32x4> narrow_from_f64(Value<F64x2> value, Storage to) {
   if (is_integer(to)) {
     const auto whole = writer.apply<F64x2>("f64x2.nearest", value);
     const auto integer = writer.apply<I32x4>("i32x4.trunc_sat_f64x2_s_zero", whole);
-    return to == Storage::I8 ? clamp_to_i8(integer) : integer;
+    return to == Storage::I32 ? integer : clamp_to_byte(integer, to);
   }
   return narrow(to_odd_f32(value), to);
 }

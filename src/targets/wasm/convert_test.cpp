@@ -22,6 +22,8 @@ bool saturates(Storage type) { return bytes(type) == 1 || type == Storage::I32; 
 double decode(Storage type, std::uint32_t bits) {
   if (type == Storage::I8) return static_cast<std::int8_t>(bits);
   if (type == Storage::I32) return static_cast<std::int32_t>(bits);
+  if (type == Storage::U8) return static_cast<std::uint8_t>(bits);
+  if (type == Storage::F8E8M0) return bits == 255 ? NAN : std::ldexp(1.0, static_cast<int>(bits) - 127);
   if (type == Storage::F32) return std::bit_cast<float>(bits);
   const Format& format = formats.at(type);
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
@@ -53,10 +55,16 @@ const std::vector<double>& magnitudes(Storage type) {
 
 std::uint32_t encode(Storage type, double value) {
   if (is_integer(type)) {
-    const double low = type == Storage::I8 ? -128 : -0x1p31, high = facts(type).largest;
+    const double low = type == Storage::I8 ? -128 : type == Storage::U8 ? 0 : -0x1p31, high = facts(type).largest;
     if (std::isnan(value)) return 0;
     const auto whole = static_cast<std::int32_t>(std::clamp(std::nearbyint(value), low, high));
-    return static_cast<std::uint32_t>(whole) & (type == Storage::I8 ? 0xff : ~0u);
+    return static_cast<std::uint32_t>(whole) & (bytes(type) == 1 ? 0xff : ~0u);
+  }
+  if (type == Storage::F8E8M0) {
+    if (std::isnan(value)) return 255;
+    for (std::uint32_t power = 0; power < 254; ++power)
+      if (value < 1.5 * decode(type, power)) return power;
+    return 254;
   }
   const auto& table = magnitudes(type);
   const std::uint32_t sign = std::signbit(value) ? 1u << (8 * bytes(type) - 1) : 0;
@@ -69,8 +77,8 @@ std::uint32_t encode(Storage type, double value) {
   return sign | static_cast<std::uint32_t>(up ? above : above - 1);
 }
 
-const Storage narrow_types[] = {Storage::F16,    Storage::BF16, Storage::F8E4M3,
-                                Storage::F8E5M2, Storage::I8,   Storage::I32};
+const Storage narrow_types[] = {Storage::F16, Storage::BF16, Storage::F8E4M3, Storage::F8E5M2,
+                                Storage::I8,  Storage::I32,  Storage::U8,     Storage::F8E8M0};
 
 // Bits one an element, cut to the type's bytes, and back.
 Bytes packed(Storage type, const std::vector<std::uint32_t>& bits) {

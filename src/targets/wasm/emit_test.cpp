@@ -9,8 +9,11 @@
 namespace trireme::wasm {
 namespace {
 
-const Storage all_types[] = {Storage::F64, Storage::F32,    Storage::F16,    Storage::BF16,
-                             Storage::I32, Storage::F8E4M3, Storage::F8E5M2, Storage::I8};
+const std::vector<Storage> all_types = [] {
+  std::vector<Storage> types;
+  for (const TypeFacts& each : type_facts) types.push_back(each.type);
+  return types;
+}();
 
 // Copies `length` elements, whose bits are small integers in every type. What comes last ends where memory ends.
 Case tail(Storage compute, Storage type, std::int64_t length, bool result_last) {
@@ -29,7 +32,7 @@ Case tail(Storage compute, Storage type, std::int64_t length, bool result_last) 
   Bytes from(static_cast<std::size_t>(length) * bytes(type));
   std::iota(from.begin(), from.end(), std::uint8_t{1});
   for (std::size_t k = 0; k < from.size(); ++k)  // no NaN
-    if (type != Storage::I8 && type != Storage::I32) from[k] &= 0x3f;
+    if (!is_integer(type)) from[k] &= 0x3f;
   Bytes to(from.size());
   return {
       .name = "tail of " + std::to_string(length) + " " + std::string(name(type)) + " in " + std::string(name(compute)),
@@ -37,7 +40,7 @@ Case tail(Storage compute, Storage type, std::int64_t length, bool result_last) 
       .buffers = result_last ? std::vector{from, to} : std::vector{to, from},
       .columns = length,
       .check = [=](const Case& done) {
-        if (type == Storage::I32 && compute == Storage::F32) return;  // rounds
+        if (is_integer(type) && bytes(type) >= bytes(compute)) return;  // rounds
         EXPECT_EQ(done.buffers[result_last], from);
       }};
 }
@@ -263,7 +266,9 @@ TEST(WasmEmit, IndicesLanesAndMemory) {
     cases.push_back(indices(compute));
     cases.push_back(lane_codes(compute));
     for (Storage type : all_types)
-      if (compute == Storage::F64 || type != Storage::F64) cases.push_back(memory_codes(compute, type));
+      if (type != Storage::F8E8M0 &&
+          (compute == Storage::F64 || type != Storage::F64))  // the numbers are no powers of 2
+        cases.push_back(memory_codes(compute, type));
   }
   run(std::move(cases));
 }

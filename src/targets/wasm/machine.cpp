@@ -99,6 +99,7 @@ Status Machine::step(const Instr& instr) {
     case Do::IndexSub:
     case Do::IndexMul:
     case Do::IndexMin:
+    case Do::IndexMax:
     case Do::IndexAnd:
     case Do::IndexShiftRight:
     case Do::IndexDivide:
@@ -188,10 +189,11 @@ void Machine::index(const Instr& instr) {
       return power ? by_power(std::countr_zero(static_cast<std::uint64_t>(instr.imm)), "i64.shr_u")
                    : plain("i64.div_u");
     case Do::IndexRemainder: return power ? by_power(instr.imm - 1, "i64.and") : plain("i64.rem_u");
-    default:  // IndexMin
+    default:  // IndexMin, IndexMax
       f().get(integer(instr.a)), push_index(instr);
       f().get(integer(instr.a)), push_index(instr);
-      f().op("i64.lt_s"), f().op("select"), f().set(integer(instr.dst));
+      f().op(instr.code == Do::IndexMin ? PlainOp("i64.lt_s") : PlainOp("i64.gt_s"));
+      f().op("select"), f().set(integer(instr.dst));
   }
 }
 
@@ -240,10 +242,24 @@ Status Machine::primitive(const Instr& instr) {
       f().set(lane(instr.dst));
       break;
     }
-    case Primitive::RoundTo: set_widened(instr, instr.dst, narrowed(instr, instr.a)); break;
+    case Primitive::RoundTo:
+      if (instr.type == trireme::Type::I64) round_to_i64(instr);
+      else set_widened(instr, instr.dst, narrowed(instr, instr.a));
+      break;
     default: return refuse(instr, "not a primitive");
   }
   return Done{};
+}
+
+// As numbers: whole, within 2^63, and 0 for NaN and for -0.
+void Machine::round_to_i64(const Instr& instr) {
+  const auto limit = [&](double value) { f64_ ? f().splat_const(value) : f().splat_const(static_cast<float>(value)); };
+  f().get(lane(instr.a)), f().op(f64_ ? PlainOp("f64x2.nearest") : PlainOp("f32x4.nearest"));
+  limit(0x1p63), f().op(f64_ ? PlainOp("f64x2.min") : PlainOp("f32x4.min"));
+  limit(-0x1p63), f().op(f64_ ? PlainOp("f64x2.max") : PlainOp("f32x4.max"));
+  limit(0), f().op(f64_ ? PlainOp("f64x2.add") : PlainOp("f32x4.add"));
+  f().get(lane(instr.a)), f().get(lane(instr.a)), f().op(f64_ ? PlainOp("f64x2.eq") : PlainOp("f32x4.eq"));
+  f().op("v128.and"), f().set(lane(instr.dst));
 }
 
 // The exact forms propagate NaN and order -0 below +0, and cost an engine several instructions. pmin(x, c) is

@@ -102,12 +102,70 @@ void Machine::index_load(const Instr& instr) {
   }
   const Address from = address(instr);
   writer_->push(from.base);
-  f().memory("i64.load32_s", at(from, instr));
+  switch (instr.type) {
+    case Storage::I64: f().memory("i64.load", at(from, instr)); break;
+    case Storage::U8: f().memory("i64.load8_u", at(from, instr)); break;
+    default: f().memory("i64.load32_s", at(from, instr)); break;
+  }
   f().set(integer(instr.dst));
   if (present) f().end(*present);
 }
 
+// i64 has no lanes beside those of f32: each element goes by itself.
+void Machine::load_i64(const Instr& instr) {
+  const Address from = address(instr);
+  const bool one = instr.code == Do::LoadOne;
+  const Local<V128> dst = lane(one ? instr.dst : instr.values[0]);
+  const auto element = [&](int k) {
+    writer_->push(from.base), f().memory("i64.load", at(from, instr, k));
+    f().op(f64_ ? PlainOp("f64.convert_i64_s") : PlainOp("f32.convert_i64_s"));
+  };
+  const Value<I32x4> values = writer_->fresh<I32x4>();
+  writer_->assign(values.local, writer_->constant<I32x4>(0));
+  if (one) {
+    std::optional<Label> present;
+    if (instr.c) f().get(lane(instr.c)), f().op("v128.any_true"), present = f().if_();
+    element(0), f().op(f64_ ? PlainOp("f64x2.splat") : PlainOp("f32x4.splat")), f().set(values.local);
+    if (present) f().end(*present);
+    f().get(values.local);
+    if (instr.c) f().get(lane(instr.c)), f().op("v128.and");
+    return f().set(dst);
+  }
+  const auto put = [&](int k) {
+    f().get(values.local), element(k);
+    f64_ ? f().lane("f64x2.replace_lane", static_cast<std::uint8_t>(k))
+         : f().lane("f32x4.replace_lane", static_cast<std::uint8_t>(k));
+    f().set(values.local);
+  };
+  if (instr.c) for_lanes_of(lane(instr.c), put);
+  else
+    for (int k = 0; k < kernel_.launch.lanes; ++k) put(k);
+  f().get(values.local), f().set(dst);
+}
+
+void Machine::store_i64(const Instr& instr) {
+  const Address to = address(instr);
+  const auto put = [&](int k) {
+    writer_->push(to.base), f().get(lane(instr.values[0]));
+    const auto place = static_cast<std::uint8_t>(k);
+    if (f64_) f().lane("f64x2.extract_lane", place), f().op("f64.nearest"), f().op("i64.trunc_sat_f64_s");
+    else f().lane("f32x4.extract_lane", place), f().op("f32.nearest"), f().op("i64.trunc_sat_f32_s");
+    f().memory("i64.store", at(to, instr, k));
+  };
+  if (instr.code == Do::StoreOne) {
+    std::optional<Label> present;
+    if (instr.c) f().get(lane(instr.c)), f().lane("i32x4.extract_lane", 0), present = f().if_();
+    put(0);
+    if (present) f().end(*present);
+  } else if (instr.c) {
+    for_lanes_of(lane(instr.c), put);
+  } else {
+    for (int k = 0; k < kernel_.launch.lanes; ++k) put(k);
+  }
+}
+
 void Machine::load(const Instr& instr) {
+  if (instr.type == Storage::I64) return load_i64(instr);
   const Address from = address(instr);
   if (!instr.c) return set_widened(instr, instr.values[0], load_vector(from, instr));
   const Value<I32x4> bits = writer_->fresh<I32x4>();
@@ -123,9 +181,13 @@ void Machine::load(const Instr& instr) {
   });
   f().end(whole);
   set_widened(instr, instr.values[0], bits);
+  if (instr.type != Storage::F8E8M0) return;  // the only one none of whose bits are 0
+  const Local<V128> dst = lane(instr.values[0]);
+  f().get(dst), f().get(lane(instr.c)), f().op("v128.and"), f().set(dst);
 }
 
 void Machine::load_one(const Instr& instr) {
+  if (instr.type == Storage::I64) return load_i64(instr);
   const Address from = address(instr);
   const auto element = [&] {
     writer_->push(from.base);
@@ -159,6 +221,7 @@ void Machine::store_vector(const Address& address, const Instr& instr, Value<I32
 }
 
 void Machine::store(const Instr& instr) {
+  if (instr.type == Storage::I64) return store_i64(instr);
   const Address to = address(instr);
   const Value<I32x4> bits = narrowed(instr, instr.values[0]);
   if (!instr.c) return store_vector(to, instr, bits);
@@ -174,6 +237,7 @@ void Machine::store(const Instr& instr) {
 }
 
 void Machine::store_one(const Instr& instr) {
+  if (instr.type == Storage::I64) return store_i64(instr);
   const Address to = address(instr);
   const Value<I32x4> bits = narrowed(instr, instr.values[0]);
   std::optional<Label> present;

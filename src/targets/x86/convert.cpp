@@ -38,6 +38,13 @@ void Machine::widen(const Vec& dst, const asmjit::Operand& raw, Type type) {
     case Type::I8:
       cc_.emit(Inst::kIdVpmovsxbd, single, raw);
       return op(Inst::kIdVcvtdq2ps, Inst::kIdVcvtdq2pd, dst, single);
+    case Type::U8:
+      cc_.emit(Inst::kIdVpmovzxbd, single, raw);
+      return op(Inst::kIdVcvtdq2ps, Inst::kIdVcvtdq2pd, dst, single);
+    case Type::F8E8M0:
+      cc_.emit(Inst::kIdVpmovzxbd, single, raw);
+      widen_f8e8m0(single, single);
+      break;
     case Type::BF16:
       if (spreads(type)) return spread_bf16(dst, raw, false);
       cc_.emit(Inst::kIdVpmovzxwd, single, raw);
@@ -48,6 +55,7 @@ void Machine::widen(const Vec& dst, const asmjit::Operand& raw, Type type) {
     case Type::F8E5M2: widen_f8(single, raw.as<Vec>(), type); break;
     case Type::F64:
     case Type::F32:
+    case Type::I64:
     case Type::I32: cc_.reportError(asmjit::kErrorInvalidArgument, "a storage type wider than the compute type"); break;
   }
   if (wide()) cc_.vcvtps2pd(dst, single);
@@ -76,6 +84,18 @@ void Machine::widen_f8(const Vec& dst, const Vec& raw, Type type) {
   }
 }
 
+// The byte is an f32's exponent; 0 (2^-127) and 255 (NaN) need half of the mantissa's range beside it.
+void Machine::widen_f8e8m0(const Vec& dst, const Vec& bytes) {
+  Vec half = temporary_raw32();
+  cc_.vpaddd(half, bytes, all32(1u, bytes));
+  cc_.vandps(half, half, all32(0xFEu, bytes));  // 0 for those two
+  cc_.vpaddd(half, half, all32(~0u, bytes));
+  cc_.vpsrld(half, half, 31);
+  cc_.vpslld(half, half, 22);
+  cc_.vpslld(dst, bytes, 23);
+  cc_.vorps(dst, dst, half);
+}
+
 // Each word into the upper half of its lane, by one instruction.
 void Machine::spread_bf16(const Vec& dst, const asmjit::Operand& raw, bool backwards) {
   Vec from = raw.isMem() ? temporary_raw(Type::BF16) : raw.as<Vec>();
@@ -95,6 +115,7 @@ Vec Machine::narrow(const Vec& value, Type type) {
   Vec single = wide() ? round_to_odd(value) : value;
   if (type == Type::BF16) return narrow_bf16(single);
   if (type == Type::F8E4M3 || type == Type::F8E5M2) return narrow_f8(single, type);
+  if (type == Type::F8E8M0) return narrow_f8e8m0(single);
   Vec raw = temporary_raw(Type::F16);
   cc_.vcvtps2ph(raw, single, 0);
   return raw;
@@ -234,6 +255,29 @@ Vec Machine::narrow_f8(const Vec& x, Type type) {
   return pack(magnitude, 1);
 }
 
+// The nearest power of two, as its exponent. Half of 2^k is added to what follows 2^k; between 2^-127 and 2^-126, whose
+// bits are those of a subnormal, the bits less 2^-127 are.
+Vec Machine::narrow_f8e8m0(const Vec& x) {
+  constexpr std::uint32_t half = 1u << 22;
+  Vec magnitude = temporary_raw32(), more = temporary_raw32();
+  cc_.vpmaxsd(magnitude, x, all32(half, x));  // negative numbers are below every power
+  cc_.vpaddd(more, magnitude, all32(0u - half, x));
+  cc_.vpminsd(more, more, all32(half, x));
+  cc_.vpaddd(magnitude, magnitude, more);
+  cc_.vpsrld(magnitude, magnitude, 23);
+  cc_.vpminsd(magnitude, magnitude, all32(254u, x));
+  if (avx512()) {
+    KReg nan = temporary_k();
+    cc_.vcmpps(nan, x, x, unordered);
+    cc_.k(nan).vorps(magnitude, magnitude, all32(255u, x));
+  } else {
+    cc_.vcmpps(more, x, x, unordered);
+    cc_.vandps(more, more, all32(255u, x));
+    cc_.vorps(magnitude, magnitude, more);
+  }
+  return pack(magnitude, 1);
+}
+
 Vec Machine::narrow_integer(const Vec& x, Type type) {
   Vec number = temporary_lane(), raw = temporary_raw32();
   if (avx512()) {  // NaN becomes 0
@@ -258,7 +302,7 @@ Vec Machine::narrow_integer(const Vec& x, Type type) {
     }
     return raw;
   }
-  const double largest = facts(type).largest, least = -largest - 1;
+  const double largest = facts(type).largest, least = facts(type).least;
   if (wide()) {
     cc_.vminpd(number, number, all64(largest, x));
     cc_.vmaxpd(number, number, all64(least, x));
@@ -290,7 +334,42 @@ Vec Machine::pack(const Vec& dwords, int element_bytes) {
   return raw;
 }
 
+// As numbers: whole, within 2^63, and 0 for NaN and for -0.
+void Machine::round_to_i64(const Vec& dst, const Vec& a) {
+  Vec whole = temporary_lane();
+  arithmetic(Op::Round, whole, a, a);
+  auto all = [&](double value) { return wide() ? all64(value, a) : all32(static_cast<float>(value), a); };
+  op(Inst::kIdVminps, Inst::kIdVminpd, whole, whole, all(0x1p63));
+  op(Inst::kIdVmaxps, Inst::kIdVmaxpd, whole, whole, all(-0x1p63));
+  op(Inst::kIdVaddps, Inst::kIdVaddpd, whole, whole, all(0.0));
+  if (avx512()) {
+    KReg number = temporary_k();
+    op(Inst::kIdVcmpps, Inst::kIdVcmppd, number, a, a, asmjit::Imm(ordered));
+    cc_.k(number).z();
+    op(Inst::kIdVmovaps, Inst::kIdVmovapd, dst, whole);
+  } else {
+    Vec number = temporary_lane();
+    op(Inst::kIdVcmpps, Inst::kIdVcmppd, number, a, a, asmjit::Imm(ordered));
+    op(Inst::kIdVandps, Inst::kIdVandpd, dst, whole, number);
+  }
+}
+
+// Out of range, and of NaN, the conversion gives the least integer.
+Gp Machine::to_i64(const Vec& scalar) {
+  Gp integer = new_gp(), instead = in_register(std::numeric_limits<std::int64_t>::max());
+  op(Inst::kIdVcvtss2si, Inst::kIdVcvtsd2si, integer, scalar.xmm());
+  const double limit = 0x1p63;
+  const float single = 0x1p63f;
+  Mem beyond = wide() ? cc_.newConst(&limit, sizeof limit) : cc_.newConst(&single, sizeof single);
+  op(Inst::kIdVucomiss, Inst::kIdVucomisd, scalar.xmm(), beyond);
+  cc_.cmovae(integer, instead);
+  cc_.mov(instead, 0);  // `xor` would change the flags
+  cc_.cmovp(integer, instead);
+  return integer;
+}
+
 void Machine::round_to(Type type, const Vec& dst, const Vec& a) {
+  if (type == Type::I64) return round_to_i64(dst, a);
   if (type == Type::BF16 && avx512() && !wide()) {
     Vec bits = temporary_lane();
     round_bf16(bits, a);

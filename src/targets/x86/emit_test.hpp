@@ -166,8 +166,14 @@ inline Format format(Type type) {
 inline double rounded(double x, Type type) {
   if (type == Type::F64) return x;
   if (is_integer(type)) {
-    const double largest = facts(type).largest;
-    return std::isnan(x) ? 0 : std::nearbyint(std::fmin(std::fmax(x, -largest - 1), largest)) + 0.0;
+    const double largest = facts(type).largest, least = type == Type::U8 ? 0 : -std::exp2(8.0 * bytes(type) - 1);
+    return std::isnan(x) ? 0 : std::nearbyint(std::fmin(std::fmax(x, least), largest)) + 0.0;
+  }
+  if (type == Type::F8E8M0) {
+    if (std::isnan(x)) return x;
+    for (double power = 0x1p-127; power < 0x1p127; power *= 2)
+      if (x < 1.5 * power) return power;
+    return 0x1p127;
   }
   if (std::isnan(x)) return x;
   const Format f = format(type);
@@ -200,6 +206,16 @@ inline double element_value(const void* at, Type type) {
       std::memcpy(&value, at, 4);
       return value;
     }
+    case Type::I64: {
+      std::int64_t value;
+      std::memcpy(&value, at, 8);
+      return static_cast<double>(value);
+    }
+    case Type::U8: return *static_cast<const std::uint8_t*>(at);
+    case Type::F8E8M0: {
+      const int power = *static_cast<const std::uint8_t*>(at);
+      return power == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, power - 127);
+    }
     default: break;
   }
   const Format f = format(type);
@@ -228,9 +244,10 @@ inline const std::vector<double>& special_values() {
   static const std::vector<double> values = [] {
     const double inf = std::numeric_limits<double>::infinity();
     std::vector<double> out = {
-        0,         0x1p-149, 0x1p-130, 0x1p-126, 0x1p-24,    0.1, 0.5,  0.75,           1,     1.5,     2.5,
-        3,         126.5,    127.5,    128.5,    447,        456, 464,  1000,           57344, 61440.0, 65504,
-        65519.996, 65520,    1e6,      1e10,     2147483520, 3e9, 1e30, 0x1.fffffep127, inf};
+        0,       0x1p-149,   0x1p-130,       0x1p-126, 0x1p-24, 0.1,  0.5,        0.75, 1,      1.5,
+        2.5,     3,          126.5,          127.5,    128.5,   447,  456,        464,  1000,   57344,
+        61440.0, 65504,      65519.996,      65520,    1e6,     1e10, 2147483520, 3e9,  0x1p62, 0x1p63,
+        1e30,    0x1.8p-127, 0x1.fffffep127, inf};
     for (std::size_t k = 0, n = out.size(); k < n; ++k) out.push_back(-out[k]);
     out.push_back(std::numeric_limits<double>::quiet_NaN());
     return out;

@@ -26,7 +26,8 @@ void Machine::index(Do code, const Gp& dst, const Gp& a, const Gp& b, std::int64
     case Do::IndexAnd: return two_operand(Inst::kIdAnd, dst, a, index_operand(b, imm));
     case Do::IndexShiftRight: return two_operand(Inst::kIdShr, dst, a, asmjit::Imm(imm));
     case Do::IndexMul: return multiply(dst, a, b, imm);
-    case Do::IndexMin: return least(dst, a, b.isValid() ? b : in_register(imm));
+    case Do::IndexMin:
+    case Do::IndexMax: return extreme(code == Do::IndexMax, dst, a, b.isValid() ? b : in_register(imm));
     case Do::IndexDivide:
     case Do::IndexRemainder: return divide(code == Do::IndexDivide, dst, a, b, imm);
     default: cc_.reportError(asmjit::kErrorInvalidArgument, "not an index operation");
@@ -47,11 +48,11 @@ void Machine::multiply(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm
   else two_operand(Inst::kIdImul, dst, a, factor);
 }
 
-void Machine::least(const Gp& dst, const Gp& a, const Gp& b) {
+void Machine::extreme(bool most, const Gp& dst, const Gp& a, const Gp& b) {
   const Gp out = dst == a ? new_gp() : dst;
   if (out != b) cc_.mov(out, b);
   cc_.cmp(a, out);
-  cc_.cmovl(out, a);
+  cc_.emit(most ? Inst::kIdCmovg : Inst::kIdCmovl, out, a);
   if (out != dst) cc_.mov(dst, out);
 }
 

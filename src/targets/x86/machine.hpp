@@ -62,7 +62,7 @@ class Machine {
 
   // Memory. A mask that is not valid stands for all lanes.
   void load(const Vec& dst, const Mem& at, Type type, const Mask& mask);
-  void index_load(const Gp& dst, const Mem& at, const Mask& mask);  // an i32; nothing where lane 0 is masked off
+  void index_load(const Gp& dst, const Mem& at, Type type, const Mask& mask);  // 0 where lane 0 is masked off
   void load_one(const Vec& dst, const Mem& at, Type type, const Mask& mask);
   void store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint);
   void store_one(const Mem& at, const Vec& value, Type type, const Mask& mask);
@@ -88,7 +88,7 @@ class Machine {
 
   void two_operand(asmjit::InstId id, const Gp& dst, const Gp& a, const asmjit::Operand& b);
   void multiply(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
-  void least(const Gp& dst, const Gp& a, const Gp& b);
+  void extreme(bool most, const Gp& dst, const Gp& a, const Gp& b);
   void divide(bool quotient, const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
 
   // A constant in memory as an operand: broadcast by the instruction itself (AVX-512) or written out (AVX2).
@@ -139,6 +139,15 @@ class Machine {
   Vec narrow_two_bf16(const Vec& low, const Vec& high, bool exact);
   Vec narrow_f8(const Vec& x, Type type);
   Vec narrow_integer(const Vec& x, Type type);
+  Vec narrow_f8e8m0(const Vec& x);
+  void widen_f8e8m0(const Vec& dst, const Vec& bytes);
+  void round_to_i64(const Vec& dst, const Vec& a);
+  Gp to_i64(const Vec& scalar);
+  // i64 is wider than f32: its elements go one by one. `step` is 1, or -1 for backwards.
+  template <typename Each>
+  void each_lane(const Mask& mask, Each&& each);
+  void load_i64(const Vec& dst, const Mem& at, const Mask& mask, int step);
+  void store_i64(const Mem& at, const Vec& value, const Mask& mask, int step);
   Vec round_to_odd(const Vec& x);  // f64 to f32
   Vec pack(const Vec& dwords, int element_bytes);
 
@@ -151,6 +160,8 @@ class Machine {
   // AVX2: copies the elements of 1 or 2 bytes that `bits` names, one by one; `bits` is used up.
   void copy_elements(const Mem& to, const Mem& from, const Gp& bits, int element_bytes);
   Mem partial_buffer();
+  Mem lane_buffer();
+  void clear_absent(const Vec& dst, const Mask& mask);
 
   Compiler& cc_;
   Isa isa_;
@@ -159,7 +170,7 @@ class Machine {
   asmjit::BaseNode* start_ = nullptr;
   Vec spread_words_, spread_back_, upper_words_, last_words_, last_first_, last_bytes_[3];
   KReg odd_words_;
-  Mem partial_buffer_;
+  Mem partial_buffer_, lane_buffer_;  // on the stack
 };
 
 // A register's low part: xmm, ymm or zmm.

@@ -27,6 +27,11 @@ Mem Machine::partial_buffer() {
   return partial_buffer_;
 }
 
+Mem Machine::lane_buffer() {
+  if (!lane_buffer_.hasBase()) lane_buffer_ = cc_.newStack(64, 64);
+  return lane_buffer_;
+}
+
 void Machine::copy_elements(const Mem& to, const Mem& from, const Gp& bits, int element_bytes) {
   Gp target = new_gp(), source = new_gp(), t = new_gp(), element = new_gp().r32(), rest = new_gp().r32();
   Label next = cc_.newLabel(), done = cc_.newLabel();
@@ -79,23 +84,96 @@ void Machine::move_masked(const Operand& to, const Operand& from, Type type, con
   cc_.bind(done);
 }
 
+// each(t), t the number of the lane in a register, for the lanes of the mask.
+template <typename Each>
+void Machine::each_lane(const Mask& mask, Each&& each) {
+  Gp bits = mask.isValid() ? mask_bits(mask) : new_gp().r32(), t = new_gp(), rest = new_gp().r32();
+  if (!mask.isValid()) cc_.mov(bits, static_cast<std::int32_t>(all_lanes()));
+  Label next = cc_.newLabel(), done = cc_.newLabel();
+  cc_.test(bits, bits);
+  cc_.jz(done);
+  cc_.bind(next);
+  cc_.bsf(t.r32(), bits);
+  each(t);
+  cc_.lea(rest, asmjit::x86::ptr(bits.r64(), -1));
+  cc_.and_(bits, rest);  // without its lowest bit
+  cc_.jnz(next);
+  cc_.bind(done);
+}
+
+void Machine::load_i64(const Vec& dst, const Mem& at, const Mask& mask, int step) {
+  const Mem buffer = lane_buffer();
+  Gp source = new_gp(), target = new_gp();
+  Vec one = temporary_vec(16);
+  cc_.lea(source, at);
+  cc_.lea(target, buffer);
+  cc_.vxorps(dst, dst, dst);
+  cc_.emit(Inst::kIdVmovups, buffer, dst);
+  each_lane(mask, [&](const Gp& t) {
+    Gp from = new_gp();
+    cc_.mov(from, t);
+    if (step < 0) cc_.neg(from);
+    Mem element = asmjit::x86::ptr(source, from, 3), place = asmjit::x86::ptr(target, t, wide() ? 3 : 2);
+    element.setSize(8);
+    cc_.vxorps(one, one, one);
+    op(Inst::kIdVcvtsi2ss, Inst::kIdVcvtsi2sd, one, one, element);
+    op(Inst::kIdVmovss, Inst::kIdVmovsd, place, one);
+  });
+  cc_.emit(Inst::kIdVmovups, dst, buffer);
+}
+
+void Machine::store_i64(const Mem& at, const Vec& value, const Mask& mask, int step) {
+  const Mem buffer = lane_buffer();
+  Gp source = new_gp(), target = new_gp();
+  cc_.lea(source, buffer);
+  cc_.lea(target, at);
+  cc_.emit(Inst::kIdVmovups, buffer, value);
+  each_lane(mask, [&](const Gp& t) {
+    Gp to = new_gp();
+    Vec one = temporary_vec(16);
+    op(Inst::kIdVmovss, Inst::kIdVmovsd, one, asmjit::x86::ptr(source, t, wide() ? 3 : 2));
+    Gp integer = to_i64(one);
+    cc_.mov(to, t);
+    if (step < 0) cc_.neg(to);
+    cc_.mov(asmjit::x86::qword_ptr(target, to, 3), integer);
+  });
+}
+
 void Machine::load(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
+  if (type == Type::I64) return load_i64(dst, at, mask, 1);
   const bool f8 = type == Type::F8E4M3 || type == Type::F8E5M2;
   if (!mask.isValid() && !f8) return widen(dst, at, type);
   Vec raw = type == compute_ ? dst : temporary_raw(type);
   if (mask.isValid()) move_masked(raw, at, type, mask);
   else move_raw(raw, at, raw_bytes(type));
   if (type != compute_) widen(dst, raw, type);
+  if (mask.isValid() && type == Type::F8E8M0) clear_absent(dst, mask);  // no bits of it are 0
 }
 
-void Machine::index_load(const Gp& dst, const Mem& at, const Mask& mask) {
-  if (!mask.isValid()) return void(cc_.movsxd(dst, at));
+void Machine::clear_absent(const Vec& dst, const Mask& mask) {
+  if (avx512()) {
+    cc_.k(k(mask)).z();
+    op(Inst::kIdVmovaps, Inst::kIdVmovapd, dst, dst);
+  } else {
+    cc_.vandps(dst, dst, v(mask));
+  }
+}
+
+void Machine::index_load(const Gp& dst, const Mem& at, Type type, const Mask& mask) {
+  auto take = [&](const Gp& to) {
+    Mem element = at;
+    element.setSize(static_cast<std::uint32_t>(bytes(type)));
+    if (type == Type::I64) cc_.mov(to, element);
+    else if (type == Type::U8) cc_.movzx(to.r32(), element);
+    else cc_.movsxd(to, element);
+  };
+  if (!mask.isValid()) return take(dst);
   Label none = cc_.newLabel();
   Gp which = mask_bits(mask), value = new_gp();  // dst may be part of the address
   cc_.xor_(value.r32(), value.r32());
   cc_.test(which, 1);
   cc_.jz(none);
-  cc_.movsxd(value, at);
+  take(value);
   cc_.bind(none);
   cc_.mov(dst, value);
 }
@@ -103,7 +181,7 @@ void Machine::index_load(const Gp& dst, const Mem& at, const Mask& mask) {
 void Machine::load_one(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
   constexpr asmjit::InstId broadcast[] = {Inst::kIdVpbroadcastb, Inst::kIdVpbroadcastw, Inst::kIdVbroadcastss,
                                           Inst::kIdVbroadcastsd};
-  Vec raw = type == compute_ ? dst : temporary_raw(type);
+  Vec raw = type == compute_ || type == Type::I64 ? dst : temporary_raw(type);
   Label none = cc_.newLabel();
   if (mask.isValid()) {
     cc_.vxorps(dst, dst, dst);
@@ -111,15 +189,16 @@ void Machine::load_one(const Vec& dst, const Mem& at, Type type, const Mask& mas
     cc_.test(which, which);
     cc_.jz(none);
   }
-  cc_.emit(broadcast[std::countr_zero(bytes(type))], raw, at);
-  if (type != compute_) widen(dst, raw, type);
-  if (!mask.isValid()) return;
-  if (avx512()) {
-    cc_.k(k(mask)).z();
-    op(Inst::kIdVmovaps, Inst::kIdVmovapd, dst, dst);
+  if (type == Type::I64) {
+    Gp integer = new_gp();
+    cc_.mov(integer, at);
+    from_index(dst, integer);
   } else {
-    cc_.vandps(dst, dst, v(mask));
+    cc_.emit(broadcast[std::countr_zero(bytes(type))], raw, at);
+    if (type != compute_) widen(dst, raw, type);
   }
+  if (!mask.isValid()) return;
+  clear_absent(dst, mask);
   cc_.bind(none);
 }
 
@@ -140,6 +219,7 @@ void Machine::store_streaming(const Mem& at, const Vec& raw, int size) {
 }
 
 void Machine::store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {
+  if (type == Type::I64) return store_i64(at, value, mask, 1);
   Vec raw = narrow(value, type);
   if (mask.isValid()) move_masked(at, raw, type, mask);
   else store_raw(at, raw, raw_bytes(type), hint);
@@ -152,12 +232,17 @@ void Machine::store_raw(const Mem& at, const Vec& raw, int size, Hint hint) {
 
 void Machine::store_two(const Mem& at, const Vec& low, const Vec& high, Type type, Hint hint, bool exact) {
   const int size = raw_bytes(type);
+  if (type == Type::I64) {
+    store_i64(at, low, {}, 1);
+    return store_i64(at.cloneAdjusted(size), high, {}, 1);
+  }
   if (avx512() && size == 32) return store_raw(at, narrow_two(low, high, type, exact), 64, hint);
   store_raw(at, narrow(low, type), size, hint);
   store_raw(at.cloneAdjusted(size), narrow(high, type), size, hint);
 }
 
 void Machine::load_backwards(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
+  if (type == Type::I64) return load_i64(dst, at, mask, -1);
   const Mem first = first_of(1, at, type);
   if (!spreads(type) && !turns_raw(type)) {
     load(dst, first, type, turned(mask));
@@ -169,9 +254,11 @@ void Machine::load_backwards(const Vec& dst, const Mem& at, Type type, const Mas
   if (spreads(type)) return spread_bf16(dst, raw, true);
   turn_raw(raw, raw, type);
   widen(dst, raw, type);
+  if (mask.isValid() && type == Type::F8E8M0) clear_absent(dst, mask);
 }
 
 void Machine::store_backwards(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {
+  if (type == Type::I64) return store_i64(at, value, mask, -1);
   const Mem first = first_of(1, at, type);
   if (!turns_raw(type)) return store(first, turned(value), type, turned(mask), hint);
   Vec raw = temporary_raw(type);
@@ -195,7 +282,8 @@ Mem Machine::first_of(int vectors, const Mem& at, Type type) const {
 
 void Machine::store_one(const Mem& at, const Vec& value, Type type, const Mask& mask) {
   Label skip = cc_.newLabel();
-  Vec raw = narrow(value, type);
+  Gp integer = type == Type::I64 ? to_i64(value) : Gp();
+  Vec raw = type == Type::I64 ? value : narrow(value, type);
   if (mask.isValid()) {
     Gp which = mask_bits(mask);
     cc_.test(which, 1);
@@ -205,7 +293,7 @@ void Machine::store_one(const Mem& at, const Vec& value, Type type, const Mask& 
     case 1: cc_.vpextrb(at, raw.xmm(), 0); break;
     case 2: cc_.vpextrw(at, raw.xmm(), 0); break;
     case 4: cc_.vmovd(at, raw.xmm()); break;
-    default: cc_.vmovq(at, raw.xmm()); break;
+    default: type == Type::I64 ? cc_.mov(at, integer) : cc_.vmovq(at, raw.xmm()); break;
   }
   if (mask.isValid()) cc_.bind(skip);
 }

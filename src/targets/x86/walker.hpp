@@ -219,11 +219,12 @@ class Walker {
       case Do::IndexSub:
       case Do::IndexMul:
       case Do::IndexMin:
+      case Do::IndexMax:
       case Do::IndexAnd:
       case Do::IndexShiftRight:
       case Do::IndexDivide:
       case Do::IndexRemainder: return machine_.index(i.code, index(i.dst), index(i.a), index_or_none(i.b), i.imm);
-      case Do::IndexLoad: return machine_.index_load(index(i.dst), address(i), registers_.mask_or_none(i.c));
+      case Do::IndexLoad: return machine_.index_load(index(i.dst), address(i), i.type, registers_.mask_or_none(i.c));
       case Do::PointerSlot: return void(cc_.mov(pointer(i.dst), slot(i)));
       case Do::PointerAdd: return machine_.pointer_add(pointer(i.dst), pointer(i.a), index(i.b), i.imm);
 

@@ -1,0 +1,97 @@
+"""Storage types as arrays carry them, tables whose rows are picked, and gradients of named results."""
+import numpy as np
+import pytest
+
+import trireme
+
+torch = pytest.importorskip("torch")
+
+
+def test_integers_come_as_they_are():
+    pick = trireme.op("pick(x[i,j], target[i]) -> (y[i])\n    y = sum(select(j == target, x, 0))")
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for kind in (np.int32, np.int64, np.uint8):
+        np.testing.assert_array_equal(pick(x, np.array([1, 3, 0], kind)), [1, 7, 8])
+    far = np.array([2**62, -(2**63), 2**63 - 1], np.int64)  # no column, and nobody's neighbour
+    np.testing.assert_array_equal(pick(x, far), [0, 0, 0])
+
+
+def test_masks_are_uint8_or_bool():
+    mask = trireme.op("mask(x[i,j], m[i,j]) -> (y[i,j])\n    y = select(m == 0, 0, x)")
+    x = np.ones((2, 5), np.float32)
+    m = np.array([[1, 0, 1, 0, 1], [0, 0, 1, 1, 1]], bool)
+    for each in (m, m.astype(np.uint8), torch.tensor(m), torch.tensor(m).to(torch.uint8)):
+        given = torch.tensor(x) if isinstance(each, torch.Tensor) else x
+        np.testing.assert_array_equal(np.asarray(mask(given, each)), m)
+
+
+def test_i64_and_u8_results():
+    store = trireme.op("store(x[i,j]) -> (y[i,j])\n    y = x * 100")
+    x = np.array([[-1.5, 0.004, 2.5, np.nan, 1e30]], np.float32)
+    y = store(x, types={"y": "i64"})
+    assert y.dtype == np.int64 and y.tolist() == [[-150, 0, 250, 0, 2**63 - 1]]
+    y = store(x, types={"y": "u8"})
+    assert y.dtype == np.uint8 and y.tolist() == [[0, 0, 250, 0, 255]]
+
+
+def test_powers_of_two():
+    scale = trireme.op("scale(x[i,j]) -> (s[i])\n    s = exponent_floor(amax(abs(x)))")
+    x = torch.tensor([[0.0, 3.0], [-100.0, 5.0], [0.0, 0.0]])
+    s = scale(x, types={"s": "f8e8m0"})
+    assert s.dtype == torch.float8_e8m0fnu
+    assert s.float().tolist() == [2.0, 64.0, 2.0**-127]
+    assert scale(x.numpy(), types={"s": "f8e8m0"}).tolist() == [128, 133, 0]
+
+
+def test_labels_are_read_in_place():
+    logits = torch.randn(6, 9, requires_grad=True)
+    target = torch.tensor([0, 8, -100, 3, 4, 5])
+    import trireme.torch as tt
+
+    loss = tt.cross_entropy(logits, target)
+    wanted = torch.nn.functional.cross_entropy(logits, target)
+    torch.testing.assert_close(loss, wanted)
+    from trireme.torch.losses import _Classes
+
+    assert _Classes(target, (6,), 9, -100).target is target
+
+
+def test_rows_are_picked():
+    rope = trireme.op("take(x[i,j], at[i / 2], table[at, j]) -> (y[i,j])\n    y = x + table")
+    x, table = np.zeros((4, 3), np.float32), np.arange(15, dtype=np.float32).reshape(5, 3)
+    y = rope(x, np.array([4, -1], np.int64), table)
+    np.testing.assert_array_equal(y, [table[4], table[4], [0, 0, 0], [0, 0, 0]])
+    with pytest.raises(trireme.TriremeError, match="picks rows of 'table', and is f32; it takes i32 or i64"):
+        rope(x, np.array([4, 1], np.float32), table)
+
+
+def test_tables_are_written_where_they_are_picked():
+    put = trireme.op("put(x[i,j], slot[i]) -> (cache[slot, j])\n    cache = x")
+    x, cache = np.ones((3, 4), np.float32), np.full((6, 4), 7, np.float32)
+    put(x, np.array([5, 9, 0], np.int32), out=cache)
+    np.testing.assert_array_equal(cache[:, 0], [1, 7, 7, 7, 7, 1])
+    with pytest.raises(TypeError, match="cache is a table whose rows are picked, and is given by out="):
+        put(x, np.array([5, 9, 0], np.int32))
+
+
+def test_shapes_may_come_from_results():
+    look_up = trireme.op("look_up(token[i], table[token, j]) -> (y[i,j])\n    y = table")
+    table, y = np.arange(8, dtype=np.float32).reshape(4, 2), np.empty((3, 2), np.float32)
+    look_up(np.array([3, 0, 4], np.int64), table, out=y)
+    np.testing.assert_array_equal(y, [[6, 7], [0, 1], [0, 0]])
+    with pytest.raises(TypeError, match=r"an \[i,j\] result by out="):
+        look_up(np.array([3, 0, 4], np.int64), table)
+
+
+def test_gradients_of_named_results():
+    loss = trireme.cross_entropy
+    usual, both = loss.gradient(), loss.gradient(["loss", "lse"])
+    assert [name for name, *_ in usual.operands][:1] == ["dloss"]
+    assert [name for name, *_ in both.operands][:2] == ["dloss", "dlse"]
+    assert loss.gradient(["lse", "loss"]) is both
+    x, target = np.random.default_rng(0).standard_normal((3, 5)), np.array([1, 0, 4])
+    dx = both(dlse=np.ones(3), x=x, target=target)
+    p = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    np.testing.assert_allclose(dx, p, rtol=1e-12)
+    with pytest.raises(trireme.TriremeError, match="has no result 'nothing'"):
+        loss.gradient("nothing")
