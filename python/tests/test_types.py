@@ -95,3 +95,17 @@ def test_gradients_of_named_results():
     np.testing.assert_allclose(dx, p, rtol=1e-12)
     with pytest.raises(trireme.TriremeError, match="has no result 'nothing'"):
         loss.gradient("nothing")
+
+
+def test_torch_saves_what_picks_rows():
+    import trireme.torch as tt
+
+    rope = tt.op("take(x[i,j], at[i / 2], table[at, j]) -> (y[i,j])\n    y = x * table")
+    x, table = torch.randn(4, 3, dtype=torch.float64, requires_grad=True), torch.randn(5, 3, dtype=torch.float64)
+    at = torch.tensor([3, 0])
+    y = rope(x, at, table)
+    torch.testing.assert_close(y, x * table[at.repeat_interleave(2)])
+    (dx,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(dx, table[at.repeat_interleave(2)])
+    with pytest.raises(RuntimeError, match="the rows of table are picked, and there is no gradient to a picked table"):
+        rope(x, at, table.requires_grad_()).sum().backward()

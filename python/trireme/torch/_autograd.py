@@ -85,6 +85,10 @@ def gradients(self, call, saved, grads, needed, likes):
     found = [None] * len(self.operands)
     if all(grad is None for grad in grads):
         return found
+    for k in self.tables:
+        if needed[k]:
+            raise RuntimeError(f"{self.name}: the rows of {self.operands[k]} are picked, and there is no gradient to a picked "
+                               "table; detach it")
     link = self.links[any(grads[k] is not None for k in self.statistics)]
     wanted, types = link.wanted(needed, tuple(like and like[0] for like in likes))
     if not wanted:

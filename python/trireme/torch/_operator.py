@@ -169,6 +169,14 @@ class TorchOperator:
         return TorchOperator(trireme.op(_programs.rename(program.text, names)), f"{self.name}_backward_of_all", self)
 
     @once
+    def tables(self):
+        """Places of the operands whose rows others pick: they have no gradient, unless the program wants none of them."""
+        parts = _programs.take_apart(self.operator.text)
+        return [self.operands.index(name) for name, spread, _ in parts.operands
+                if _programs.names_in(spread) & set(self.operands) and
+                name in _programs.names_in(parts.body.replace(f"stop_gradient({name})", ""))]
+
+    @once
     def statistics(self):
         """Places of the results whose gradients `backward` does not take."""
         taken = self.root.backward.operand_keys

@@ -49,8 +49,15 @@ def names_in(text):
 
 
 def read_by(operator):
-    """The names that a program reads where every operand is given: those in its lines, below the signature."""
-    return names_in(take_apart(operator.text).body)
+    """The names that a program reads where every operand is given: those in its lines, below the signature, and the operands
+    that pick rows of what it reads and writes."""
+    parts = take_apart(operator.text)
+    read = names_in(parts.body)
+    for name, spread, _ in parts.operands:
+        read |= names_in(spread) if name in read else set()
+    for result in parts.results:
+        read |= names_in(result[result.index("["):])
+    return read
 
 
 def rename(text, names):
