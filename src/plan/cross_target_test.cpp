@@ -130,8 +130,8 @@ TEST(CrossTarget, RandomProgramsTypesShapesAndStrides) {
     ASSERT_TRUE(buffers) << buffers.error().message;
     for (std::size_t k = 0; k < buffers->operands.size(); ++k) {
       const Buffer& buffer = buffers->operands[k];
-      if (const std::optional<Table> table = table_picked_by(*bound, *buffers, k)) {
-        fill_picks(buffer.array, buffer.row_extent, static_cast<std::uint32_t>(seed), bound->operands[k].name,
+      if (const std::optional<Table> table = table_picked_by(bound, *buffers, k)) {
+        fill_picks(buffer.array, buffer.row_extent, static_cast<std::uint32_t>(seed), bound.operands[k].name,
                    table->rows, table->written);
         continue;
       }
