@@ -90,7 +90,7 @@ class Pages(unittest.TestCase):
             "trireme show rms_norm --back": ["--backward"],
             "trireme show rms_norm --type x=b": ["bf16"],
             "trireme show rms_norm --type x": [],
-            "trireme show rms_norm --type=x=f8": ["f8e4m3", "f8e5m2"],
+            "trireme show rms_norm --type=x=f8": ["f8e4m3", "f8e5m2", "f8e8m0"],
             "trireme verify --device cpu:": ["avx512", "avx2"],
             "trireme verify --device cpu:avx2": ["avx2"],
             "trireme run rms_norm --in x=": ["trireme", "my", "my.row", "x.npy"],
