@@ -108,6 +108,18 @@ TEST(ColumnSums, WriteResultsThatLieApart) {
 }
 
 // Emission knows no sum that is made beside the kernels.
+// Where few rows share an entry, threads lie side by side: none waits for rows that cannot be.
+TEST(ColumnSums, FewRowsOfAnEntryKeepNoThreadsWaiting) {
+  for (const Target* target : targets()) {
+    Prepared prepared = prepare_problem(parse_problem("modulated_layer_norm 64x256 tokens=4 backward").value()).value();
+    const Machine machine = target->machine(target->default_arch).value();
+    if (machine.simd) continue;
+    const Config config = choose_config(prepared.program, machine, facts_of(prepared.program, prepared.view()));
+    for (const Kernel& each : lower(prepared.program, config).value().columns)
+      EXPECT_EQ(each.launch.threads(), each.launch.columns_covered) << target->name;
+  }
+}
+
 TEST(ColumnSums, fault_47_EveryTargetEmitsThem) {
   for (const char* line : {"group_norm 8x64 groups=4 pixels=16 backward", "dynamic_tanh 8x300 backward",
                            "rms_norm_heads 8x128 heads=4 backward", "modulated_layer_norm 8x300 tokens=2 backward"})

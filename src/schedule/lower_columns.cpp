@@ -65,12 +65,18 @@ class ColumnLowering {
     begin();
     if (sums_.over_everything()) return row_of_rows_by_threads();
     Reg first = b_.argument(0), last = b_.argument(1);
-    // Few columns have many partial rows: `width` lanes lie side by side, and the other lanes of a group take other
-    // rows. Each takes an aligned run of blocks whose length is a power of two: one subtree.
+    // Few columns have many partial rows: `width` threads lie side by side, and the other lanes of a group, or other
+    // groups, take other rows. Each takes an aligned run of blocks whose length is a power of two: one subtree.
     Reg lane = b_.special(Do::ThreadLane), group = b_.special(Do::ThreadGroup);
     Reg column = lane, part = group;
     int parts = groups_ * lanes_ / width_;
-    if (width_ < lanes_) {
+    Reg writers = one_;  // groups of the part that writes
+    if (width_ > lanes_) {
+      const int side_by_side = width_ / lanes_;
+      writers = b_.index(side_by_side);
+      column = b_.add(lane, b_.mul(b_.index(Do::IndexAnd, group, side_by_side - 1), lanes_));
+      part = b_.index(Do::IndexShiftRight, group, std::countr_zero(static_cast<unsigned>(side_by_side)));
+    } else if (width_ < lanes_) {
       column = b_.index(Do::IndexAnd, lane, width_ - 1);
       const Reg first_part = b_.mul(group, lanes_ / width_);
       part = b_.add(first_part, b_.index(Do::IndexShiftRight, lane, std::countr_zero(static_cast<unsigned>(width_))));
@@ -107,16 +113,21 @@ class ColumnLowering {
     };
     for (std::size_t q = 0; q < results_.size(); ++q) {
       Reg sum = pairs().sum(zero_, run, value_of(q));
+      if (parts == 1) {
+        pairs().zero_where_empty(blocks_, sum);
+        store(q, sum, at, b_.below(at, 0, last));
+        continue;
+      }
       if (q > 0) b_.emit({.code = Do::Barrier});
       share(sum, b_.add(b_.mul(part, width_), column));
-      b_.when_less(group, one_, [&] {
+      b_.when_less(group, writers, [&] {
         // One part writes.
         Reg total = sum_of_parts(parts, column, width_);
         pairs().zero_where_empty(blocks_, total);
         store(q, total, at, b_.below(b_.add(at, b_.index(Do::IndexMul, part, last)), 0, last));
       });
     }
-    b_.kernel().scratch_bytes = parts * width_ * value_bytes();
+    if (parts > 1) b_.kernel().scratch_bytes = parts * width_ * value_bytes();
   }
 
  private:
@@ -398,9 +409,11 @@ std::vector<Kernel> lower_columns(const Program& program, const std::vector<SumC
       // rows, 16 groups of 32 columns would each read 512; at 65536 columns there are 30.
       const Indexing& where = sums[c].where;
       const std::int64_t entries = where.column.extent(config.columns) * (where.row.wrap ? where.row.wrap : 1);
-      std::int64_t rows = contract::row_blocks(std::int64_t{1} << 40, entries);
-      kernel.launch.columns_covered = rows > 512 ? 8 : rows > 256 ? 16 : 32;
-      kernel.launch.groups = rows > 256 ? 32 : std::clamp(static_cast<int>(next_power(rows / 8)), 1, 16);
+      // Of `i / d` no more than d rows share an entry.
+      const std::int64_t sharing = where.row.present && !where.row.wrap ? where.row.divide : std::int64_t{1} << 40;
+      std::int64_t rows = contract::row_blocks(sharing, entries);
+      kernel.launch.columns_covered = rows > 512 ? 8 : rows > 256 ? 16 : rows > 8 ? 32 : 128;
+      kernel.launch.groups = rows > 256 ? 32 : rows > 8 ? std::clamp(static_cast<int>(next_power(rows / 8)), 1, 16) : 4;
     }
     ColumnLowering(program, sums[c], static_cast<int>(c), config, kernel).run();
     slots = kernel.slots;
