@@ -7,6 +7,7 @@
 
 #include "language/parse.hpp"
 #include "math/functions.hpp"
+#include "math/reductions.hpp"
 #include "plan/operators_page.hpp"
 
 namespace trireme {
@@ -43,13 +44,17 @@ TEST(Docs, list_the_operators) {
   compare("operators.md", *page);
 }
 
-TEST(Docs, list_the_functions) {
-  const std::string first = "<!-- generated: functions -->\n", last = "<!-- end -->\n";
+TEST(Docs, list_functions_and_reductions) {
   std::string text = text_of(docs + "language.md");
-  std::size_t from = text.find(first), to = text.find(last);
-  ASSERT_TRUE(from != text.npos && to != text.npos);
-  from += first.size();
-  compare("language.md", text.substr(0, from) + function_table_markdown() + text.substr(to));
+  auto fill = [&](const std::string& first, const std::string& last, const std::string& table) {
+    std::size_t from = text.find(first), to = text.find(last);
+    ASSERT_TRUE(from != text.npos && to != text.npos) << first;
+    from += first.size();
+    text = text.substr(0, from) + table + text.substr(to);
+  };
+  fill("<!-- generated: functions -->\n", "<!-- end -->\n", function_table_markdown());
+  fill("<!-- generated: reductions -->\n", "<!-- end of reductions -->\n", reduction_table_markdown());
+  compare("language.md", text);
 }
 
 TEST(Docs, have_examples_that_parse) {
