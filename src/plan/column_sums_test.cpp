@@ -115,7 +115,8 @@ TEST(ColumnSums, FewRowsOfAnEntryKeepNoThreadsWaiting) {
     const Machine machine = target->machine(target->default_arch).value();
     if (machine.simd) continue;
     const Config config = choose_config(prepared.program, machine, facts_of(prepared.program, prepared.view()));
-    for (const Kernel& each : lower(prepared.program, config).value().columns)
+    const Kernels kernels = lower(prepared.program, config).value();
+    for (const Kernel& each : kernels.columns)
       EXPECT_EQ(each.launch.threads(), each.launch.columns_covered) << target->name;
   }
 }
