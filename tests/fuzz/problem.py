@@ -2,6 +2,7 @@
 import math
 from dataclasses import dataclass, field
 
+from known import is_number
 from storage import TYPES
 
 COLUMNS = (1, 2, 3, 7, 8, 16, 31, 33, 64, 96, 128, 255, 256, 257, 300, 512, 1000, 1023, 4097)
@@ -79,6 +80,8 @@ def draw_problem(generator, program, backward_program=None):
     if len(signature.results) > 1:
         absent |= {e.name for e in dice.sample(signature.results, len(signature.results) - 1) if dice.random() < 0.15}
     absent -= named | generator.typed
+    if backward:  # without an operand whose default is an expression the backward is another program
+        absent -= {e.name for e in program.operands if e.default is not None and not is_number(e)}
     placed = [e for e in arrays if e.name not in absent and dice.random() < 0.2]
     places = {e.name: draw_place(dice, generator.shape, generator.axes, e, e in signature.operands) for e in placed}
     return Problem(generator.shape, generator.axes, constants, {k: v for k, v in types.items() if k not in absent},

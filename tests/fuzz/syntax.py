@@ -9,8 +9,10 @@ FUNCTIONS = {**dict.fromkeys(UNARY, 1), "min": 2, "max": 2, "fma": 3, "clamp": 3
 CONDITIONS = {"and": 2, "or": 2, "not": 1}
 OTHERS = {"select": 3, "rotate": 2, "colsum": 1, "stop_gradient": 1, "cast": 2, "largest": 1}
 ARITY = {**FUNCTIONS, **CONDITIONS, **OTHERS, **dict.fromkeys(REDUCTIONS, 1)}
+# Not drawn here: the C++ fuzzers draw these, against the oracle. The first names are free for values.
+UNDRAWN = {"variance", "logsumexp", "softmax", "exponent_ceil", "exponent_floor"}
 VALUES_OF_INTEGERS = ("i", "j", "n")
-RESERVED = {"i", "j", "n", "inf", "nan"} | set(ARITY)
+RESERVED = {"i", "j", "n", "inf", "nan"} | set(ARITY) | {"exponent_ceil", "exponent_floor"}
 
 
 @dataclass(frozen=True)
