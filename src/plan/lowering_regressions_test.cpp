@@ -103,5 +103,14 @@ TEST(LoweringRegressions, rotated_comparisons_of_integers) {
       expect_same_bits(rotated(value), line);
 }
 
+// Two registers of i64 elements are two stores; and a mask that was spilled goes to a general register by way of
+// another.
+TEST(LoweringRegressions, i64_results) {
+  for (const char* line : {"p 9x300 y=i64", "p 3x1032 x=f64 y=i64", "p 2x1 y=i64", "p 5x37 x=bf16 y=i64"})
+    expect_same_bits("p(x[i,j]) -> (y[i,j])\n  y = x * 100 + amin(x)\n", line);
+  expect_same_bits("p(x[i,j]) -> (s[])\n  s = colsum(relu(amin(select(1 != x, x, x))))\n",
+                   "p 2x1 x=f32 dx=i64 ds=f32 backward");
+}
+
 }  // namespace
 }  // namespace trireme

@@ -31,7 +31,10 @@ Compiler::Spill Compiler::spill_of(InstNode* node) {
       if (each.id == id) return void((each.read |= read, each.written |= written));
     spill.passing.push_back({id, read, written});
   };
-  bool may_lie = uses.rmFeature() == 0;
+  // A mask goes to a general register from a mask register only, though its operand may lie in memory otherwise.
+  const bool mask_to_gp = node->opCount() == 2 && node->op(0).isReg() && node->op(0).as<asmjit::x86::Reg>().isGp() &&
+                          node->op(1).isReg() && node->op(1).as<asmjit::x86::Reg>().isKReg();
+  bool may_lie = uses.rmFeature() == 0 && !mask_to_gp;
   for (std::uint32_t k = 0; k < node->opCount(); ++k) may_lie &= !node->op(k).isMem();
   for (std::uint32_t k = 0; k < node->opCount(); ++k) {
     asmjit::Operand_& operand = node->op(k);
