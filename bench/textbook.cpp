@@ -73,8 +73,9 @@ TextbookProblem problem_for(const cuda::Device& device, const std::string& progr
 
 // Brings the results back into the problem's own memory.
 void fetch_results(const cuda::Device& device, const cuda::DeviceArrays& arrays, Prepared& prepared) {
+  const std::size_t first = prepared.operands().size();
   for (std::size_t k = 0; k < prepared.results().size(); ++k)
-    must(device.copy(prepared.buffers.results[k].memory.data(), arrays.results[k].data,
+    must(device.copy(prepared.buffers.results[k].memory.data(), arrays.problem.arrays[first + k].data,
                      prepared.buffers.results[k].memory.size()));
 }
 
