@@ -46,18 +46,30 @@ Result<Program> without_absent(const Program& program, const std::set<std::strin
     out.operands.push_back(program.operands[k]);
   }
   std::vector<NodeId> moved(program.size(), no_node);
-  // Defaults read only what stands before their operand, so there is an end to it.
-  auto move = [&](auto&& self, NodeId id) -> NodeId {
-    if (id == no_node || moved[id] != no_node) return id == no_node ? no_node : moved[id];
-    const Node& node = program[id];
-    const bool operand = node.op == Op::Operand || node.op == Op::Constant;
-    if (operand && place[node.payload] < 0) return moved[id] = self(self, program.operands[node.payload].fallback);
-    std::array<NodeId, 3> args = node.args;
-    for (int k = 0; k < node.arity; ++k) args[k] = self(self, node.args[k]);
-    return moved[id] = out.add(node.op, std::span<const NodeId>(args.data(), node.arity),
-                               operand ? place[node.payload] : node.payload);
+  // Defaults read only what stands before their operand, so there is an end to it; programs may be as deep as long.
+  auto move = [&](NodeId root) {
+    std::vector<NodeId> open = {root};
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      const Node& node = program[id];
+      const bool operand = node.op == Op::Operand || node.op == Op::Constant, gone = operand && place[node.payload] < 0;
+      std::array<NodeId, 3> args = node.args;
+      int arity = node.arity;
+      if (gone) args[0] = program.operands[node.payload].fallback, arity = 1;
+      const std::size_t waiting = open.size();
+      for (int k = arity; k-- > 0 && moved[id] == no_node;)
+        if (moved[args[k]] == no_node) open.push_back(args[k]);
+      if (open.size() > waiting) continue;
+      open.pop_back();
+      if (moved[id] != no_node) continue;
+      for (int k = 0; k < arity; ++k) args[k] = moved[args[k]];
+      moved[id] = gone ? args[0]
+                       : out.add(node.op, std::span<const NodeId>(args.data(), node.arity),
+                                 operand ? place[node.payload] : node.payload);
+    }
+    return moved[root];
   };
-  auto follow = [&](NodeId& id) { id = move(move, id); };
+  auto follow = [&](NodeId& id) { id = id == no_node ? no_node : move(id); };
   auto follow_spread = [&](Spread& spread) {
     for (NodeId* id : nodes_of(spread)) follow(*id);
   };

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -141,6 +142,18 @@ TEST(Differentiate, fault_51_gradients_flow_into_defaults) {
   EXPECT_FALSE(backward.find_operand("s"));
   // Numbers have no gradient: their operand keeps its own.
   EXPECT_TRUE(backward_of(parsed("f(x[i,j], w[j] = 1) -> (y[i,j])\ny = x * w"), {.absent = {"w"}}).find_result("dw"));
+}
+
+// A program may be as deep as it is long: what walks it keeps its own stack.
+TEST(Differentiate, AbsentOperandOfALongProgram) {
+  std::string text = "f(x[i,j], w[j], b[i,j] = x * w) -> (y[i,j])\nv0 = b\n";
+  constexpr int length = 30000;
+  for (int k = 1; k <= length; ++k) text += fmt::format("v{} = v{} + w\n", k, k - 1);
+  text += fmt::format("y = v{}", length);
+  const Program backward = backward_of(parsed(text), {.absent = {"b"}});
+  EXPECT_TRUE(backward.find_result("dx"));
+  EXPECT_TRUE(backward.find_result("dw"));
+  EXPECT_FALSE(backward.find_result("db"));
 }
 
 TEST(Differentiate, fault_57_any_result_can_take_a_gradient) {

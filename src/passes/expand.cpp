@@ -27,26 +27,24 @@ Program share_first_totals(const Program& program) {
   });
 }
 
-bool reduces_rows(const Program& program, NodeId root) {
-  std::vector<bool> reached(root + 1);
-  reached[root] = true;
-  for (NodeId id = root + 1; id-- > 0;) {
-    if (!reached[id]) continue;
-    if (is_row_reduction(program[id].op)) return true;
-    for (NodeId arg : program[id]) reached[arg] = true;
-  }
-  return false;
-}
-
 // sum(select(j == t, e, 0)), t an integer of the row, has one term: it is loaded, and no column is compared. Where e
 // needs a reduction it stays a sum, so that picked elements are read before anything is stored over them.
 Program pick_columns(const Program& program) {
-  return rewrite(program, [](Program& out, const Node& node, std::span<const NodeId> args) {
+  std::vector<bool> reduces;  // by node of what is made: itself or something below it
+  auto look_at_new = [&](const Program& out) {
+    for (NodeId id = static_cast<NodeId>(reduces.size()); id < out.size(); ++id) {
+      bool found = is_row_reduction(out[id].op);
+      for (NodeId arg : out[id]) found = found || reduces[arg];
+      reduces.push_back(found);
+    }
+  };
+  return rewrite(program, [&](Program& out, const Node& node, std::span<const NodeId> args) {
+    look_at_new(out);
     if (node.op != Op::Sum || out[args[0]].op != Op::Select) return copy_node(out, node, args);
     const std::array<NodeId, 3> choice = out[args[0]].args;
     const Node condition = out[choice[0]], otherwise = out[choice[2]];
     const bool zero = otherwise.op == Op::Number && otherwise.payload == 0;  // the bits of +0
-    if (zero && condition.op == Op::Equal && compares_integers(out, condition) && !reduces_rows(out, choice[1]))
+    if (zero && condition.op == Op::Equal && compares_integers(out, condition) && !reduces[choice[1]])
       for (int k : {0, 1}) {
         const NodeId column = condition.args[1 - k];
         if (out[condition.args[k]].op == Op::ColumnIndex && !out[column].by_column && out[column].op != Op::Rotate)

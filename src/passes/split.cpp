@@ -53,10 +53,15 @@ class Splitter {
       for (NodeId arg : in_[id]) level_[id] = std::max(level_[id], level_[arg]);
       if (is_row_reduction(in_[id].op)) ++level_[id];
     }
+    std::map<std::pair<NodeId, std::int64_t>, NodeId> totals;  // by element and which
     for (NodeId id = 0; id < in_.size(); ++id)
-      for (NodeId other = 0; in_[id].op == Op::Fold && other < in_.size(); ++other)
-        if (in_[other].op == Op::Fold && in_[other].args == in_[id].args && in_[other].payload == (in_[id].payload ^ 1))
-          other_total_[id] = other, wanted_[id] = wanted_[id] || wanted_[other];
+      if (in_[id].op == Op::Fold) totals[{in_[id].args[0], in_[id].payload}] = id;
+    for (const auto& [which, id] : totals) {
+      auto other = totals.find({which.first, which.second ^ 1});
+      if (other == totals.end()) continue;
+      other_total_[id] = other->second;
+      wanted_[id] = wanted_[id] || wanted_[other->second];
+    }
   }
 
   Error wrong(std::string message) const { return {Code::Unsupported, in_.name + " cannot be split: " + message}; }
