@@ -351,10 +351,7 @@ Reg RowLowering::at_column(NodeId id, Reg column, std::unordered_map<NodeId, Reg
 
 Reg RowLowering::pick_column(const Node& node) {
   Reg wanted = integer_of_row(node.args[1]);
-  Reg inside = mask_less(wanted, columns_)[0];
-  inside = b_.primitive(Op::And, {inside, mask_less(b_.index(-1), wanted)[0]});
-  Reg column = b_.index(Do::IndexMin, wanted, b_.add(columns_, -1));
-  column = b_.index(Do::IndexSub, column, b_.index(Do::IndexMin, column, zero_));  // at least 0
+  const Reg inside = is_inside(wanted, columns_), column = nearest_inside(wanted, columns_);
   std::unordered_map<NodeId, Reg> known;
   Reg value = at_column(node.args[0], column, known), none = b_.number(0);
   if (config_.columns != 1) {  // the sum's other terms are +0: they change a -0, unless there are none

@@ -42,6 +42,24 @@ void give(const Program& formula, std::vector<Reg>& known, std::initializer_list
 
 }  // namespace
 
+const FoldFormula& RowLowering::term_formula(std::int64_t fold, std::optional<std::int64_t> columns) {
+  auto [found, is_new] = formulas_.try_emplace({fold, false, columns, std::nullopt});
+  if (is_new)
+    found->second =
+        with_numbers(fold_term(folds()[fold], *program_.compute, true), {std::nullopt, std::nullopt, columns});
+  return found->second;
+}
+
+const FoldFormula& RowLowering::merge_formula(std::int64_t fold,
+                                              const std::array<std::optional<std::int64_t>, 2>& columns) {
+  const std::optional<std::int64_t> none;
+  auto [found, is_new] = formulas_.try_emplace({fold, true, columns[0], columns[1]});
+  if (is_new)
+    found->second = with_numbers(fold_merge(folds()[fold], *program_.compute, true),
+                                 {none, none, none, none, columns[0], columns[1]});
+  return found->second;
+}
+
 // ---- a stripe ----
 
 // What the second pass over a stripe evaluates. Values that were kept in scratch are loaded there.
@@ -79,9 +97,8 @@ void RowLowering::begin_terms(std::size_t k, const std::vector<Reg>& firsts, std
                               Reg count) {
   terms_at_hand_.clear();
   for (std::size_t f = 0; f < firsts.size(); ++f) {
-    const Fold& fold = folds()[stages_.sweeps[k].folds[f].fold];
-    Terms terms{with_numbers(fold_term(fold, *program_.compute, true), {std::nullopt, std::nullopt, columns}), {}};
-    const Program& formula = terms.formula.program;
+    Terms terms{&term_formula(stages_.sweeps[k].folds[f].fold, columns), {}};
+    const Program& formula = terms.formula->program;
     std::vector<bool> by_element(formula.size());
     for (NodeId id = 0; id < formula.size(); ++id) {
       by_element[id] = formula[id].op == Op::Operand && formula[id].payload == 0;
@@ -107,12 +124,12 @@ void RowLowering::begin_terms(std::size_t k, int stripe, const std::vector<std::
 }
 
 Reg RowLowering::term(const Terms& terms, Reg element) {
-  const Program& formula = terms.formula.program;
+  const Program& formula = terms.formula->program;
   std::vector<Reg> known = terms.known;
   for (NodeId id = 0; id < formula.size(); ++id)
     if (formula[id].op == Op::Operand && formula[id].payload == 0) known[id] = element;
   evaluate_formula(b_, formula, known, [](NodeId) { return true; });
-  return known[terms.formula.values[0]];
+  return known[terms.formula->values[0]];
 }
 
 // ---- neighbours ----
@@ -121,9 +138,7 @@ Reg RowLowering::term(const Terms& terms, Reg element) {
 RowLowering::Pair RowLowering::merged(std::int64_t fold, const Pair& left, const Pair& right,
                                       const std::array<std::optional<std::int64_t>, 2>& columns,
                                       const std::array<Reg, 2>& counts) {
-  const std::optional<std::int64_t> none;
-  const FoldFormula formula = with_numbers(fold_merge(folds()[fold], *program_.compute, true),
-                                           {none, none, none, none, columns[0], columns[1]});
+  const FoldFormula& formula = merge_formula(fold, columns);
   std::vector<Reg> known(formula.program.size());
   give(formula.program, known, {left[0], left[1], right[0], right[1], counts[0], counts[1]});
   evaluate_formula(b_, formula.program, known, [](NodeId) { return true; });
@@ -211,22 +226,11 @@ RowLowering::Pair RowLowering::across_groups(std::size_t k, std::size_t which) {
   const int count = config_.groups * config_.cluster;
   const int each = static_cast<int>(std::bit_ceil(static_cast<unsigned>((count + config_.lanes - 1) / config_.lanes)));
   Reg first = each > 1 ? b_.mul(lane_, each) : lane_;
-  auto load = [&](int n, std::size_t total) {
-    Reg value = b_.fresh(Bank::Lane);
-    b_.emit({.code = Do::Load,
-             .type = *program_.compute,
-             .space = Space::Scratch,
-             .a = parity_,
-             .b = first,
-             .c = count == each * config_.lanes ? Reg{} : b_.below(first, n, b_.index(count)),
-             .imm = sums_of(k, total) + n * value_bytes(),
-             .values = {value}});
-    return value;
-  };
   std::vector<Pair> parts;
   for (int n = 0; n < each; ++n) {
-    Reg value = load(n, first_total);
-    parts.push_back({value, load(n, second_total)});
+    const Reg mask = count == each * config_.lanes ? Reg{} : b_.below(first, n, b_.index(count));
+    Reg value = published(k, first_total, first, n, mask);
+    parts.push_back({value, published(k, second_total, first, n, mask)});
   }
   for (std::int64_t width = unit; parts.size() > 1; width *= 2) {
     for (std::size_t n = 0; n < parts.size() / 2; ++n)

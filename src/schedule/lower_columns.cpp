@@ -412,6 +412,7 @@ std::vector<Kernel> lower_columns(const Program& program, const std::vector<SumC
       // Of `i / d` no more than d rows share an entry.
       const std::int64_t sharing = where.row.present && !where.row.wrap ? where.row.divide : std::int64_t{1} << 40;
       std::int64_t rows = contract::row_blocks(sharing, entries);
+      // Eight or fewer are one part's, and nothing is shared: blocks of four groups, side by side.
       kernel.launch.columns_covered = rows > 512 ? 8 : rows > 256 ? 16 : rows > 8 ? 32 : 128;
       kernel.launch.groups = rows > 256 ? 32 : rows > 8 ? std::clamp(static_cast<int>(next_power(rows / 8)), 1, 16) : 4;
     }

@@ -7,14 +7,23 @@ Reg RowLowering::both(Reg mask, Reg other) {
   return b_.primitive(Op::And, {mask, other});
 }
 
-// A plan refuses tables without rows: the clamped row is always there.
+// Of an index that anybody may have given: is it one of 0 .. count - 1? And the nearest that is.
+Reg RowLowering::is_inside(Reg index, Reg count) {
+  const Reg below = mask_less(index, count)[0];
+  return b_.primitive(Op::And, {below, mask_less(b_.index(-1), index)[0]});
+}
+Reg RowLowering::nearest_inside(Reg index, Reg count) {
+  const Reg least = b_.index(Do::IndexMax, index, 0);
+  return b_.index(Do::IndexMin, least, b_.add(count, -1));
+}
+
+// A plan refuses tables without rows: the nearest row is always there.
 Reg RowLowering::picked_row(std::size_t array) {
   const Program::Array what = program_.array(array);
   Pick pick{.row = integer_of_row(what.spread.row.pick), .rows = b_.slot_of(array, Slot::What::Rows)};
-  if (!what.result || !config_.simd)
-    pick.inside = both(mask_less(pick.row, pick.rows)[0], mask_less(b_.index(-1), pick.row)[0]);
+  if (!what.result || !config_.simd) pick.inside = is_inside(pick.row, pick.rows);
   picks_[array] = pick;
-  return b_.index(Do::IndexMin, b_.index(Do::IndexMax, pick.row, 0), b_.add(pick.rows, -1));
+  return nearest_inside(pick.row, pick.rows);
 }
 
 Reg RowLowering::inside_of(std::size_t operand) const {

@@ -109,6 +109,19 @@ Values RowLowering::present(Values values, Op op, const Leaf& leaf) {
   return values;
 }
 
+// A level across lanes whose numbers differ by `lanes`: each half of them keeps one half of the values.
+Values RowLowering::halved(Op op, const Values& values, int lanes) {
+  const std::size_t half = values.size() / 2;
+  Reg upper = b_.lane_bit(lanes);
+  Values kept;
+  for (std::size_t k = 0; k < half; ++k) {
+    Reg keep = b_.primitive(Op::Select, {upper, values[k + half], values[k]});
+    Reg send = b_.primitive(Op::Select, {upper, values[k], values[k + half]});
+    kept.push_back(combine(op, keep, b_.shuffle_xor(send, lanes)));
+  }
+  return kept;
+}
+
 // `stripes` (a power of two of them) hold `vector` values a lane, already added over the chunks of each stripe. While
 // more than one value is left, a level across lanes halves them: each half of the lanes keeps one half and sends the
 // other, so w values cost w - 1 shuffles and not w a level. What they stood for (element, stripe) then stands in the
@@ -148,14 +161,7 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
     }
     std::size_t half = values.size() / 2;
     lane_of_bit[std::countr_zero(half)] = m;
-    Reg upper = b_.lane_bit(m);
-    Values kept;
-    for (std::size_t k = 0; k < half; ++k) {
-      Reg keep = b_.primitive(Op::Select, {upper, values[k + half], values[k]});
-      Reg send = b_.primitive(Op::Select, {upper, values[k], values[k + half]});
-      kept.push_back(combine(op, keep, b_.shuffle_xor(send, m)));
-    }
-    values = std::move(kept);
+    values = halved(op, values, m);
   }
   std::vector<bool> in_registers(bits);
   for (int bit = 0; bit < bits; ++bit) in_registers[bit] = !lane_of_bit[bit];
@@ -192,21 +198,10 @@ std::vector<Reg> RowLowering::across_lanes_apart(Op op, std::vector<Values> stri
     }
   std::vector<int> element_lanes;  // where the elements' bits went, highest first
   for (int m = config_.lanes / 2; m >= 1; m /= 2) {
-    const std::size_t half = stripes[0].size() / 2;
-    Reg upper;
-    if (half) upper = b_.lane_bit(m), element_lanes.push_back(m);
+    if (stripes[0].size() > 1) element_lanes.push_back(m);
     for (Values& values : stripes) {
-      if (!half) {
-        values[0] = combine(op, values[0], b_.shuffle_xor(values[0], m));
-        continue;
-      }
-      Values kept;
-      for (std::size_t k = 0; k < half; ++k) {
-        Reg keep = b_.primitive(Op::Select, {upper, values[k + half], values[k]});
-        Reg send = b_.primitive(Op::Select, {upper, values[k], values[k + half]});
-        kept.push_back(combine(op, keep, b_.shuffle_xor(send, m)));
-      }
-      values = std::move(kept);
+      if (values.size() > 1) values = halved(op, values, m);
+      else values[0] = combine(op, values[0], b_.shuffle_xor(values[0], m));
     }
   }
   for (int m : element_lanes)
@@ -250,6 +245,20 @@ void RowLowering::publish(std::size_t k, std::size_t which, Reg partial) {
            .values = {partial}});
 }
 
+// What group number first + n sent of a total.
+Reg RowLowering::published(std::size_t k, std::size_t which, Reg first, int n, Reg mask) {
+  Reg value = b_.fresh(Bank::Lane);
+  b_.emit({.code = Do::Load,
+           .type = *program_.compute,
+           .space = Space::Scratch,
+           .a = parity_,
+           .b = first,
+           .c = mask,
+           .imm = sums_of(k, which) + n * value_bytes(),
+           .values = {value}});
+  return value;
+}
+
 Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
   // Each lane takes as many neighbouring sums as it must.
   int count = config_.groups * config_.cluster;
@@ -258,15 +267,7 @@ Reg RowLowering::across_groups(std::size_t k, std::size_t which, Op op) {
   std::vector<Reg> sums;
   for (int n = 0; n < each; ++n) {
     Reg mask = count == each * config_.lanes ? Reg{} : b_.below(first, n, b_.index(count));
-    Reg value = b_.fresh(Bank::Lane);
-    b_.emit({.code = Do::Load,
-             .type = *program_.compute,
-             .space = Space::Scratch,
-             .a = parity_,
-             .b = first,
-             .c = mask,
-             .imm = sums_of(k, which) + n * value_bytes(),
-             .values = {value}});
+    Reg value = published(k, which, first, n, mask);
     if (mask) value = b_.primitive(Op::Select, {mask, value, b_.number(identity_of(op))});
     sums.push_back(value);
   }

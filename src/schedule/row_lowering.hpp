@@ -102,6 +102,8 @@ class RowLowering {
   Reg inside_of(std::size_t operand) const;  // none where the operand's rows are not picked
   Values inside_or_0(std::size_t operand, Values values);
   Reg both(Reg mask, Reg other);  // masks that may be none
+  Reg is_inside(Reg index, Reg count);
+  Reg nearest_inside(Reg index, Reg count);
   template <typename Store>
   void store_picked(std::size_t array, Store&& store);
   Reg rotated_column(const ColumnMap& map, Reg column);
@@ -152,7 +154,9 @@ class RowLowering {
   std::optional<Values> fold(Op op, const std::optional<Values>& a, const std::optional<Values>& b);
   Reg across_lanes(Op op, std::vector<std::optional<Values>> stripes);
   std::vector<Reg> across_lanes_apart(Op op, std::vector<Values> stripes);
+  Values halved(Op op, const Values& values, int lanes);
   void publish(std::size_t sweep, std::size_t which, Reg partial);
+  Reg published(std::size_t sweep, std::size_t which, Reg first, int n, Reg mask);
   Reg across_groups(std::size_t sweep, std::size_t which, Op op);
   std::int64_t sums_of(std::size_t sweep, std::size_t which) const {
     return sums_at_[sweep] + static_cast<std::int64_t>(which) * config_.groups * config_.cluster * value_bytes();
@@ -326,10 +330,15 @@ class RowLowering {
   std::vector<Work> work_;
   std::vector<std::vector<NodeId>> elements_;  // by sweep: what the elements of its folds are made of
   struct Terms {                               // of a fold, in the stripe at hand
-    FoldFormula formula;
+    const FoldFormula* formula;
     std::vector<Reg> known;  // by node, of those that are the same for all elements
   };
   std::vector<Terms> terms_at_hand_;
+  // Formulas of folds by fold, kind and the columns that are known: a kernel has the same ones many times.
+  using FormulaKey = std::tuple<std::int64_t, bool, std::optional<std::int64_t>, std::optional<std::int64_t>>;
+  std::map<FormulaKey, FoldFormula> formulas_;
+  const FoldFormula& term_formula(std::int64_t fold, std::optional<std::int64_t> columns);
+  const FoldFormula& merge_formula(std::int64_t fold, const std::array<std::optional<std::int64_t>, 2>& columns);
   Reg term(const Terms& terms, Reg element);
   struct Kept {
     NodeId id;

@@ -293,9 +293,11 @@ bool RowLowering::streams(std::size_t k, Type type) const {
   return !stages_.sweeps[k].reduces() || together || config_.lanes * bytes(type) >= line_bytes;
 }
 
-// Two chunks of 16-bit elements fill an AVX-512 register: one rounding, one store. Elements of 8 bytes fill one each.
+// Two chunks of 16-bit elements fill an AVX-512 register: one rounding, one store. Of elements wider than the compute
+// type a chunk is several registers by itself.
 bool RowLowering::half_a_line(Type type) const {
-  return config_.simd && type != *program_.compute && bytes(type) < 8 && 2 * config_.lanes * bytes(type) == line_bytes;
+  return config_.simd && type != *program_.compute && bytes(type) <= bytes(*program_.compute) &&
+         2 * config_.lanes * bytes(type) == line_bytes;
 }
 
 void RowLowering::store(Instr instr, const Leaf& leaf) {
