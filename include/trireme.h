@@ -51,6 +51,8 @@ TRIREME_C_API const char* trireme_last_error(void);
 TRIREME_C_API void trireme_last_error_bytes(int64_t* needed, int64_t* got);
 TRIREME_C_API const char* trireme_version(void);
 TRIREME_C_API int32_t trireme_contract_version(void);
+/* The contract's rows of a block, where `rows` rows share each of `entries` entries of a sum over rows. */
+TRIREME_C_API int64_t trireme_row_block(int64_t rows, int64_t entries);
 
 /* ---- programs ---- */
 
@@ -90,6 +92,32 @@ TRIREME_C_API trireme_status trireme_program_parameter_count(const trireme_progr
 TRIREME_C_API trireme_status trireme_program_parameter(const trireme_program* program, size_t index,
                                                        trireme_parameter* parameter);
 TRIREME_C_API trireme_status trireme_program_destroy(trireme_program* program);
+
+/* A program cut at its row reductions, for rows whose columns are spread over several machines. Each machine runs a
+ * phase's program on its own columns, then all exchange what is listed: neighbouring parts are combined in pairs, level
+ * by level, an odd last one moving up unchanged; later phases take the totals as operands of the same names. Constants
+ * `columns` and `first_column` are the whole row's columns and where a machine's begin. Programs that are given out are
+ * the caller's to destroy. */
+typedef struct trireme_split trireme_split;
+
+typedef struct trireme_exchange {
+  size_t struct_size;
+  const char* reduction; /* "sum", "amax", "amin", "variance", "logsumexp" */
+  const char* first;     /* result of the phase's program that is exchanged */
+  const char* second;    /* another that is combined with it; null where there is none */
+} trireme_exchange;
+
+TRIREME_C_API trireme_status trireme_program_split(const trireme_program* program, trireme_split** split);
+TRIREME_C_API trireme_status trireme_split_phase_count(const trireme_split* split, size_t* count);
+TRIREME_C_API trireme_status trireme_split_phase(const trireme_split* split, size_t phase, trireme_program** program);
+TRIREME_C_API trireme_status trireme_split_exchange_count(const trireme_split* split, size_t phase, size_t* count);
+TRIREME_C_API trireme_status trireme_split_exchange(const trireme_split* split, size_t phase, size_t index,
+                                                    trireme_exchange* exchange);
+/* Two neighbours' values to one: operands left and right -> both; of two results left_first, left_second, right_first,
+ * right_second -> both_first, both_second, with the constants left_columns and right_columns. */
+TRIREME_C_API trireme_status trireme_split_combine(const trireme_split* split, size_t phase, size_t index,
+                                                   trireme_program** program);
+TRIREME_C_API trireme_status trireme_split_destroy(trireme_split* split);
 
 /* ---- devices ---- */
 
@@ -167,6 +195,8 @@ typedef struct trireme_plan_options {
   /* Results that sum over rows: the sum is added to what stands in their memory. */
   const char* const* accumulate;
   size_t accumulate_count;
+  /* Rows of a block of those sums, where these rows are a part of more; 0: the contract's. */
+  int64_t row_block;
 } trireme_plan_options;
 
 /* `device`: "cpu", a name of the list, or a further GPU: "cuda:1". */

@@ -13,7 +13,7 @@ from typing import Any, Mapping, Sequence
 
 from ._bench import Timing as Timing
 from ._emit import Emission as Emission, emit as emit
-from ._operator import Operator as Operator, Plan as Plan, op as op
+from ._operator import Exchange as Exchange, Operator as Operator, Phase as Phase, Plan as Plan, op as op
 from ._operators import operator as operator, operators as operators
 from ._verify import devices as devices, verify as verify
 
@@ -35,7 +35,7 @@ class WrongType(TriremeError, TypeError): ...
 '''
 OPTIONS = {
     "out": "Any", "results": "str | Sequence[str] | None", "types": "Mapping[str, Any] | None", "axes": "int",
-    "threads": "int | None", "stream": "Any", "workspace": "Any", "device": "str | None",
+    "threads": "int | None", "row_block": "int | None", "stream": "Any", "workspace": "Any", "device": "str | None",
 }
 
 

@@ -48,6 +48,9 @@ struct PlanOptions {
   std::map<std::string, std::string> in_place = {};   // result -> the operand whose memory it may take
   // Results that sum over rows ("dgamma") whose sum is added, in the compute type, to what stands in their memory.
   std::set<std::string> accumulate = {};
+  // Rows of a block of those sums (docs/numerics.md). 0: the contract's. A part of a larger problem says the larger
+  // one's, so that its sums are nodes of that one's (docs/distributed.md).
+  std::int64_t row_block = 0;
   std::map<std::string, Dims> strides = {};  // in elements; contiguous unless said
   int threads = 1;                           // 0: TRIREME_THREADS, or one per core
   ParallelFor parallel_for = {};             // the host's threads; our own, shared by all plans, unless given

@@ -41,7 +41,15 @@ class TRIREME_API RowProgram {
   static std::vector<std::string> names();                 // of those
 
   Result<RowProgram> differentiate(const DifferentiateOptions& options = {}) const;  // "<name>_backward"
-  RowProgram source() const { return RowProgram(forward_, forward_); }               // what it was differentiated from
+  // Cut at its row reductions, for rows whose columns are spread over several machines (docs/distributed.md). Each
+  // machine runs a phase's program on its own columns, then all of them exchange what is listed: neighbouring parts are
+  // combined in pairs, level by level, an odd last one moving up unchanged. Later phases take the totals as operands.
+  // Unsupported, with the reason, where a program reads columns of other parts.
+  struct Exchange;
+  struct Phase;
+  Result<std::vector<Phase>> split() const;
+
+  RowProgram source() const { return RowProgram(forward_, forward_); }  // what it was differentiated from
 
   explicit operator bool() const { return program_ != nullptr; }
   const std::string& name() const;
@@ -56,5 +64,21 @@ class TRIREME_API RowProgram {
   RowProgram(std::shared_ptr<const Program> forward, std::shared_ptr<const Program> program);
   std::shared_ptr<const Program> forward_, program_;
 };
+
+struct RowProgram::Exchange {
+  std::string reduction;           // "sum", "amax", "amin", "variance", "logsumexp"
+  std::vector<std::string> names;  // of what is exchanged: one result of the phase's program; of the last two, two
+  RowProgram combine;              // two neighbours' values to one: "left", "right", their columns -> "both"
+};
+
+// `program` may have the constants `columns`, the number of columns of whole rows, and `first_column`, where a
+// machine's part begins (or those with further underscores, where a parameter of the program has the name).
+struct RowProgram::Phase {
+  RowProgram program;
+  std::vector<Exchange> exchanges;
+};
+
+// What `trireme show --split` prints.
+TRIREME_API std::string print(const std::vector<RowProgram::Phase>& phases);
 
 }  // namespace trireme

@@ -7,9 +7,9 @@
 namespace trireme::python {
 namespace {
 
-enum Option { Out, Results, Types, Axes, Threads, Stream, Workspace, Device, option_count };
-constexpr const char* option_names[option_count] = {"out",     "results", "types",     "axes",
-                                                    "threads", "stream",  "workspace", "device"};
+enum Option { Out, Results, Types, Axes, Threads, Stream, Workspace, Device, RowBlock, option_count };
+constexpr const char* option_names[option_count] = {"out",    "results",   "types",  "axes",     "threads",
+                                                    "stream", "workspace", "device", "row_block"};
 
 PyObject* option_name(int k) {
   static PyObject* interned[option_count] = {};
@@ -64,6 +64,7 @@ bool Arguments::take_option(int option, PyObject* value) {
     case Results: return read_results(value);
     case Types: return read_types(value);
     case Axes: return read_integer("axes", value, 1, axes);
+    case RowBlock: return read_integer("row_block", value, 0, row_block);
     case Threads: return read_integer("threads", value, 0, threads);
     case Stream: return stream = value, true;
     case Workspace: return workspace = value, true;

@@ -10,7 +10,7 @@ struct Arguments {
            *constants[max_constants] = {};  // borrowed, as all objects here; null: not given
   PyObject *out = nullptr, *stream = nullptr, *workspace = nullptr;
   std::uint32_t wanted;  // results, a bit each
-  std::int32_t axes = 1, threads = 0;
+  std::int32_t axes = 1, threads = 0, row_block = 0;
   std::int32_t types[max_arrays] = {};  // what `types` says of operands, then of results: a type plus 1, or 0
   std::string device;
 

@@ -153,6 +153,7 @@ class Call {
   }
 
   void fill(Key& key) const {
+    key.add(said_.row_block);
     key.add(static_cast<std::int64_t>(said_.wanted) | static_cast<std::int64_t>(said_.axes) << 32);
     key.add(static_cast<std::int64_t>(said_.threads) | static_cast<std::int64_t>(anchor_->where.cuda) << 32 |
             static_cast<std::int64_t>(anchor_->where.index) << 33);
@@ -215,6 +216,7 @@ class Call {
     options.strides = strides.data(), options.stride_count = strides.size();
     options.in_place = in_place.data(), options.in_place_count = in_place.size();
     options.threads = said_.threads;
+    options.row_block = said_.row_block;
     std::string device = said_.device.empty() ? place(anchor_->where) : said_.device;
     auto cached = std::make_shared<CachedPlan>();
     cached->plan = MadePlan::make(device, op_.program, options);

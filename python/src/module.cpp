@@ -159,7 +159,55 @@ PyObject* layout(PyObject*, PyObject* object) {
                        reinterpret_cast<unsigned long long>(array.data));
 }
 
+// [(program's text, [(reduction, (name, ...), combine program's text), ...]), ...]
+PyObject* split(PyObject*, PyObject* op) {
+  if (!is_operator(op)) return raise_type("an operator is split");
+  struct Owner {
+    trireme_split* split = nullptr;
+    ~Owner() { trireme_split_destroy(split); }
+  } owner;
+  std::size_t phases = 0;
+  if (!fine(trireme_program_split(operator_in(op).program, &owner.split))) return nullptr;
+  if (!fine(trireme_split_phase_count(owner.split, &phases))) return nullptr;
+  auto text_of = [](trireme_program* program) {
+    const char* text = nullptr;
+    Ref made(fine(trireme_program_print(program, &text)) ? PyUnicode_FromString(text) : nullptr);
+    trireme_program_destroy(program);
+    return made;
+  };
+  Ref all(PyList_New(0));
+  for (std::size_t p = 0; all && p < phases; ++p) {
+    trireme_program* program = nullptr;
+    std::size_t count = 0;
+    if (!fine(trireme_split_phase(owner.split, p, &program))) return nullptr;
+    Ref text = text_of(program), exchanges(PyList_New(0));
+    if (!text || !exchanges || !fine(trireme_split_exchange_count(owner.split, p, &count))) return nullptr;
+    for (std::size_t k = 0; k < count; ++k) {
+      trireme_exchange from = {};
+      from.struct_size = sizeof from;
+      if (!fine(trireme_split_exchange(owner.split, p, k, &from))) return nullptr;
+      if (!fine(trireme_split_combine(owner.split, p, k, &program))) return nullptr;
+      Ref combine = text_of(program);
+      if (!combine) return nullptr;
+      Ref names(from.second ? Py_BuildValue("(ss)", from.first, from.second) : Py_BuildValue("(s)", from.first));
+      Ref each(names ? Py_BuildValue("(sOO)", from.reduction, names.get(), combine.get()) : nullptr);
+      if (!each || PyList_Append(exchanges.get(), each.get()) < 0) return nullptr;
+    }
+    Ref phase(Py_BuildValue("(OO)", text.get(), exchanges.get()));
+    if (!phase || PyList_Append(all.get(), phase.get()) < 0) return nullptr;
+  }
+  return all.give();
+}
+
+PyObject* row_block(PyObject*, PyObject* arguments) {
+  long long rows = 0, entries = 0;
+  if (!PyArg_ParseTuple(arguments, "LL", &rows, &entries)) return nullptr;
+  return PyLong_FromLongLong(trireme_row_block(rows, entries));
+}
+
 PyMethodDef functions[] = {
+    {"split", guarded<split>, METH_O, "[(program, [(reduction, names, combine), ...]), ...] of an operator, as texts."},
+    {"row_block", guarded<row_block>, METH_VARARGS, "row_block(rows, entries): the contract's rows of a block."},
     {"operator_texts", guarded<operator_texts>, METH_NOARGS, "name -> text of the operators that come with Trireme."},
     {"devices", guarded<devices>, METH_NOARGS, "name -> why it is missing here, or ''."},
     {"digest", guarded<digest>, METH_VARARGS, "digest(line, text or None, device, threads)"},

@@ -56,15 +56,17 @@ PyObject* plan_new(PyTypeObject* type, PyObject* arguments, PyObject*) {
   PyObject *op, *shape, *types, *constants, *absent, *results, *strides, *in_place, *accumulate;
   const char* device = nullptr;
   int axes = 1, threads = 0;
-  if (!PyArg_ParseTuple(arguments, "OsOiO!O!OOO!O!Oi", &op, &device, &shape, &axes, &PyDict_Type, &types, &PyDict_Type,
+  long long row_block = 0;
+  if (!PyArg_ParseTuple(arguments, "OsOiO!O!OOO!O!OiL", &op, &device, &shape, &axes, &PyDict_Type, &types, &PyDict_Type,
                         &constants, &absent, &results, &PyDict_Type, &strides, &PyDict_Type, &in_place, &accumulate,
-                        &threads))
+                        &threads, &row_block))
     return nullptr;
   if (!is_operator(op)) return raise_type("a plan is made of an operator");
   Options options;
   if (!options.read(shape, types, constants, absent, results, strides, in_place, accumulate)) return nullptr;
   options.raw.axes = axes;
   options.raw.threads = threads;
+  options.raw.row_block = row_block;
   std::shared_ptr<MadePlan> plan = MadePlan::make(device, operator_of(op).program, options.raw);
   if (!plan) return nullptr;
   auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));

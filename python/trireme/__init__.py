@@ -11,15 +11,15 @@ from . import _core
 from ._core import (BufferTooSmall, DriverError, InternalError, InvalidArgument, InvalidProgram, NoDevice, OutOfMemory,
                     TriremeError, Unsupported, WrongType)
 from ._emit import Emission, emit
-from ._operator import Operator, Plan, op
+from ._operator import Exchange, Operator, Phase, Plan, op
 from ._operators import operator, operators
 from ._verify import devices, verify
 
 __version__ = _core.version
 contract_version = _core.contract_version
 
-__all__ = ["BufferTooSmall", "DriverError", "Emission", "InternalError", "InvalidArgument", "InvalidProgram", "NoDevice",
-           "Operator", "OutOfMemory", "Plan", "TriremeError", "Unsupported", "WrongType", "contract_version", "devices", "emit",
+__all__ = ["BufferTooSmall", "DriverError", "Emission", "Exchange", "InternalError", "InvalidArgument", "InvalidProgram", "NoDevice",
+           "Operator", "OutOfMemory", "Phase", "Plan", "TriremeError", "Unsupported", "WrongType", "contract_version", "devices", "emit",
            "op", "operator", "operators", "verify", *operators()]
 
 

@@ -1,6 +1,7 @@
 """Operators and plans: what Python adds to trireme._core."""
 import inspect
 import re
+import typing
 
 from . import _core
 from ._bench import bench
@@ -15,6 +16,7 @@ OPTIONS = {
                        "said, one where the arrays are small"),
     "stream": (None, "CUDA stream: a number, or an object of torch's or CuPy's; the current one unless said"),
     "workspace": (None, "memory on the GPU that the call may use, where neither torch nor CuPy makes it"),
+    "row_block": (None, "rows of a block of sums over rows, where these rows or columns are a part of more (docs/distributed.md)"),
     "device": (None, "where CPU arrays are computed: 'cpu' unless said, 'reference', 'cpu:avx2', ..."),
 }
 
@@ -24,6 +26,19 @@ class Text(str):
 
     def __repr__(self):
         return str(self)
+
+
+class Exchange(typing.NamedTuple):
+    """What the machines that share a row exchange: results of a phase, which become totals."""
+    reduction: str  # "sum", "amax", "amin", "variance", "logsumexp"
+    names: tuple[str, ...]  # one result of the phase; of the last two reductions, two that go together
+    combine: "Operator"  # two neighbours' values to one: left, right -> both
+
+
+class Phase(typing.NamedTuple):
+    """One step of a program whose rows are spread over machines."""
+    program: "Operator"  # what each machine runs on its own columns; constants `columns`, `first_column` say which
+    exchanges: tuple[Exchange, ...]  # combined in neighbouring pairs, level by level; later phases take the totals
 
 
 class Operator(_core.Operator):
@@ -40,6 +55,7 @@ class Operator(_core.Operator):
         self._gradients = gradients
         self._source = source or text or ""
         self._derived = {}
+        self._phases = None
         self.__name__ = self.__qualname__ = self.name
         self.__module__ = "trireme"
         if backward_of is None:
@@ -67,17 +83,27 @@ class Operator(_core.Operator):
             self._derived[names] = type(self)(backward_of=self, gradients=names)
         return self._derived[names]
 
+    def split(self) -> "tuple[Phase, ...]":
+        """The program cut at its row reductions, for rows whose columns are spread over several machines: phases that each
+        machine runs on its own columns, and what all of them exchange after each (docs/distributed.md). Raises Unsupported
+        with the reason where a program cannot be cut. trireme.torch.parallel runs them."""
+        if self._phases is None:
+            self._phases = tuple(Phase(Operator(text), tuple(Exchange(reduction, names, Operator(combine))
+                                                             for reduction, names, combine in exchanges))
+                                 for text, exchanges in _core.split(self))
+        return self._phases
+
     def show(self) -> str:
         """The program as text."""
         return Text(self.text)
 
     def plan(self, shape, *, axes=1, types=None, absent=(), results=None, strides=None, in_place=None, accumulate=(),
-             device="cpu", threads=0, **constants):
+             device="cpu", threads=0, row_block=0, **constants):
         """A plan: this program made ready for one shape, one set of types and one device, with every option of
         docs/plans.md. Constants go by name."""
         return Plan(self, device, tuple(shape), axes, dict(types or {}), constants, tuple(absent),
                     None if results is None else tuple(results), dict(strides or {}), dict(in_place or {}),
-                    tuple(accumulate), threads)
+                    tuple(accumulate), threads, row_block)
 
     def bench(self, *arrays, seconds=0.2, **named):
         """Times calls on these arrays beside copies of the same bytes: an object with seconds, gigabytes_per_second

@@ -23,6 +23,7 @@ Result<PlanOptions> options_of(const trireme_plan_options& from) {
   TRIREME_CHECK(read_constants(from.constants, from.constant_count, to.constants));
   TRIREME_CHECK(read_names(from.absent, from.absent_count, "absent", to.absent));
   TRIREME_CHECK(read_names(from.accumulate, from.accumulate_count, "accumulate", to.accumulate));
+  to.row_block = from.row_block;
   if (from.results) to.results.emplace();
   if (from.result_count > 0) TRIREME_CHECK(given(from.results, "results"));
   if (from.results) TRIREME_CHECK(read_names(from.results, from.result_count, "results", *to.results));
@@ -64,6 +65,9 @@ void trireme_last_error_bytes(int64_t* needed, int64_t* got) {
 }
 const char* trireme_version(void) { return TRIREME_VERSION; }
 int32_t trireme_contract_version(void) { return contract::version; }
+int64_t trireme_row_block(int64_t rows, int64_t entries) {
+  return contract::row_block(std::max<int64_t>(rows, 0), entries);
+}
 
 // ---- programs ----
 
@@ -156,6 +160,88 @@ trireme_status trireme_program_parameter(const trireme_program* program, size_t 
 
 trireme_status trireme_program_destroy(trireme_program* program) {
   return guarded([&] { return Programs::remove(program, "program"); });
+}
+
+// ---- rows over machines ----
+
+namespace {
+
+Result<RowProgram::Phase*> phase_of(const trireme_split* split, size_t phase) {
+  TRIREME_TRY(object, Splits::get(split, "split"));
+  if (phase >= object->phases.size())
+    return invalid("the program has " + std::to_string(object->phases.size()) + " phases");
+  return &object->phases[phase];
+}
+
+Result<RowProgram::Exchange*> exchange_of(const trireme_split* split, size_t phase, size_t index) {
+  TRIREME_TRY(found, phase_of(split, phase));
+  if (index >= found->exchanges.size())
+    return invalid("the phase has " + std::to_string(found->exchanges.size()) + " exchanges");
+  return &found->exchanges[index];
+}
+
+}  // namespace
+
+trireme_status trireme_program_split(const trireme_program* program, trireme_split** split) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_CHECK(given(split, "split"));
+    TRIREME_TRY(phases, object->program.split());
+    auto made = std::make_unique<SplitObject>(SplitObject{std::move(phases)});
+    *split = static_cast<trireme_split*>(Splits::add(std::move(made)));
+    return Done{};
+  });
+}
+
+trireme_status trireme_split_phase_count(const trireme_split* split, size_t* count) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Splits::get(split, "split"));
+    TRIREME_CHECK(given(count, "count"));
+    *count = object->phases.size();
+    return Done{};
+  });
+}
+
+trireme_status trireme_split_phase(const trireme_split* split, size_t phase, trireme_program** program) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(found, phase_of(split, phase));
+    TRIREME_CHECK(given(program, "program"));
+    return give_program(found->program, program);
+  });
+}
+
+trireme_status trireme_split_exchange_count(const trireme_split* split, size_t phase, size_t* count) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(found, phase_of(split, phase));
+    TRIREME_CHECK(given(count, "count"));
+    *count = found->exchanges.size();
+    return Done{};
+  });
+}
+
+trireme_status trireme_split_exchange(const trireme_split* split, size_t phase, size_t index,
+                                      trireme_exchange* exchange) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(found, exchange_of(split, phase, index));
+    TRIREME_CHECK(versioned(exchange, "exchange", sizeof(trireme_exchange)));
+    exchange->reduction = found->reduction.c_str();
+    exchange->first = found->names[0].c_str();
+    exchange->second = found->names.size() > 1 ? found->names[1].c_str() : nullptr;
+    return Done{};
+  });
+}
+
+trireme_status trireme_split_combine(const trireme_split* split, size_t phase, size_t index,
+                                     trireme_program** program) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(found, exchange_of(split, phase, index));
+    TRIREME_CHECK(given(program, "program"));
+    return give_program(found->combine, program);
+  });
+}
+
+trireme_status trireme_split_destroy(trireme_split* split) {
+  return guarded([&] { return Splits::remove(split, "split"); });
 }
 
 // ---- devices ----

@@ -274,4 +274,43 @@ TEST(CApi, fault_29_MisuseIsRefused) {
   EXPECT_EQ(trireme_plan_destroy(nullptr), TRIREME_OK);
 }
 
+TEST(CApi, splits_programs) {
+  trireme_program* program = nullptr;
+  ASSERT_EQ(trireme_program_named("layer_norm", &program), TRIREME_OK);
+  trireme_split* split = nullptr;
+  ASSERT_EQ(trireme_program_split(program, &split), TRIREME_OK);
+  size_t phases = 0, exchanges = 0;
+  EXPECT_EQ(trireme_split_phase_count(split, &phases), TRIREME_OK);
+  ASSERT_GE(phases, 2u);
+  EXPECT_EQ(trireme_split_exchange_count(split, 0, &exchanges), TRIREME_OK);
+  ASSERT_GE(exchanges, 1u);
+  trireme_exchange exchange = {};
+  exchange.struct_size = sizeof exchange;
+  EXPECT_EQ(trireme_split_exchange(split, 0, 0, &exchange), TRIREME_OK);
+  EXPECT_STREQ(exchange.reduction, "sum");
+  EXPECT_STREQ(exchange.first, "sum_1");
+  EXPECT_EQ(exchange.second, nullptr);
+  trireme_program *phase = nullptr, *combine = nullptr;
+  EXPECT_EQ(trireme_split_phase(split, phases - 1, &phase), TRIREME_OK);
+  EXPECT_EQ(trireme_split_combine(split, 0, 0, &combine), TRIREME_OK);
+  const char* name = nullptr;
+  EXPECT_EQ(trireme_program_name(phase, &name), TRIREME_OK);
+  EXPECT_STREQ(name, "layer_norm_rest");
+  EXPECT_EQ(trireme_program_name(combine, &name), TRIREME_OK);
+  EXPECT_STREQ(name, "combine_sum");
+  trireme_program* none = nullptr;
+  EXPECT_EQ(trireme_split_phase(split, phases, &none), TRIREME_INVALID_ARGUMENT);
+  EXPECT_EQ(trireme_split_combine(split, 0, exchanges, &none), TRIREME_INVALID_ARGUMENT);
+  EXPECT_EQ(trireme_split_exchange_count(split, phases, &exchanges), TRIREME_INVALID_ARGUMENT);
+  EXPECT_EQ(trireme_program_split(program, nullptr), TRIREME_INVALID_ARGUMENT);
+  EXPECT_EQ(trireme_split_destroy(split), TRIREME_OK);
+  EXPECT_EQ(trireme_split_phase_count(split, &phases), TRIREME_INVALID_ARGUMENT);  // it is gone
+  for (trireme_program* each : {program, phase, combine}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
+  ASSERT_EQ(trireme_program_named("rms_norm_rope", &program), TRIREME_OK);
+  EXPECT_EQ(trireme_program_split(program, &split), TRIREME_UNSUPPORTED);
+  EXPECT_NE(std::string(trireme_last_error()).find("cannot be split"), std::string::npos);
+  trireme_program_destroy(program);
+  EXPECT_EQ(trireme_row_block(4096, 40), 16);
+}
+
 }  // namespace

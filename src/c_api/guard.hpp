@@ -31,7 +31,12 @@ struct PlanObject {
   std::vector<std::string> names;  // of the arrays
 };
 
+struct SplitObject {
+  std::vector<RowProgram::Phase> phases;
+};
+
 using Programs = Handles<ProgramObject>;
+using Splits = Handles<SplitObject>;
 using Plans = Handles<PlanObject>;
 using ArgsHandles = Handles<Args>;
 using Workspaces = Handles<Workspace>;

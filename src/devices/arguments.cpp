@@ -63,7 +63,8 @@ SumBlocks sum_blocks(const SumClass& sums, std::int64_t rows, std::int64_t colum
   if (!sums.where.row.present) cut.rows.boundary = 1, cut.rows.counts[0] = rows;  // also where there are none
   const bool some[] = {cut.rows.boundary > 0, cut.rows.boundary < cut.entries, cut.rows.boundary + 1 < cut.entries};
   for (std::size_t kind = 0; kind < 3; ++kind) {
-    cut.row_block[kind] = contract::row_block(cut.rows.counts[kind], cut.entries * cut.wide);
+    cut.row_block[kind] =
+        sums.row_block ? sums.row_block : contract::row_block(cut.rows.counts[kind], cut.entries * cut.wide);
     cut.blocks[kind] = some[kind] ? ceil_div(cut.rows.counts[kind], cut.row_block[kind]) : 0;
     cut.most = std::max(cut.most, cut.blocks[kind]);
   }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/contract.hpp"
+
 namespace trireme {
 namespace {
 
@@ -129,6 +131,12 @@ std::vector<bool> read_operands(const Program& program) {
 
 bool sums_over_rows(const Program& program, const Output& result) {
   return program[result.value].op == Op::ColumnSum && !(result.spread.row.present && result.spread.row.plain());
+}
+
+std::int64_t row_block_of(const Program& program, std::int64_t rows, std::int64_t columns) {
+  for (const Output& result : program.results)
+    if (result.row_block) return result.row_block;
+  return contract::row_block(rows, columns);
 }
 
 std::optional<double> as_number(const Program& program, NodeId id) {

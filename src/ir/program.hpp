@@ -64,6 +64,7 @@ struct Output {
   NodeId value = no_node;
   std::optional<Type> type = {};  // set by bind
   bool accumulate = false;        // set by bind, of sums over rows: added to what stands in its memory, at the end
+  std::int64_t row_block = 0;     // set by bind, of sums over rows: rows of a block; 0: the contract's
 };
 
 // The nodes that an index names, as they stand in it; no_node for those that are not there.
@@ -142,6 +143,9 @@ std::vector<bool> read_operands(const Program& program);
 
 // Does it sum over rows? [i, j / g] sums inside a row.
 bool sums_over_rows(const Program& program, const Output& result);
+
+// Rows of a block of its column sums, where all are per column.
+std::int64_t row_block_of(const Program& program, std::int64_t rows, std::int64_t columns);
 
 // The node's value as a number, if it is one.
 std::optional<double> as_number(const Program& program, NodeId id);

@@ -111,6 +111,12 @@ std::span<const Reduction> reductions() { return reduction_table; }
 
 std::string_view name_of_total(std::int64_t total) { return fold_table[total / 2].names[total % 2]; }
 
+std::string_view fold_name(std::int64_t fold) {
+  for (const Reduction& each : reduction_table)
+    if (each.fold == static_cast<std::size_t>(fold)) return each.name;
+  return "fold";
+}
+
 std::optional<std::int64_t> total_named(std::string_view name) {
   for (std::size_t k = 0; k < 2 * fold_table.size(); ++k)
     if (name_of_total(static_cast<std::int64_t>(k)) == name) return static_cast<std::int64_t>(k);

@@ -31,6 +31,7 @@ std::span<const Fold> folds();
 // A total is named by 2 * fold + which.
 constexpr const Fold& fold_of(std::span<const Fold> all, std::int64_t total) { return all[total / 2]; }
 std::string_view name_of_total(std::int64_t total);
+std::string_view fold_name(std::int64_t fold);  // of the first reduction that has it: variance, logsumexp
 std::optional<std::int64_t> total_named(std::string_view name);
 
 struct Reduction {

@@ -75,6 +75,10 @@ class Binder {
         return invalid(in_.name + ": " + quoted(name) +
                        " cannot be accumulated: it is no sum over rows, and each run writes it anew");
     }
+    if (binding_.row_block < 0) return invalid(in_.name + ": row_block is a number of rows, or 0 for the contract's");
+    auto is_sum = [&](const Output& result) { return is_wanted(result) && sums_over_rows(in_, result); };
+    if (binding_.row_block && std::none_of(in_.results.begin(), in_.results.end(), is_sum))
+      return invalid(in_.name + ": row_block is said, and no result that is stored sums over rows");
     return Done{};
   }
 
@@ -93,6 +97,7 @@ class Binder {
       if (is_wanted(result)) {
         out_.results.push_back(result);
         out_.results.back().accumulate = binding_.accumulate.contains(result.name);
+        if (sums_over_rows(in_, result)) out_.results.back().row_block = binding_.row_block;
       }
   }
 

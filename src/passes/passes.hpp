@@ -42,6 +42,10 @@ struct SplitStage {
 // refused.
 Result<std::vector<SplitStage>> split(const Program& program);
 
+// How two neighbouring parts' values of an exchange become one, as a program: the left part's values, the right one's,
+// and for folds the columns of both, which stand for all parts to the left or right that were combined before.
+Program combine_program(const Exchange& exchange);
+
 // What a plan knows and a program does not.
 struct Binding {
   std::map<std::string, Type> types;                 // of every present operand in memory and every wanted result
@@ -49,6 +53,7 @@ struct Binding {
   std::set<std::string> absent;                      // operands in memory that are not given: defaults take their place
   std::optional<std::set<std::string>> wanted = {};  // the results that are stored; all if not given
   std::set<std::string> accumulate = {};             // results, sums over rows, that are added to what is there
+  std::int64_t row_block = 0;                        // rows of a block of sums over rows; 0: the contract's
   std::optional<std::int64_t> columns = {};          // n; what `rotate` turns by is then a number of 0 .. n-1
 };
 

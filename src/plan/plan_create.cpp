@@ -57,6 +57,7 @@ Result<Problem> problem_of(const PlanOptions& options, const RowProgram& row_pro
   problem.absent = options.absent;
   problem.constants = options.constants;
   problem.accumulate = options.accumulate;
+  problem.row_block = options.row_block;
   for (const auto& [name, strides] : options.strides) problem.placements[name] = {.strides = strides};
   if (!options.results) return problem;
   for (const std::string& name : *options.results) {

@@ -114,6 +114,12 @@ class Reader {
       problem_.seed = *seed;
       return Done{};
     }
+    if (name == "row_block") {
+      std::optional<std::uint32_t> rows = whole<std::uint32_t>(value);
+      if (!rows || !*rows) return wrong("row_block is a number of rows, not '" + std::string(value) + "'");
+      problem_.row_block = *rows;
+      return Done{};
+    }
     if (name == "accumulate") {
       while (!value.empty()) {
         const std::string_view each = value.substr(0, value.find(','));
@@ -220,6 +226,7 @@ std::string print(const Problem& problem) {
   std::string accumulated;
   for (const std::string& name : problem.accumulate) accumulated += (accumulated.empty() ? " accumulate=" : ",") + name;
   text += accumulated;
+  if (problem.row_block) text += " row_block=" + std::to_string(problem.row_block);
   if (problem.seed != 0) text += " seed=" + std::to_string(problem.seed);
   return text;
 }

@@ -16,6 +16,7 @@
 //   gradients=NAMES     of a backward: the results whose gradients arrive, as gradients=loss,lse
 //   seed=N              which samples; 0 unless said
 //   accumulate=NAME,…   results, sums over rows, that are added to what stands in their memory: samples, too
+//   row_block=N         rows of a block of sums over rows, where the rows are a part of more (docs/distributed.md)
 // An operand not named is present, in the first element operand's type, which is f32 unless named.
 #pragma once
 #include <cstdint>
@@ -44,6 +45,7 @@ struct Problem {
   std::map<std::string, double> constants;
   std::map<std::string, Placement> placements;
   std::set<std::string> accumulate;
+  std::int64_t row_block = 0;  // rows of a block of sums over rows; 0: the contract's
   std::uint32_t seed = 0;
 
   std::int64_t rows() const;

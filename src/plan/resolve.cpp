@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/contract.hpp"
 #include "ir/signature_names.hpp"
 #include "language/parse.hpp"
 #include "plan/samples.hpp"
@@ -93,6 +94,20 @@ Result<Program> backward_of(const Problem& problem, const Program& forward) {
   return differentiate(forward, options);
 }
 
+namespace {
+
+std::int64_t least_row_block(const Program& program, const std::set<std::string>& wanted, const Problem& problem) {
+  bool per_column = false;
+  for (const Output& result : program.results)
+    per_column =
+        per_column || (wanted.contains(result.name) && sums_over_rows(program, result) && !result.spread.row.present &&
+                       result.spread.column.present && result.spread.column.plain());
+  const std::int64_t rows = problem.rows();
+  return per_column ? contract::row_block(rows, problem.columns()) : (rows + 8191) / 8192;  // blocks, at most
+}
+
+}  // namespace
+
 Result<Binding> binding_of(const Problem& problem, const Program& forward, const Program& program) {
   Types types(problem, forward);
   Binding binding;
@@ -129,6 +144,12 @@ Result<Binding> binding_of(const Problem& problem, const Program& forward, const
     if (kind == Kind::Operand) return wrong("'" + name + "' is an operand; results can be accumulated");
     if (kind == Kind::Result) binding.accumulate.insert(name);
   }
+  binding.row_block = problem.row_block;
+  // Machines make room for as many blocks as the contract makes, and no more.
+  if (const std::int64_t least = least_row_block(program, wanted, problem);
+      problem.row_block && problem.row_block < least)
+    return wrong("row_block=" + std::to_string(problem.row_block) + " is less than the contract's, " +
+                 std::to_string(least) + "; blocks of a larger problem have at least as many rows");
   if (wanted.size() < program.results.size()) binding.wanted = wanted;
   if (problem.columns() > 0) binding.columns = problem.columns();
   for (const Operand& operand : program.operands)

@@ -3,6 +3,7 @@
 #include "language/parse.hpp"
 #include "language/print.hpp"
 #include "language/print_expression.hpp"
+#include "math/reductions.hpp"
 #include "passes/passes.hpp"
 #include "plan/check.hpp"
 #include "plan/ops.hpp"
@@ -40,6 +41,48 @@ Result<RowProgram> RowProgram::differentiate(const DifferentiateOptions& options
     TRIREME_TRY(backward, trireme::differentiate(*program_, options));
     return RowProgram(program_, std::make_shared<const Program>(std::move(backward)));
   });
+}
+
+Result<std::vector<RowProgram::Phase>> RowProgram::split() const {
+  return or_out_of_memory([&]() -> Result<std::vector<Phase>> {
+    if (!program_) return Error{Code::InvalidArgument, "there is no program to split"};
+    TRIREME_TRY(stages, trireme::split(*program_));
+    auto shared = [](Program program) {
+      auto made = std::make_shared<const Program>(std::move(program));
+      return RowProgram(made, made);
+    };
+    std::vector<Phase> phases;
+    for (SplitStage& stage : stages) {
+      Phase& phase = phases.emplace_back(shared(std::move(stage.program)));
+      for (const trireme::Exchange& each : stage.exchanges) {
+        const bool folds = each.op == Op::Fold;
+        Exchange made{.reduction = std::string(folds ? fold_name(each.fold) : facts(each.op).name),
+                      .names = {each.name},
+                      .combine = shared(combine_program(each))};
+        if (folds) made.names.push_back(each.second);
+        phase.exchanges.push_back(std::move(made));
+      }
+    }
+    return phases;
+  });
+}
+
+std::string print(const std::vector<RowProgram::Phase>& phases) {
+  std::string text;
+  for (std::size_t k = 0; k < phases.size(); ++k) {
+    text += "# phase " + std::to_string(k + 1) + " of " + std::to_string(phases.size()) +
+            ": each machine, on its own columns\n" + phases[k].program.print();
+    for (const RowProgram::Exchange& each : phases[k].exchanges) {
+      std::string names;
+      for (const std::string& name : each.names) names += (names.empty() ? "" : ", ") + name;
+      text += "# exchange " + names + ": " + each.reduction + "\n";
+      std::string combine = each.combine.print();
+      for (std::size_t at = 0; at < combine.size(); at = combine.find('\n', at) + 1)
+        combine.insert(at, "#   "), at += 4;
+      text += combine;
+    }
+  }
+  return text;
 }
 
 // What was built goes through its text, so that it is no other program than the language could say.

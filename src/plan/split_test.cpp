@@ -244,6 +244,32 @@ layer_norm_rest(x[i,j], gamma[j] = 1, beta[j] = 0, sum_1[i], sum_2[i], eps = 1e-
   }
 }
 
+// What users get: programs with texts of their own, and how two neighbours' values become one.
+TEST(Split, gives_phases_and_how_to_combine) {
+  RowProgram program = RowProgram::parse(
+                           "p(x[i,j]) -> (v[i], l[i], t[i])\n"
+                           "  v = variance(x)\n  l = logsumexp(x)\n  t = amin(x - amax(x))\n")
+                           .value();
+  std::vector<RowProgram::Phase> phases = program.split().value();
+  ASSERT_EQ(phases.size(), 3u);
+  std::vector<std::string> said;
+  for (const RowProgram::Phase& phase : phases)
+    for (const RowProgram::Exchange& each : phase.exchanges) {
+      std::string text = each.reduction + ":";
+      for (const std::string& name : each.names) text += " " + name;
+      said.push_back(text);
+      EXPECT_EQ(RowProgram::parse(each.combine.print()).value().print(), each.combine.print());
+    }
+  EXPECT_EQ(said,
+            (std::vector<std::string>{"variance: variance_sum_1 variance_squares_2",
+                                      "logsumexp: logsumexp_top_3 logsumexp_sum_4", "amax: amax_5", "amin: amin_6"}));
+  EXPECT_EQ(phases[1].exchanges[0].combine.print(),
+            "combine_amin(left[i,j], right[i,j]) -> (both[i,j])\n"
+            "    both = min(left, right)\n");
+  EXPECT_EQ(phases[0].exchanges[1].combine.signature().size(), 8u);
+  EXPECT_EQ(RowProgram().split().error().code, Code::InvalidArgument);
+}
+
 // Stages of any program verify, read what earlier ones stored or exchanged, and together store every result once.
 TEST(Split, cuts_random_programs) {
   int cut = 0;

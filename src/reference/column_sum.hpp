@@ -13,10 +13,11 @@ namespace trireme {
 // summed by the rule of rows. Then the rows that share an entry are, in order of i, a matrix of their own, cut into
 // blocks: a block starts from its first row and adds in order, the blocks' sums go in neighbouring pairs. The one entry
 // of a result [] is the sum of all row sums, taken as one row. An entry on which nothing lands is +0.0.
+// `row_block`: rows of a block in place of the contract's, where these are a part of other rows.
 template <typename T>
 class ColumnSum {
  public:
-  ColumnSum(const Indexing& indexing, std::int64_t rows, std::int64_t columns)
+  ColumnSum(const Indexing& indexing, std::int64_t rows, std::int64_t columns, std::int64_t row_block = 0)
       : indexing_(indexing),
         entries_a_row_(indexing.column.extent(columns)),
         groups_(indexing.row.extent(rows)),
@@ -24,7 +25,7 @@ class ColumnSum {
     std::vector<std::int64_t> rows_of(groups_.size());
     for (std::int64_t i = 0; i < rows; ++i) ++rows_of[indexing.row.entry(i)];
     for (std::size_t r = 0; r < groups_.size(); ++r)
-      groups_[r].block = contract::row_block(rows_of[r], indexing.entries(rows, columns));
+      groups_[r].block = row_block ? row_block : contract::row_block(rows_of[r], indexing.entries(rows, columns));
   }
 
   // `row`: the values of row i, one per column. Rows come in order.

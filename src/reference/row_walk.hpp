@@ -73,7 +73,7 @@ class RowWalk {
       wanted[sums ? program_[result.value].args[0] : result.value] = true;
       TRIREME_TRY(of_result, indexing(program_, result.spread, n_));
       column_sums_.emplace_back();
-      if (sums) column_sums_.back().emplace(of_result, problem_.rows, n_);
+      if (sums) column_sums_.back().emplace(of_result, problem_.rows, n_, result.row_block);
       result_indexing_.push_back(of_result);
     }
     std::vector<bool> kept = wanted;  // read after the row's last node: no value to give away in between

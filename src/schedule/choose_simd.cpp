@@ -36,8 +36,9 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
   // lost time (32x64x128: 2.9 instead of 2.6).
   // A sum over rows takes registers of rows of one block; 2048 rows and more have blocks of 16. With two sums copies
   // are better (512x32x128, layer_norm backward f32: 3.3 against 4.0).
-  const bool whole_blocks = !shape.column_sums || (shape.column_sums == 1 &&
-                                                   contract::row_block(facts.rows, facts.columns) % config.lanes == 0);
+  const bool whole_blocks =
+      !shape.column_sums ||
+      (shape.column_sums == 1 && row_block_of(program, facts.rows, facts.columns) % config.lanes == 0);
   if (machine.across && facts.layout.strided() && facts.together >= config.lanes && whole_blocks &&
       goes_across(program)) {
     config.across = true;

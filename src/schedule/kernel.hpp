@@ -257,6 +257,7 @@ struct SumClass {
   Indexing where;
   bool of_groups = false;         // of columns, summed inside the row first
   std::vector<int> results = {};  // in order of their partials
+  std::int64_t row_block = 0;     // other rows of a block than the contract's
 
   bool over_everything() const { return !where.row.present && !where.column.present; }
   bool by_blocks() const { return !over_everything(); }  // of rows

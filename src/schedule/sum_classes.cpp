@@ -47,7 +47,7 @@ Result<std::vector<SumClass>> sum_classes(const Program& program, std::int64_t c
     if (result.value == no_node || program[result.value].op != Op::ColumnSum || sums_own_row(program, result)) continue;
     TRIREME_TRY(row, fixed_axis(program, result.spread.row, columns));
     TRIREME_TRY(column, fixed_axis(program, result.spread.column, columns));
-    SumClass made{.where = {row, column}, .of_groups = !result.spread.column.plain()};
+    SumClass made{.where = {row, column}, .of_groups = !result.spread.column.plain(), .row_block = result.row_block};
     std::vector<SumClass>& list = made.over_everything() ? over_everything : classes;
     auto it = std::find_if(list.begin(), list.end(), [&](const SumClass& each) {
       return each.where == made.where && each.of_groups == made.of_groups;

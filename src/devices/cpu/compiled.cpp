@@ -45,7 +45,7 @@ class Key {
       spread(each.spread);
     }
     for (const Output& each : program.results) {
-      put(each.value, each.type, each.accumulate);
+      put(each.value, each.type, each.accumulate, each.row_block);
       spread(each.spread);
     }
     for (const ArrayLayout& each : config.layout.arrays)

@@ -209,7 +209,7 @@ class CpuExecutable : public HostExecutable {
     // with two threads: AVX2 4.3 ms, and 3.8 with copies).
     if (options.threads > 1 && across_->config.prefetch && problem.rows <= rows_of_a_piece()) return false;
     return across_->kernels().sums.empty() ||
-           contract::row_block(problem.rows, problem.columns) % across_->config.lanes == 0;
+           row_block_of(program_, problem.rows, problem.columns) % across_->config.lanes == 0;
   }
   // Workers do not share lines that rows lie side by side in.
   std::int64_t rows_of_a_piece() const {

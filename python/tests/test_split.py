@@ -1,0 +1,92 @@
+"""op.split(): what each machine runs, and what is exchanged. NumPy is the engine here."""
+import numpy as np
+import pytest
+
+import trireme
+
+
+def run_split(operator, parts, given, constants):
+    """The results of each part. `given`: a dict of operands for each part; those of parts[p] columns are cut already."""
+    known = [dict(each) for each in given]
+    for phase in operator.split():
+        for p, each in enumerate(known):
+            program = phase.program
+            said = {"columns": sum(parts), "first_column": sum(parts[:p]), **constants}
+            arrays = {name: each[name] for name, *_ in program.operands if name in each}
+            made = program.plan(given[p]["x"].shape, results=[name for name, *_ in program.results],
+                                absent=[name for name, *_ in program.operands if name not in each],
+                                types={name: str(array.dtype) for name, array in arrays.items()},
+                                **{name: said[name] for name, *_ in program.constants if name in said})
+            results = {name: np.empty(shape, "f4") for name, kind, shape, *_ in made.arrays if kind == "result"}
+            made.run(**arrays, **results)
+            each.update(results)
+        for exchange in phase.exchanges:
+            nodes = [[np.atleast_2d(each[name]) for name in exchange.names] for each in known]
+            counts = list(parts)
+            while len(nodes) > 1:
+                merged, widths = [], []
+                for k in range(0, len(nodes) - 1, 2):
+                    columns = {"left_columns": counts[k], "right_columns": counts[k + 1]} if len(exchange.names) > 1 else {}
+                    both = exchange.combine(*nodes[k], *nodes[k + 1], results="all", **columns)
+                    merged.append(list(both) if len(exchange.names) > 1 else [both])
+                    widths.append(counts[k] + counts[k + 1])
+                nodes, counts = merged + nodes[len(nodes) & ~1:], widths + counts[len(counts) & ~1:]
+            for each in known:
+                for name, total in zip(exchange.names, nodes[0]):
+                    each[name] = total.reshape(each[name].shape)
+    return known
+
+
+PROGRAM = """spread_norm(x[i,j], gamma[j] = 1, eps = 1e-5) -> (y[i,j], l[i])
+    y = (x - mean(x)) * rsqrt(variance(x) + eps) * gamma
+    l = logsumexp(x) + amax(x - amin(x)) + n
+"""
+
+
+@pytest.mark.parametrize("parts, same_bits", [((512, 512), True), ((256,) * 4, True), ((256, 256, 100), True),
+                                              ((256, 256, 256), True), ((300, 301), False), ((7, 1, 500), False)])
+@pytest.mark.parametrize("name", ["rms_norm", "layer_norm", PROGRAM])
+def test_parts_give_what_whole_rows_give(rng, name, parts, same_bits):
+    operator = trireme.op(name)
+    x = rng.standard_normal((3, sum(parts))).astype("f4")
+    gamma = rng.standard_normal(sum(parts)).astype("f4")
+    cuts = np.cumsum(parts)[:-1]
+    given = [{"x": np.ascontiguousarray(a), "gamma": b} for a, b in zip(np.split(x, cuts, 1), np.split(gamma, cuts))]
+    made = run_split(operator, parts, given, {"eps": 1e-5})
+    whole = operator(x, gamma, eps=1e-5, results="all")
+    for result, (each, spread, *_) in zip(whole, operator.results):
+        got = np.concatenate([part[each] for part in made], 1) if spread == "[i,j]" else made[0][each]
+        if same_bits:
+            assert got.tobytes() == result.tobytes(), each
+        else:
+            np.testing.assert_allclose(got, result, rtol=1e-5, atol=1e-5)
+        if spread == "[i]":
+            assert all(part[each].tobytes() == got.tobytes() for part in made)  # on every machine
+
+
+def test_backwards_are_split_too():
+    phases = trireme.layer_norm.gradient().split()
+    assert [phase.program.name for phase in phases] == ["layer_norm_backward_part1", "layer_norm_backward_rest"]
+    assert [each.names for each in phases[0].exchanges] == [("sum_1",), ("sum_2",)]
+    assert phases[0].exchanges[0].reduction == "sum" and phases[-1].exchanges == ()
+    assert trireme.layer_norm.split() is trireme.layer_norm.split()
+
+
+def test_what_cannot_be_split_is_refused_with_a_reason():
+    with pytest.raises(trireme.Unsupported, match="'cos' divides or wraps j"):
+        trireme.rms_norm_rope.split()
+    with pytest.raises(trireme.Unsupported, match="rotate reads columns of other parts"):
+        trireme.op("turn(x[i,j]) -> (y[i,j])\n    y = rotate(x, 1)").split()
+
+
+def test_row_blocks_of_a_larger_problem(rng):
+    x = rng.standard_normal((4096, 40)).astype("f4")
+    total = trireme.op("p(x[i,j]) -> (c[j])\n    c = colsum(x)")
+    block = trireme._core.row_block(4096, 40)
+    nodes = [total(part, row_block=block) for part in np.split(x, 4)]
+    assert ((nodes[0] + nodes[1]) + (nodes[2] + nodes[3])).tobytes() == total(x).tobytes()
+    assert any(total(part).tobytes() != node.tobytes() for part, node in zip(np.split(x, 4), nodes))
+    with pytest.raises(trireme.InvalidArgument, match="less than the contract's"):
+        total(x, row_block=1)
+    with pytest.raises(trireme.InvalidArgument, match="no result that is stored sums over rows"):
+        trireme.swiglu(x, x, row_block=16)
