@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ir/contract.hpp"
-#include "support/mxcsr.hpp"
+#include "support/contract_arithmetic.hpp"
 
 namespace trireme {
 

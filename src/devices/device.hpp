@@ -116,6 +116,7 @@ struct DeviceEntry {
   int (*about_ms)() = [] { return 1; };
   // Further ones of the family, by what stands behind the colon: cuda:1.
   std::optional<DeviceEntry> (*further)(std::string_view which) = nullptr;
+  std::string (*features)() = nullptr;  // of the host's processor, that its code uses, by name
 };
 
 }  // namespace trireme

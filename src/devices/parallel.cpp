@@ -1,6 +1,5 @@
 #include "devices/parallel.hpp"
 
-#include <immintrin.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -12,6 +11,8 @@
 #include <new>
 #include <system_error>
 #include <thread>
+
+#include "support/processor.hpp"
 
 namespace trireme {
 namespace {
@@ -27,7 +28,7 @@ void wait_while(const std::atomic<T>& value, T seen) {
   do
     for (int k = 0; k < 16; ++k) {
       if (value.load(std::memory_order_acquire) != seen) return;
-      _mm_pause();
+      pause_briefly();
     }
   while (std::chrono::steady_clock::now() - start < patience);
   value.wait(seen);

@@ -2,12 +2,10 @@
 #include <chrono>
 #include <cstring>
 #include <new>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #include "devices/device.hpp"
 #include "devices/parallel.hpp"
+#include "support/processor.hpp"
 
 namespace trireme {
 namespace {
@@ -18,22 +16,9 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 constexpr std::size_t line = 64;
 
-// Plain stores read a cache line before they write it.
+// Plain stores read a cache line before they write it; a kernel with streaming stores is measured against a copy of its
+// kind.
 void copy_plain(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-
-#if defined(__SSE2__)
-// Whole cache lines past the caches: what a kernel with streaming stores is measured against.
-void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += line) {
-    const auto* source = reinterpret_cast<const __m128i*>(from + at);
-    auto* target = reinterpret_cast<__m128i*>(to + at);
-    __m128i values[4];
-    for (int k = 0; k < 4; ++k) values[k] = _mm_load_si128(source + k);
-    for (int k = 0; k < 4; ++k) _mm_stream_si128(target + k, values[k]);
-  }
-  _mm_sfence();
-}
-#endif
 
 // Two pieces of memory, each thread's part first touched by itself.
 class Copier {
@@ -82,12 +67,8 @@ Result<Timing> Executable::time(const Placed& placed, const TimeOptions& options
     const char* name;
     void (*copy)(std::byte*, const std::byte*, std::size_t);
   };
-  const Way ways[] = {
-    {"memcpy", copy_plain},
-#if defined(__SSE2__)
-    {"streaming copy", copy_streaming},
-#endif
-  };
+  std::vector<Way> ways = {{"memcpy", copy_plain}};
+  if (has_streaming_stores) ways.push_back({"streaming copy", copy_streaming});
   for (const Way& way : ways) timing.copies.push_back({way.name, {}});
   const RunOptions run_options{.threads = options.threads};
   // As plans do: memory is made once.

@@ -6,11 +6,7 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "support/environment.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "support/fma.hpp"
 
 namespace trireme {
 namespace {
@@ -36,35 +32,6 @@ template <typename T>
 inline T contract_max(T a, T b) {
   T most = a == b ? of_bits<T>(bits(a) & bits(b)) : (a > b ? a : b);
   return a != a || b != b ? a + b : most;
-}
-
-// std::fma is a call wherever the compiler may not assume the instruction, and expansions are mostly fma.
-#if defined(__x86_64__)
-[[gnu::target("avx,fma")]] void fma_vectors(const float* a, const float* b, const float* c, float* out) {
-  for (std::size_t k = 0; k < Evaluator<float>::block; k += 8)
-    _mm256_storeu_ps(out + k, _mm256_fmadd_ps(_mm256_loadu_ps(a + k), _mm256_loadu_ps(b + k), _mm256_loadu_ps(c + k)));
-}
-[[gnu::target("avx,fma")]] void fma_vectors(const double* a, const double* b, const double* c, double* out) {
-  for (std::size_t k = 0; k < Evaluator<double>::block; k += 4)
-    _mm256_storeu_pd(out + k, _mm256_fmadd_pd(_mm256_loadu_pd(a + k), _mm256_loadu_pd(b + k), _mm256_loadu_pd(c + k)));
-}
-
-// Hidden with AVX2, so that what serves older processors can be tested on any.
-bool has_fma() {
-  static const bool found = [] {
-    Result<std::optional<std::size_t>> hidden = environment::first_hidden();
-    return __builtin_cpu_supports("fma") && !(hidden && *hidden == std::size_t{0});
-  }();
-  return found;
-}
-#endif
-
-template <typename T>
-void fma_block(const T* a, const T* b, const T* c, T* out) {
-#if defined(__x86_64__)
-  if (has_fma()) return fma_vectors(a, b, c, out);
-#endif
-  for (std::size_t k = 0; k < Evaluator<T>::block; ++k) out[k] = std::fma(a[k], b[k], c[k]);
 }
 
 // Conditions are 0 or 1.
@@ -94,7 +61,7 @@ void step(const Node& node, const T* __restrict a, const T* __restrict b, const 
     case Op::Sqrt:
       for (std::size_t k = 0; k < n; ++k) out[k] = std::sqrt(a[k]);
       return;
-    case Op::Fma: return fma_block(a, b, c, out);
+    case Op::Fma: return fma_all(a, b, c, out, n);
     case Op::Min:
       for (std::size_t k = 0; k < n; ++k) out[k] = contract_min(a[k], b[k]);
       return;

@@ -10,7 +10,7 @@
 #include "ir/primitives.hpp"
 #include "math/reductions.hpp"
 #include "passes/passes.hpp"
-#include "support/mxcsr.hpp"
+#include "support/contract_arithmetic.hpp"
 
 namespace trireme {
 

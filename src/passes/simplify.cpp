@@ -7,7 +7,7 @@
 #include "ir/primitives.hpp"
 #include "ir/rewrite.hpp"
 #include "passes/passes.hpp"
-#include "support/mxcsr.hpp"
+#include "support/contract_arithmetic.hpp"
 
 namespace trireme {
 namespace {

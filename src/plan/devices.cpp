@@ -15,7 +15,7 @@ namespace trireme {
 const std::vector<DeviceEntry>& devices() {
   static const std::vector<DeviceEntry> table = [] {
     std::vector<DeviceEntry> all;
-    for (auto* entries : {reference_devices, cpu::devices, cuda::devices, wasm::devices, lanes::devices})
+    for (auto* entries : {reference_devices, cpu::x86_devices, cuda::devices, wasm::devices, lanes::devices})
       for (DeviceEntry& each : entries()) all.push_back(std::move(each));
     return all;
   }();

@@ -8,6 +8,7 @@
 #include "passes/passes.hpp"
 #include "plan/plan_state.hpp"
 #include "plan/resolve.hpp"
+#include "plan/settings.hpp"
 #include "plan/threads.hpp"
 #include "plan/tune.hpp"
 #include "support/environment.hpp"
@@ -296,7 +297,7 @@ Error PlanState::unknown(std::string_view name) const {
 
 Result<Plan> Plan::create(const Device& device, const PlanOptions& options) {
   return or_out_of_memory([&]() -> Result<Plan> {
-    TRIREME_CHECK(environment::check());
+    TRIREME_CHECK(check_settings());
     TRIREME_TRY(state, Creator(device, options).create());
     return Plan(std::move(state));
   });

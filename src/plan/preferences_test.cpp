@@ -58,7 +58,7 @@ TEST(Preferences, fault_27_OlderProcessorsAreServed) {
   {
     Environment hidden("TRIREME_HIDE", "avx1024");
     EXPECT_EQ(Device::cpu().error().message, "TRIREME_HIDE is a list of avx2, avx512, avx512_bf16, not 'avx1024'");
-    EXPECT_EQ(Device::named("cpu:avx2").error().message, "cpu:avx2: " + Device::cpu().error().message);
+    EXPECT_EQ(Device::named("cpu:avx2").error().message, Device::cpu().error().message);
   }
   Environment hidden("TRIREME_HIDE", "avx2");
   Device device = Device::cpu().value();

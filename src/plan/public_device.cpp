@@ -1,5 +1,6 @@
 #include "language/diagnostic.hpp"
 #include "plan/devices.hpp"
+#include "plan/settings.hpp"
 #include "support/environment.hpp"
 #include "support/out_of_memory.hpp"
 #include "trireme/device.hpp"
@@ -14,7 +15,7 @@ std::vector<Device::Listed> Device::list() {
 
 Result<Device> Device::cpu() {
   return or_out_of_memory([&]() -> Result<Device> {
-    TRIREME_CHECK(environment::check());
+    TRIREME_CHECK(check_settings());
     TRIREME_TRY(isa, environment::isa());
     if (!isa.empty()) {
       Result<Device> device = named("cpu:" + isa);
@@ -41,6 +42,7 @@ Result<Device> Device::cuda(int ordinal) {
 Result<Device> Device::named(std::string_view name) {
   return or_out_of_memory([&]() -> Result<Device> {
     if (name == "cpu") return cpu();
+    TRIREME_CHECK(check_settings());
     if (const DeviceEntry* entry = find_device(name)) {
       std::string missing = entry->missing();
       if (missing.empty()) return Device(*entry);

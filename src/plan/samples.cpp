@@ -1,7 +1,7 @@
 #include "plan/samples.hpp"
 
+#include "support/contract_arithmetic.hpp"
 #include "support/float_types.hpp"
-#include "support/mxcsr.hpp"
 
 namespace trireme {
 namespace {

@@ -11,7 +11,7 @@
 #include "plan/check.hpp"
 #include "plan/definitions_for_test.hpp"
 #include "reference/oracle.hpp"
-#include "support/mxcsr.hpp"
+#include "support/contract_arithmetic.hpp"
 
 namespace trireme {
 namespace {

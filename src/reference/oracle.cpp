@@ -3,7 +3,7 @@
 #include "ir/rewrite.hpp"
 #include "math/reductions.hpp"
 #include "reference/oracle_numbers.hpp"
-#include "support/mxcsr.hpp"
+#include "support/contract_arithmetic.hpp"
 
 namespace trireme {
 namespace {

@@ -6,7 +6,7 @@
 #include "passes/passes.hpp"
 #include "reference/bounded.hpp"
 #include "reference/draft_for_test.hpp"
-#include "support/mxcsr.hpp"
+#include "support/contract_arithmetic.hpp"
 
 namespace trireme {
 namespace {

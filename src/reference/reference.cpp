@@ -2,7 +2,7 @@
 
 #include "ir/primitives.hpp"
 #include "reference/row_walk.hpp"
-#include "support/mxcsr.hpp"
+#include "support/contract_arithmetic.hpp"
 
 namespace trireme {
 namespace {

@@ -18,10 +18,6 @@ std::string lower(std::string text) {
   return text;
 }
 
-Error wrong(const char* name, const std::string& takes) {
-  return {Code::InvalidArgument, std::string(name) + " is " + takes + ", not '" + variable(name) + "'"};
-}
-
 std::optional<bool> on_or_off(const std::string& text) {
   constexpr std::string_view on[] = {"on", "1", "yes", "true"}, off[] = {"off", "0", "no", "false"};
   const std::string word = lower(text);
@@ -54,6 +50,11 @@ std::vector<std::string> between_commas(std::string_view text) {
   return parts;
 }
 
+bool is_word(std::string_view text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+}
+
 template <auto read>
 Status checked() {
   if (auto result = read(); !result) return result.error();
@@ -63,9 +64,9 @@ Status checked() {
 constexpr Setting table[] = {
     {threads_name, "N", "threads on CPUs, 1 to 4096, where a plan or verb is not told; else one per core",
      checked<threads>},
-    {isa_name, "NAME", "what 'cpu' runs on: avx512 or avx2; else the widest there is", checked<isa>},
-    {hide_name, "SETS", "instruction sets taken not to be there: avx512_bf16, avx512, avx2 (hides all)",
-     checked<first_hidden>},
+    {isa_name, "NAME", "what 'cpu' runs on, as avx2 of cpu:avx2; else the widest there is", checked<isa>},
+    {hide_name, "SETS", "instruction sets taken not to be there, and those beyond them: avx512_bf16, avx512, avx2",
+     checked<hidden>},
     {cache_name, "DIR", "where compiled kernels are kept, or off; else ~/.cache/trireme", checked<cache>},
     {verbose_name, "on", "says on standard error why kernels are not kept on disk", checked<verbose>},
     {perf_name, "map", "writes /tmp/perf-PID.map, from which perf names kernels", checked<perf_map>},
@@ -76,6 +77,10 @@ constexpr Setting table[] = {
 }  // namespace
 
 std::span<const Setting> settings() { return table; }
+
+Error wrong(const char* name, const std::string& takes) {
+  return {Code::InvalidArgument, std::string(name) + " is " + takes + ", not '" + variable(name) + "'"};
+}
 
 Status check() {
   for (const Setting& each : table) TRIREME_CHECK(each.check());
@@ -102,20 +107,16 @@ Result<std::optional<int>> threads() {
 }
 
 Result<std::string> isa() {
-  const std::string word = lower(variable(isa_name));
-  if (!word.empty() && word != "avx2" && word != "avx512") return wrong(isa_name, "avx512 or avx2");
-  return word;
+  const std::string name = lower(variable(isa_name));
+  if (!name.empty() && !is_word(name)) return wrong(isa_name, "the name of an instruction set");
+  return name;
 }
 
-Result<std::optional<std::size_t>> first_hidden() {
-  std::optional<std::size_t> first;
-  for (const std::string& each : between_commas(variable(hide_name))) {
-    const auto found = std::ranges::find(instruction_sets, lower(each));
-    const auto index = static_cast<std::size_t>(found - std::begin(instruction_sets));
-    if (index == std::size(instruction_sets)) return wrong(hide_name, "a list of avx2, avx512, avx512_bf16");
-    first = std::min(first.value_or(index), index);
-  }
-  return first;
+Result<std::vector<std::string>> hidden() {
+  std::vector<std::string> names = between_commas(lower(variable(hide_name)));
+  for (const std::string& each : names)
+    if (!is_word(each)) return wrong(hide_name, "a list of instruction sets, between commas");
+  return names;
 }
 
 Result<CachePlace> cache() {

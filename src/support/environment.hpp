@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trireme/result.hpp"
 
@@ -21,15 +22,12 @@ std::string variable(const char* name);
 inline constexpr int most_threads = 4096;
 Result<std::optional<int>> threads();
 
-// The instruction sets as settings name them, each with what the ones before it have.
-inline constexpr std::string_view instruction_sets[] = {"avx2", "avx512", "avx512_bf16"};
-
-// TRIREME_ISA: avx2 or avx512; empty where it is not set.
+// TRIREME_ISA: the instruction set that 'cpu' runs on; empty where it is not set. Which names there are the table of
+// devices says (plan/settings.hpp).
 Result<std::string> isa();
 
-// TRIREME_HIDE: the first of instruction_sets that the processor is to be taken not to have; those behind it go with
-// it.
-Result<std::optional<std::size_t>> first_hidden();
+// TRIREME_HIDE: instruction sets that the processor is to be taken not to have. Which names there are the targets say.
+Result<std::vector<std::string>> hidden();
 
 // TRIREME_CACHE: a folder, or none at all; neither where it is not set, or only switched on.
 struct CachePlace {
@@ -54,6 +52,9 @@ struct Setting {
 };
 
 std::span<const Setting> settings();
+
+// What is wrong with a setting's value: the setting "is `takes`, not '…'".
+Error wrong(const char* name, const std::string& takes);
 
 // The first setting whose value is wrong. Whoever makes plans or kernels asks this first: a value that nobody
 // understands is never passed over.

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "output.hpp"
-#include "support/environment.hpp"
+#include "plan/settings.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -105,7 +105,7 @@ Result<int> CommandLine::run(int argc, char** argv) const {
   }
   for (const Command& verb : verbs) {
     if (!app.got_subcommand(verb.name)) continue;
-    if (!verb.takes_wrong_settings) TRIREME_CHECK(environment::check());
+    if (!verb.takes_wrong_settings) TRIREME_CHECK(check_settings());
     return verb.run();
   }
   return wrong_usage;

@@ -12,16 +12,16 @@
 #include "device_choice.hpp"
 #include "devices/arguments.hpp"
 #include "devices/cache/kernel_cache.hpp"
-#include "devices/cpu/isa.hpp"
 #include "devices/cuda/nvrtc.hpp"
 #include "ir/contract.hpp"
 #include "machine.hpp"
 #include "output.hpp"
+#include "plan/devices.hpp"
 #include "plan/ops.hpp"
+#include "plan/settings.hpp"
 #include "plan/threads.hpp"
 #include "reports.hpp"
 #include "self_check.hpp"
-#include "support/environment.hpp"
 #include "trireme/device.hpp"
 #include "verbs.hpp"
 
@@ -64,7 +64,7 @@ std::vector<DoctorReport::Setting> look_at_settings() {
     const auto setting = std::ranges::find(environment::settings(), name, &environment::Setting::name);
     variable.known = setting != environment::settings().end();
     if (variable.known)
-      if (Status status = setting->check(); !status) variable.wrong = status.error().message;
+      if (Status status = check_setting(*setting); !status) variable.wrong = status.error().message;
   }
   return found;
 }
@@ -96,12 +96,20 @@ Part examine(const DeviceEntry& device) {
   return {device.name, "FAILED", difference ? "self-test " + *difference : difference.error().message};
 }
 
+std::string processor_features() {
+  std::string known;
+  for (const DeviceEntry& each : devices())
+    if (const std::string text = each.features ? each.features() : ""; known.find(text) == std::string::npos)
+      known += (known.empty() ? "" : " ") + text;
+  return known;
+}
+
 // Says each thing as soon as it knows it: a driver may be broken enough to end us.
 Result<int> doctor(bool json) {
   DoctorReport report{.version = TRIREME_VERSION,
                       .platform = platform(),
                       .processor = processor_name(),
-                      .features = cpu::features_of(cpu::read_cpuid()),
+                      .features = processor_features(),
                       .contract = contract::version,
                       .operators = operator_texts().size()};
   auto say = [&](const std::string& text) {

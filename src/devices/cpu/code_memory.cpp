@@ -59,6 +59,7 @@ Result<CodeMemory> CodeMemory::create(const std::vector<Function>& functions) {
   auto at = [&](std::size_t k) { return static_cast<std::byte*>(address) + made.starts_[k]; };
   for (std::size_t k = 0; k < functions.size(); ++k)
     std::memcpy(at(k), functions[k].code.data(), functions[k].code.size());
+  __builtin___clear_cache(static_cast<char*>(address), static_cast<char*>(address) + bytes);
   if (mprotect(address, mapped_bytes, PROT_READ | PROT_EXEC) != 0)
     return Error{Code::Driver,
                  fmt::format("the system forbids memory of this process to become executable: {}; allow it "

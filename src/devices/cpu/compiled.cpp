@@ -13,8 +13,9 @@
 namespace trireme::cpu {
 namespace {
 
-Result<std::shared_ptr<const Compiled>> compile_anew(const Program& program, const Config& config, x86::Isa isa) {
-  TRIREME_TRY(made, trireme::compile(program, config, x86::target, x86::arch_name(isa)));
+Result<std::shared_ptr<const Compiled>> compile_anew(const Program& program, const Config& config,
+                                                     const InstructionSet& set) {
+  TRIREME_TRY(made, trireme::compile(program, config, *set.target, set.arch));
   Kernels& kernels = made.kernels;
   const std::span<const std::uint8_t> bytes = made.artifact.bytes;
   std::vector<CodeMemory::Function> functions = {{bytes, kernels.rows.name}};
@@ -32,8 +33,9 @@ Result<std::shared_ptr<const Compiled>> compile_anew(const Program& program, con
 // its code takes.
 class Key {
  public:
-  Key(const Program& program, const Config& config, x86::Isa isa) {
-    put(isa, program.compute, program.size());
+  Key(const Program& program, const Config& config, const InstructionSet& set) {
+    put(program.compute, program.size());
+    text(set.arch);
     text(program.name);
     text(print(config));
     for (NodeId id = 0; id < program.size(); ++id) {
@@ -65,7 +67,7 @@ class Key {
     bytes.append(reinterpret_cast<const char*>(&part), sizeof part);
   }
   void put_one(const std::optional<Type>& type) { bytes.push_back(type ? static_cast<char>(*type) : '?'); }
-  void text(const std::string& part) {
+  void text(std::string_view part) {
     put(part.size());
     bytes += part;
   }
@@ -109,10 +111,11 @@ Shelf& shelf() {
 
 }  // namespace
 
-Result<std::shared_ptr<const Compiled>> compiled(const Program& program, const Config& config, x86::Isa isa) {
-  std::string key = Key(program, config, isa).bytes;
+Result<std::shared_ptr<const Compiled>> compiled(const Program& program, const Config& config,
+                                                 const InstructionSet& set) {
+  std::string key = Key(program, config, set).bytes;
   if (std::shared_ptr<const Compiled> found = shelf().find(key)) return found;
-  TRIREME_TRY(made, compile_anew(program, config, isa));
+  TRIREME_TRY(made, compile_anew(program, config, set));
   return shelf().put(std::move(key), std::move(made));
 }
 

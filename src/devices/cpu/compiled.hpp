@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "devices/cpu/code_memory.hpp"
+#include "devices/cpu/instruction_set.hpp"
 #include "ir/program.hpp"
 #include "schedule/config.hpp"
 #include "schedule/kernel.hpp"
-#include "targets/x86/emit.hpp"
 
 namespace trireme::cpu {
 
@@ -20,6 +20,7 @@ struct Compiled {
 };
 
 // Made once while somebody has it.
-Result<std::shared_ptr<const Compiled>> compiled(const Program& program, const Config& config, x86::Isa isa);
+Result<std::shared_ptr<const Compiled>> compiled(const Program& program, const Config& config,
+                                                 const InstructionSet& set);
 
 }  // namespace trireme::cpu

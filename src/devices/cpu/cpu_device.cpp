@@ -8,7 +8,6 @@
 #include "devices/arguments.hpp"
 #include "devices/cpu/code_memory.hpp"
 #include "devices/cpu/compiled.hpp"
-#include "devices/cpu/isa.hpp"
 #include "devices/cpu/packing.hpp"
 #include "devices/parallel.hpp"
 #include "ir/contract.hpp"
@@ -26,9 +25,9 @@ std::int64_t workers_for(const Blocks& blocks, const RunOptions& options) {
 
 // One path to run a program: its kernels, and what is copied for them.
 struct KernelPath {
-  KernelPath(const Program& program, const Layout& copied, Config chosen, x86::Isa isa,
+  KernelPath(const Program& program, const Layout& copied, Config chosen, const InstructionSet& set,
              std::shared_ptr<const Compiled> made)
-      : config(std::move(chosen)), code(std::move(made)), packing(program, copied, code->kernels, isa) {}
+      : config(std::move(chosen)), code(std::move(made)), packing(program, copied, code->kernels, *set.moves) {}
 
   const Kernels& kernels() const { return code->kernels; }
   // Vectors of scratch begin at cache lines.
@@ -127,12 +126,12 @@ struct Calls {
 
 class CpuExecutable : public HostExecutable {
  public:
-  CpuExecutable(Program program, const Layout& layout, bool streaming, x86::Isa isa, KernelPath way,
+  CpuExecutable(Program program, const Layout& layout, bool streaming, const InstructionSet& set, KernelPath way,
                 std::optional<KernelPath> across, std::optional<KernelPath> backwards)
       : program_(std::move(program)),
         layout_(layout),
         streaming_(streaming),
-        isa_(isa),
+        set_(&set),
         way_(std::move(way)),
         across_(std::move(across)),
         backwards_(std::move(backwards)) {}
@@ -183,11 +182,7 @@ class CpuExecutable : public HostExecutable {
   }
 
   std::string describe() const override {
-    std::string text = fmt::format("{}, {}",
-                                   isa_ == x86::Isa::Avx2     ? "AVX2"
-                                   : isa_ == x86::Isa::Avx512 ? "AVX-512"
-                                                              : "AVX-512 BF16",
-                                   print(chosen().config));
+    std::string text = fmt::format("{}, {}", set_->title, print(chosen().config));
     if (across_) text += "; rows side by side, taken as vectors; with other strides";
     if (backwards_) text += "; columns backwards, taken where they lie";
     if (backwards_ && !backwards_->packing.empty()) text += fmt::format("; copied: {}", backwards_->packing.names());
@@ -198,7 +193,7 @@ class CpuExecutable : public HostExecutable {
   }
   std::string kernel_hash() const override { return chosen().code->hash; }
   Identity identity() const override {
-    return {.arch = "x86-64", .isa = std::string(x86::arch_name(isa_)), .config = print(chosen().config)};
+    return {.arch = std::string(set_->processor), .isa = std::string(set_->arch), .config = print(chosen().config)};
   }
 
  private:
@@ -222,7 +217,7 @@ class CpuExecutable : public HostExecutable {
   Program program_;
   Layout layout_;   // of the problem; a way's config has what its kernels see of it
   bool streaming_;  // results outgrow the caches
-  x86::Isa isa_;
+  const InstructionSet* set_;
   KernelPath way_;                       // for all problems of this layout
   std::optional<KernelPath> across_;     // for those whose rows lie side by side
   std::optional<KernelPath> backwards_;  // for those where the columns that its layout says so of lie backwards
@@ -230,15 +225,16 @@ class CpuExecutable : public HostExecutable {
 
 }  // namespace
 
-Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, const Facts& facts, x86::Isa isa) {
-  const Machine machine = x86::machine_of(isa);
+Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, const Facts& facts,
+                                                     const InstructionSet& set) {
+  TRIREME_TRY(machine, set.target->machine(set.arch));
   Facts packed = facts;
   std::optional<KernelPath> across;
   if (!facts.config || facts.config->across) {
     TRIREME_TRY(config, config_for(program, machine, facts));
     if (config.across) {
-      TRIREME_TRY(code, compiled(program, config, isa));
-      across.emplace(program, Layout{}, config, isa, std::move(code));
+      TRIREME_TRY(code, compiled(program, config, set));
+      across.emplace(program, Layout{}, config, set, std::move(code));
       packed.config.reset();
     }
   }
@@ -251,8 +247,8 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
     streaming = config.streaming;
     for (std::size_t k = program.operands.size(); k < program.array_count(); ++k)
       config.streaming = config.streaming && !layout.array(k).strided;
-    TRIREME_TRY(code, compiled(program, config, isa));
-    return KernelPath(program, layout, config, isa, std::move(code));
+    TRIREME_TRY(code, compiled(program, config, set));
+    return KernelPath(program, layout, config, set, std::move(code));
   };
   std::optional<KernelPath> backwards;
   if (facts.backwards && !across) {
@@ -261,28 +257,35 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
   }
   TRIREME_TRY(way, with_copies(facts.layout));
   return std::unique_ptr<trireme::Executable>(std::make_unique<CpuExecutable>(
-      program, facts.layout, streaming, isa, std::move(way), std::move(across), std::move(backwards)));
+      program, facts.layout, streaming, set, std::move(way), std::move(across), std::move(backwards)));
 }
 
-std::vector<DeviceEntry> devices() {
+std::vector<DeviceEntry> devices_of(std::span<const InstructionSet> sets, std::string_view needs,
+                                    std::string (*features)()) {
   std::vector<DeviceEntry> all;
-  for (x86::Isa isa : {x86::Isa::Avx512, x86::Isa::Avx2})
+  for (const InstructionSet& set : sets) {
+    if (set.base) continue;
+    auto best = [&set, sets]() -> const InstructionSet& {
+      for (const InstructionSet& each : sets)
+        if (each.base == &set && each.missing().empty()) return each;
+      return set;
+    };
     all.push_back(
-        {.name = fmt::format("cpu:{}", x86::arch_name(isa)),
-         .missing = [isa]() -> std::string {
-           Result<CpuId> cpuid = ask_cpuid();
-           if (!cpuid) return cpuid.error().message;
-           std::string reason = why_not(isa, *cpuid);
-           return reason.empty() ? code_memory_denied() : reason;
-         },
-         .compile = [isa](const Program& program, const Facts& facts) { return compile(program, facts, best_of(isa)); },
-         .machine = [isa]() -> Result<Machine> { return x86::machine_of(isa); },
-         .target = x86::target.name,
-         .arch = x86::arch_name(isa),
-         .needs = "needs an x86 processor with AVX2, FMA and F16C (2013 and later); the reference serves "
-                  "without",
+        {.name = fmt::format("cpu:{}", set.arch),
+         .missing =
+             [&set] {
+               std::string reason = set.missing();
+               return reason.empty() ? code_memory_denied() : reason;
+             },
+         .compile = [best](const Program& program, const Facts& facts) { return compile(program, facts, best()); },
+         .machine = [&set] { return set.target->machine(set.arch); },
+         .target = set.target->name,
+         .arch = set.arch,
+         .needs = needs,
          .threads = true,
-         .timed = true});
+         .timed = true,
+         .features = features});
+  }
   return all;
 }
 

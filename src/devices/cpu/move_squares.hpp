@@ -1,7 +1,6 @@
 // Squares of entries transposed in registers of R bytes, as many side by side as make a register. Included by one file
-// for each instruction set, which defines TRIREME_TARGET, the attribute of functions compiled for it.
-#include <immintrin.h>
-
+// for each instruction set, which defines TRIREME_TARGET, the attribute of functions compiled for it, and before that
+// stream<R>(to, vector), a store past the caches.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -82,14 +81,6 @@ template <typename T, int R>
                     std::make_integer_sequence<int, R / 16>{});
 }
 
-template <typename T, int R>
-[[TRIREME_TARGET, gnu::always_inline]] inline void stream(T* to, const typename Register<T, R>::Vector& from) {
-  if constexpr (R == 64) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), reinterpret_cast<const __m512i&>(from));
-  else if constexpr (R == 32)
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<const __m256i&>(from));
-  else _mm_stream_si128(reinterpret_cast<__m128i*>(to), reinterpret_cast<const __m128i&>(from));
-}
-
 // On the way back `parts` registers make a line, and are written at once: columns may lie so far apart that all their
 // lines share a place in the first cache, and parts of lines do not stream.
 template <typename T, int R, Way way, int parts>
@@ -113,7 +104,7 @@ template <typename T, int R, Way way, int parts>
     else
 #pragma GCC unroll 4
       for (int part = 0; part < parts; ++part) {
-        if constexpr (way == Way::Stream) stream<T, R>(apart + k * stride + part * wide, rows[part][k]);
+        if constexpr (way == Way::Stream) stream<R>(apart + k * stride + part * wide, rows[part][k]);
         else std::memcpy(apart + k * stride + part * wide, &rows[part][k], R);
       }
   }

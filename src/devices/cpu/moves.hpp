@@ -29,9 +29,24 @@ struct Moves {
   std::int64_t square_rows, square_columns;
 };
 
+// An instruction set's: with its widest registers, for entries that are near, and for what is left over.
 template <typename T>
-const Moves<T>& avx2_moves(bool small);  // squares
-template <typename T>
-const Moves<T>& avx512_moves();  // not for bytes, which have no permutations across a register before VBMI
+struct MoveWidths {
+  const Moves<T>*wide, *middle, *small;
+};
+struct MoveTable {
+  MoveWidths<std::uint8_t> of_1;
+  MoveWidths<std::uint16_t> of_2;
+  MoveWidths<std::uint32_t> of_4;
+  MoveWidths<std::uint64_t> of_8;
+
+  template <typename T>
+  const MoveWidths<T>& of() const {
+    if constexpr (sizeof(T) == 1) return of_1;
+    else if constexpr (sizeof(T) == 2) return of_2;
+    else if constexpr (sizeof(T) == 4) return of_4;
+    else return of_8;
+  }
+};
 
 }  // namespace trireme::cpu

@@ -11,15 +11,6 @@
 namespace trireme::cpu {
 namespace {
 
-using x86::Isa;
-
-template <typename T>
-const Moves<T>& moves(Isa isa) {
-  if constexpr (sizeof(T) > 1)
-    if (is_avx512(isa)) return avx512_moves<T>();
-  return avx2_moves<T>(false);
-}
-
 // Entries may have any alignment.
 template <typename T>
 T at(const T* place) {
@@ -65,9 +56,9 @@ Block<T> part(const Block<T>& all, std::int64_t row, std::int64_t column) {
 }
 
 template <typename T>
-void move_rows(Isa isa, Way way, const Block<T>& block) {
+void move_rows(const MoveWidths<T>& moves, Way way, const Block<T>& block) {
   const bool packs = way == Way::Pack;
-  const std::int64_t done = block.stride == 1 ? 0 : moves<T>(isa).by_rows[static_cast<int>(way)](block);
+  const std::int64_t done = block.stride == 1 ? 0 : moves.wide->by_rows[static_cast<int>(way)](block);
   const Block<T> rest = part(block, 0, done);
   const std::size_t size = static_cast<std::size_t>(rest.columns) * sizeof(T);
   for (std::int64_t r = 0; r < rest.rows; ++r) {
@@ -98,11 +89,11 @@ bool lined_up(const Block<T>& block) {
 // Rows that lie next to each other, in squares. What is left over takes the smallest squares that hold it, which end
 // where it does, and move some entries again.
 template <typename T>
-void move_squares(const Moves<T>& how, Way way, const Block<T>& block) {
-  const Moves<T>&middle = avx2_moves<T>(false), &small = avx2_moves<T>(true);
+void move_squares(const MoveWidths<T>& moves, const Moves<T>& how, Way way, const Block<T>& block) {
+  const Moves<T>&middle = *moves.middle, &small = *moves.small;
   if (block.rows < how.square_rows || block.columns < how.square_columns) {
     if (&how == &small) move_one_by_one(way, block);
-    else move_squares(&how == &middle ? small : middle, way, block);
+    else move_squares(moves, &how == &middle ? small : middle, way, block);
     return;
   }
   Block<T> whole = block;
@@ -114,19 +105,19 @@ void move_squares(const Moves<T>& how, Way way, const Block<T>& block) {
   };
   if (std::int64_t left = block.rows - whole.rows) {
     const Moves<T>& rest = smallest(&Moves<T>::square_rows, left);
-    move_squares(rest, way, part(block, block.rows - rest.square_rows, 0));
+    move_squares(moves, rest, way, part(block, block.rows - rest.square_rows, 0));
   }
   if (std::int64_t left = block.columns - whole.columns) {
     const Moves<T>& rest = smallest(&Moves<T>::square_columns, left);
     Block<T> right = part(block, 0, block.columns - rest.square_columns);
     right.rows = whole.rows;
-    move_squares(rest, way, right);
+    move_squares(moves, rest, way, right);
   }
 }
 
 // Rows lie closer to each other than columns.
 template <typename T>
-void move_across(Isa isa, Way way, Block<T> block) {
+void move_across(const MoveWidths<T>& moves, Way way, Block<T> block) {
   if (block.row_stride == -1)  // from the other end
     block = {block.apart - (block.rows - 1),
              1,
@@ -139,7 +130,7 @@ void move_across(Isa isa, Way way, Block<T> block) {
   // Four bytes, near: shuffles bound it, and half as wide ones take less than half as long (32x64x128 transposed,
   // softmax backward: pack 79 -> 66 us, unpack 47 -> 41). Far, whole lines at a time hide more of the way.
   const bool wide = sizeof(T) != 4 || block.far;
-  if (block.row_stride == 1) move_squares(wide ? moves<T>(isa) : avx2_moves<T>(false), way, block);
+  if (block.row_stride == 1) move_squares(moves, wide ? *moves.wide : *moves.middle, way, block);
   else move_one_by_one(way, block);
 }
 
@@ -153,7 +144,7 @@ std::int64_t closest(std::int64_t count, std::int64_t stride, const Jumps& jumps
 }
 
 template <typename T>
-void copy(Isa isa, Way way, const Array& array, const DenseRows& dense) {
+void copy(const MoveTable& moves, Way way, const Array& array, const DenseRows& dense) {
   constexpr std::int64_t block_rows = 256 / sizeof(T);
   const std::int64_t step = dense.row_bytes / static_cast<std::int64_t>(sizeof(T)), columns = dense.columns;
   auto dense_row = [&](std::int64_t row) { return reinterpret_cast<T*>(dense.memory) + (row - dense.first) * step; };
@@ -174,18 +165,18 @@ void copy(Isa isa, Way way, const Array& array, const DenseRows& dense) {
                            rows,
                            std::min(column_run, columns - from),
                            dense.far};
-      if (across) move_across(isa, way, block);
-      else move_rows(isa, way, block);
+      if (across) move_across(moves.of<T>(), way, block);
+      else move_rows(moves.of<T>(), way, block);
     }
   }
 }
 
-void copy(Isa isa, Way way, const Array& array, const DenseRows& dense) {
+void copy(const MoveTable& moves, Way way, const Array& array, const DenseRows& dense) {
   switch (bytes(array.type)) {
-    case 1: return copy<std::uint8_t>(isa, way, array, dense);
-    case 2: return copy<std::uint16_t>(isa, way, array, dense);
-    case 4: return copy<std::uint32_t>(isa, way, array, dense);
-    default: return copy<std::uint64_t>(isa, way, array, dense);
+    case 1: return copy<std::uint8_t>(moves, way, array, dense);
+    case 2: return copy<std::uint16_t>(moves, way, array, dense);
+    case 4: return copy<std::uint32_t>(moves, way, array, dense);
+    default: return copy<std::uint64_t>(moves, way, array, dense);
   }
 }
 
@@ -195,10 +186,10 @@ bool rows_lie_closer(const Array& array, std::int64_t rows, std::int64_t columns
   return closest(rows, array.row_stride, array.row_jumps) < closest(columns, array.column_stride, array.column_jumps);
 }
 
-void pack(Isa isa, const Array& array, const DenseRows& to) { copy(isa, Way::Pack, array, to); }
+void pack(const MoveTable& moves, const Array& array, const DenseRows& to) { copy(moves, Way::Pack, array, to); }
 
-void unpack(Isa isa, const Array& array, const DenseRows& from, bool streaming) {
-  copy(isa, streaming ? Way::Stream : Way::Unpack, array, from);
+void unpack(const MoveTable& moves, const Array& array, const DenseRows& from, bool streaming) {
+  copy(moves, streaming ? Way::Stream : Way::Unpack, array, from);
 }
 
 }  // namespace trireme::cpu

@@ -83,8 +83,8 @@ Layout Packing::remains(const Program& program, const Layout& layout) {
   return rest;
 }
 
-Packing::Packing(const Program& program, const Layout& layout, const Kernels& compiled, x86::Isa isa)
-    : program_(program), isa_(isa) {
+Packing::Packing(const Program& program, const Layout& layout, const Kernels& compiled, const MoveTable& moves)
+    : program_(program), moves_(&moves) {
   for (std::size_t k = 0; k < program.array_count(); ++k) {
     const Program::Array what = program.array(k);
     if (!is_packed(what.spread, layout.array(k))) continue;
@@ -207,7 +207,7 @@ void Packing::begin(const Run& run) const {
   each_shared(run,
               [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
                 if (packed.read)
-                  pack(isa_, array, {at, packed.row_bytes(columns), 0, rows, columns, far(packed, rows, columns)});
+                  pack(*moves_, array, {at, packed.row_bytes(columns), 0, rows, columns, far(packed, rows, columns)});
               });
 }
 
@@ -215,7 +215,7 @@ void Packing::finish(const Run& run) const {
   each_shared(
       run, [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
         if (packed.result)
-          unpack(isa_, array, {at, packed.row_bytes(columns), 0, rows, columns, far(packed, rows, columns)}, false);
+          unpack(*moves_, array, {at, packed.row_bytes(columns), 0, rows, columns, far(packed, rows, columns)}, false);
       });
 }
 
@@ -242,7 +242,7 @@ void Packing::begin_rows(const Run& run, const Worker& worker, std::int64_t firs
     args[packed.pointer_slot] = reinterpret_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(here.low * row_bytes);
     if (!packed.result && next < here.high) {
       const Columns own = columns_of(share, array, columns);
-      pack(isa_, own.array,
+      pack(*moves_, own.array,
            {at + (next - here.low) * row_bytes + own.bytes, row_bytes, next, here.high, own.count,
             far(packed, run.problem.rows, columns)});
     }
@@ -256,7 +256,7 @@ void Packing::finish_rows(const Run& run, const Worker& worker, std::int64_t fir
   each_by_rows(run, worker.copies, [&](const Packed& packed, const Array& array, std::int64_t columns, std::byte* at) {
     if (!packed.result || low >= stay) return;
     const Columns own = columns_of(share, array, columns);
-    unpack(isa_, own.array,
+    unpack(*moves_, own.array,
            {at + own.bytes, packed.row_bytes(columns), low, stay, own.count, far(packed, run.problem.rows, columns)},
            run.streaming);
   });

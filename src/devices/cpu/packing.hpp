@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "devices/arguments.hpp"
+#include "devices/cpu/moves.hpp"
 #include "layout/indexing.hpp"
-#include "targets/x86/emit.hpp"
 
 namespace trireme::cpu {
 
@@ -19,9 +19,9 @@ struct DenseRows {
   bool far;  // the array outgrows the second cache
 };
 bool rows_lie_closer(const Array& array, std::int64_t rows, std::int64_t columns);  // than columns do
-void pack(x86::Isa isa, const Array& array, const DenseRows& to);
+void pack(const MoveTable& moves, const Array& array, const DenseRows& to);
 // Streaming: past the caches; others see it after a fence.
-void unpack(x86::Isa isa, const Array& array, const DenseRows& from, bool streaming);
+void unpack(const MoveTable& moves, const Array& array, const DenseRows& from, bool streaming);
 
 // Of the columns, where several work on the same copies.
 struct Share {
@@ -37,7 +37,7 @@ struct Share {
 class Packing {
  public:
   // `compiled`: with the layout that remains().
-  Packing(const Program& program, const Layout& layout, const Kernels& compiled, x86::Isa isa);
+  Packing(const Program& program, const Layout& layout, const Kernels& compiled, const MoveTable& moves);
   static Layout remains(const Program& program, const Layout& layout);
 
   bool empty() const { return packed_.empty(); }
@@ -100,7 +100,7 @@ class Packing {
   Indexing extents(const Packed& packed, std::int64_t columns) const;
 
   Program program_;
-  x86::Isa isa_;
+  const MoveTable* moves_;
   std::vector<Packed> packed_;
 };
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "devices/wasm/fork_gate.hpp"
-#include "support/mxcsr.hpp"
+#include "support/contract_arithmetic.hpp"
 
 namespace trireme::wasm {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "ir/contract.hpp"
 #include "schedule/verify_kernel.hpp"
-#include "support/mxcsr.hpp"
+#include "support/contract_arithmetic.hpp"
 #include "targets/lanes/machine.hpp"
 
 namespace trireme::lanes {

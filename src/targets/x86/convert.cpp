@@ -5,8 +5,6 @@ namespace trireme::x86 {
 
 namespace {
 
-constexpr int unordered = 0x03, ordered = 0x07, equal_ordered = 0x00, greater_ordered = 0x1E, not_equal = 0x04;
-constexpr int greater_equal_ordered = 0x1D;
 constexpr std::uint32_t sign32 = 0x80000000u;
 constexpr std::uint64_t sign64 = std::uint64_t{1} << 63;
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "support/out_of_memory.hpp"
-#include "targets/x86/listing.hpp"
+#include "targets/listing.hpp"
 #include "targets/x86/walker.hpp"
 
 namespace trireme::x86 {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "devices/cpu/code_memory.hpp"
-#include "devices/cpu/isa.hpp"
+#include "devices/cpu/x86/isa.hpp"
 #include "support/guarded.hpp"
 #include "targets/x86/emit.hpp"
 

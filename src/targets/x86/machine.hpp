@@ -22,6 +22,10 @@ using asmjit::x86::Vec;
 namespace Inst = asmjit::x86::Inst;
 using Mask = asmjit::x86::Reg;  // k or ymm
 
+// Predicates of vcmpps that raise nothing.
+constexpr int equal_ordered = 0x00, unordered = 0x03, not_equal = 0x04, ordered = 0x07;
+constexpr int less_ordered = 0x11, less_equal_ordered = 0x12, greater_equal_ordered = 0x1D, greater_ordered = 0x1E;
+
 class Machine {
  public:
   Machine(Compiler& compiler, Isa isa, Type compute) : cc_(compiler), isa_(isa), compute_(compute) {}

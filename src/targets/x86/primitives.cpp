@@ -5,8 +5,6 @@ namespace trireme::x86 {
 
 namespace {
 
-// Predicates of vcmpps that raise nothing.
-constexpr int equal_ordered = 0x00, less_ordered = 0x11, less_equal_ordered = 0x12, unordered = 0x03;
 // Immediates of vroundps and vrndscaleps: direction, and no exception for inexact.
 constexpr int to_even = 0x08, down = 0x09;
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "targets/x86/listing.hpp"
+#include "targets/listing.hpp"
 #include "targets/x86/registers.hpp"
 
 namespace trireme::x86 {

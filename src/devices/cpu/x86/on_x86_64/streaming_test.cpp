@@ -6,7 +6,7 @@
 
 #include "devices/arguments.hpp"
 #include "devices/cpu/cpu_device.hpp"
-#include "devices/cpu/isa.hpp"
+#include "devices/cpu/x86/instruction_sets.hpp"
 #include "plan/check.hpp"
 #include "plan/problem.hpp"
 #include "reference/reference.hpp"
@@ -40,9 +40,9 @@ TEST(Streaming, SameBits) {
     std::string wanted = digest_of(prepared);
     facts.rows = many_rows;
     facts.result_alignment = 64;  // a plan knows no addresses
-    for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512, x86::Isa::Avx512Bf16}) {
-      if (!why_not(isa, read_cpuid()).empty()) continue;
-      auto executable = compile(prepared.program, facts, isa).value();
+    for (const InstructionSet& set : x86_instruction_sets()) {
+      if (!set.missing().empty()) continue;
+      auto executable = compile(prepared.program, facts, set).value();
       EXPECT_NE(executable->describe().find("streaming"), std::string::npos) << executable->describe();
       for (int threads : {1, 3}) {
         poison_results(prepared);
@@ -61,10 +61,10 @@ TEST(Scratch, TotalsAndGatheredLanesLieApart) {
   Facts facts = facts_of(prepared.program, prepared.view());
   run_reference(prepared.program, prepared.view()).value();
   std::string wanted = digest_of(prepared);
-  for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512, x86::Isa::Avx512Bf16}) {
-    if (!why_not(isa, read_cpuid()).empty()) continue;
+  for (const InstructionSet& set : x86_instruction_sets()) {
+    if (!set.missing().empty()) continue;
     poison_results(prepared);
-    compile(prepared.program, facts, isa).value()->run(prepared.view(), {}).value();
+    compile(prepared.program, facts, set).value()->run(prepared.view(), {}).value();
     EXPECT_EQ(digest_of(prepared), wanted);
   }
 }
@@ -74,14 +74,14 @@ TEST(Streaming, ResultsInPlaceStayInTheCaches) {
   for (const char* line : {"rms_norm 5x1024", "softmax 5x1024", "softmax 4x1031 x=bf16", "layer_norm 7x2048"}) {
     Prepared wanted = prepare_problem(parse_problem(line).value()).value();
     run_reference(wanted.program, wanted.view()).value();
-    for (x86::Isa isa : {x86::Isa::Avx2, x86::Isa::Avx512, x86::Isa::Avx512Bf16}) {
-      if (!why_not(isa, read_cpuid()).empty()) continue;
+    for (const InstructionSet& set : x86_instruction_sets()) {
+      if (!set.missing().empty()) continue;
       Prepared prepared = prepare_problem(parse_problem(line).value()).value();
       prepared.results()[0] = prepared.operands()[0];
       Facts facts = facts_of(prepared.program, prepared.view());
       EXPECT_TRUE(facts.in_place);
       facts.rows = many_rows;
-      auto executable = compile(prepared.program, facts, isa).value();
+      auto executable = compile(prepared.program, facts, set).value();
       EXPECT_EQ(executable->describe().find("streaming"), std::string::npos) << executable->describe();
       executable->run(prepared.view(), {}).value();
       const Array &got = prepared.results()[0], &want = wanted.results()[0];

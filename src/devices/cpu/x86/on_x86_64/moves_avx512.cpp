@@ -1,8 +1,19 @@
 // Whole cache lines at a time. Nothing is read beyond a row's last entry, and nothing written between entries.
+#include <immintrin.h>
+
 #include <cstdlib>
 
 #define TRIREME_TARGET gnu::target("avx512f,avx512bw")
+namespace trireme::cpu {
+namespace {
+template <int R, typename Vector>
+[[TRIREME_TARGET, gnu::always_inline]] inline void stream(void* to, const Vector& from) {
+  _mm512_stream_si512(static_cast<__m512i*>(to), reinterpret_cast<const __m512i&>(from));
+}
+}  // namespace
+}  // namespace trireme::cpu
 #include "devices/cpu/move_squares.hpp"
+#include "devices/cpu/x86/moves.hpp"
 
 namespace trireme::cpu {
 namespace {

@@ -1,10 +1,10 @@
-#include "targets/x86/listing.hpp"
+#include "targets/listing.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace trireme::x86 {
+namespace trireme {
 
 std::string comment_of(const Instr& instr, const Kernel& kernel) {
   switch (instr.code) {
@@ -38,4 +38,4 @@ std::string laid_out(const Kernel& kernel, std::string_view log) {
   return text;
 }
 
-}  // namespace trireme::x86
+}  // namespace trireme

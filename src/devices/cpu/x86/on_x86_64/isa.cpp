@@ -1,13 +1,12 @@
-#include "devices/cpu/isa.hpp"
+#include "devices/cpu/x86/isa.hpp"
 
+#include <cpuid.h>
+
+#include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "support/environment.hpp"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 namespace trireme::cpu {
 
@@ -34,7 +33,6 @@ constexpr std::array<Feature, 10> features = {{
 }};
 
 constexpr std::string_view names[] = {"AVX2", "AVX-512", "AVX512_BF16"};
-static_assert(std::size(names) == std::size(environment::instruction_sets));
 
 constexpr int osxsave_bit = 27;            // of leaf1_ecx
 constexpr std::uint64_t ymm_state = 0x6;   // XCR0: xmm and ymm
@@ -45,7 +43,6 @@ constexpr std::uint64_t zmm_state = 0xE6;  // and k, the upper halves of zmm0–
 // Each question takes a virtual machine microseconds.
 static CpuId ask_processor() {
   CpuId found;
-#if defined(__x86_64__)
   std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) found.leaf1_ecx = ecx;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) found.leaf7_ebx = ebx;
@@ -54,7 +51,6 @@ static CpuId ask_processor() {
     __asm__("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
     found.xcr0 = static_cast<std::uint64_t>(edx) << 32 | eax;
   }
-#endif
   return found;
 }
 
@@ -65,8 +61,9 @@ static const CpuId& processor() {
 
 Result<CpuId> ask_cpuid() {
   CpuId found = processor();
-  TRIREME_TRY(hidden, environment::first_hidden());
-  if (hidden) found.hidden = static_cast<x86::Isa>(*hidden);
+  TRIREME_TRY(hidden, environment::hidden());
+  for (x86::Isa isa : {x86::Isa::Avx512Bf16, x86::Isa::Avx512, x86::Isa::Avx2})
+    if (std::ranges::count(hidden, x86::arch_name(isa))) found.hidden = isa;
   return found;
 }
 
@@ -94,11 +91,6 @@ std::string why_not(x86::Isa isa, const CpuId& cpuid) {
     return std::string("the operating system does not save ") + (is_avx512(isa) ? "AVX-512" : "AVX") +
            " registers (XCR0)";
   return "";
-}
-
-x86::Isa best_of(x86::Isa isa) {
-  const bool more = isa == x86::Isa::Avx512 && why_not(x86::Isa::Avx512Bf16, read_cpuid()).empty();
-  return more ? x86::Isa::Avx512Bf16 : isa;
 }
 
 }  // namespace trireme::cpu

@@ -1,10 +1,22 @@
 // Registers of 32 bytes for squares and what lies backwards, of 16 for columns apart. Nothing is read beyond a row's
 // last entry; stores that leave out what lies between entries are slow on some processors with AVX2, so that entries
 // apart are written one by one.
+#include <immintrin.h>
+
 #include <cstdlib>
 
 #define TRIREME_TARGET gnu::target("avx2")
+namespace trireme::cpu {
+namespace {
+template <int R, typename Vector>
+[[TRIREME_TARGET, gnu::always_inline]] inline void stream(void* to, const Vector& from) {
+  if constexpr (R == 32) _mm256_stream_si256(static_cast<__m256i*>(to), reinterpret_cast<const __m256i&>(from));
+  else _mm_stream_si128(static_cast<__m128i*>(to), reinterpret_cast<const __m128i&>(from));
+}
+}  // namespace
+}  // namespace trireme::cpu
 #include "devices/cpu/move_squares.hpp"
+#include "devices/cpu/x86/moves.hpp"
 
 namespace trireme::cpu {
 namespace {

@@ -1,4 +1,4 @@
-// Which instruction sets this machine runs: the processor must have them and the system must save their registers.
+// Which instruction sets this x86 machine runs: the processor must have them and the system must save their registers.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -28,8 +28,5 @@ std::string features_of(const CpuId& cpuid);
 
 // Empty if kernels of this instruction set run; else why they do not.
 std::string why_not(x86::Isa isa, const CpuId& cpuid);
-
-// `isa`, or more of the same register width where this machine has it.
-x86::Isa best_of(x86::Isa isa);
 
 }  // namespace trireme::cpu

@@ -1,6 +1,5 @@
 // Copies side by side and back, against the places of single entries.
-#include "devices/cpu/packing.hpp"
-
+#pragma once
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,17 +8,15 @@
 #include <span>
 #include <vector>
 
-#include "devices/cpu/isa.hpp"
+#include "devices/cpu/packing.hpp"
 #include "layout/flatten.hpp"
 #include "layout/overlap.hpp"
 #include "support/guarded.hpp"
 
 namespace trireme::cpu {
-namespace {
 
 // Between guard pages: whole registers must not reach beyond the first and the last entry.
-void there_and_back(x86::Isa isa) {
-  if (std::string reason = why_not(isa, read_cpuid()); !reason.empty()) GTEST_SKIP() << reason;
+inline void there_and_back(const MoveTable& moves) {
   std::mt19937 random(3);
   auto pick = [&](std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
@@ -55,7 +52,7 @@ void there_and_back(x86::Isa isa) {
     std::int64_t row_bytes = whole_lines(extent.columns * static_cast<std::int64_t>(size));
     std::vector<std::byte> copy((last - first) * row_bytes + 1);
     const DenseRows dense{copy.data(), row_bytes, first, last, extent.columns, round % 2 == 0};
-    pack(isa, extent.array, dense);
+    pack(moves, extent.array, dense);
     for (std::int64_t r = first; r < last; ++r)
       for (std::int64_t c = 0; c < extent.columns; ++c)
         ASSERT_EQ(0, std::memcmp(extent.array.entry(r, c), &copy[(r - first) * row_bytes + c * size], size))
@@ -69,14 +66,10 @@ void there_and_back(x86::Isa isa) {
                     &copy[(r - first) * row_bytes + c * size], size);
     for (bool streaming : {false, true}) {
       std::copy(before.begin(), before.end(), memory.begin());
-      unpack(isa, extent.array, dense, streaming);
+      unpack(moves, extent.array, dense, streaming);
       ASSERT_TRUE(std::equal(memory.begin(), memory.end(), wanted.begin())) << "round " << round;
     }
   }
 }
 
-TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Avx2) { there_and_back(x86::Isa::Avx2); }
-TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Avx512) { there_and_back(x86::Isa::Avx512); }
-
-}  // namespace
 }  // namespace trireme::cpu

@@ -1,0 +1,11 @@
+#pragma once
+#include <span>
+
+#include "devices/cpu/instruction_set.hpp"
+
+namespace trireme::cpu {
+
+// AVX-512, AVX2 and AVX-512 with AVX512_BF16.
+std::span<const InstructionSet> x86_instruction_sets();
+
+}  // namespace trireme::cpu
