@@ -86,7 +86,7 @@ test("modules that come with the package", async (t) => {
       assert.equal(backward.manifest.program, "rms_norm_backward");
     });
     await t.test("names of others are refused", async () => {
-      await assert.rejects(installed.loadOperator("nothing"), /the package has no operator 'nothing'; it has add_layer_norm, /);
+      await assert.rejects(installed.loadOperator("nothing"), /the package has no operator 'nothing'; it has .*add_layer_norm, /);
       await assert.rejects(installed.loadOperator("toString"), /no operator 'toString'/);
       await assert.rejects(loadOperator({ foward: emit("rms_norm") }), /no direction 'foward'; it has forward, backward/);
       await assert.rejects(loadOperator({}), /neither forward nor backward/);

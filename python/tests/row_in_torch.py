@@ -13,7 +13,7 @@ from trireme import _core
 
 def _select(condition, a, b):
     a, b = (each if isinstance(each, torch.Tensor) else torch.tensor(float(each), dtype=torch.float64) for each in (a, b))
-    return torch.where(condition, a, b)
+    return torch.where(torch.as_tensor(condition), a, b)
 
 
 def _tensor(value):
@@ -23,30 +23,56 @@ def _tensor(value):
 FUNCTIONS = {
     "sum": lambda e: e.sum(1, keepdim=True), "mean": lambda e: e.mean(1, keepdim=True),
     "amax": lambda e: e.amax(1, keepdim=True), "amin": lambda e: e.amin(1, keepdim=True),
+    "variance": lambda e: e.var(1, correction=0, keepdim=True), "logsumexp": lambda e: e.logsumexp(1, keepdim=True),
+    "softmax": lambda e: e.softmax(1), "colsum": _tensor,
     "rsqrt": torch.rsqrt, "sqrt": torch.sqrt, "exp": torch.exp, "log": torch.log, "tanh": torch.tanh, "abs": torch.abs,
     "sigmoid": torch.sigmoid, "silu": torch.nn.functional.silu, "relu": torch.relu,
     "gelu": torch.nn.functional.gelu, "gelu_tanh": lambda e: torch.nn.functional.gelu(e, approximate="tanh"),
     "max": lambda a, b: torch.maximum(_tensor(a), _tensor(b)), "min": lambda a, b: torch.minimum(_tensor(a), _tensor(b)),
     "select": _select, "cast": lambda e, _: e, "stop_gradient": lambda e: e.detach(),
-    "rotate": lambda e, k: torch.roll(e, -int(k), 1),
+    "rotate": lambda e, k: torch.roll(e, -int(k), 1), "floor": lambda e: torch.floor(e.double()), "inf": float("inf"),
+    "clamp": lambda e, low, high: torch.minimum(torch.maximum(e, _tensor(low)), _tensor(high)),
 }
+
+
+# Calls take the shape of an operand per element; operators that have none are called by plans.
+NAMED = [name for name in trireme.operators() if any(each[1] == "[i,j]" for each in trireme.operator(name).operands)]
+
+
+def indices_of(spread, rows, columns, constants):
+    """The numbers that the indices of a spread are, by row and by column."""
+    names = {**{name: int(value) for name, value in constants.items() if isinstance(value, float)}, "n": columns,
+             "i": torch.arange(rows), "j": torch.arange(columns), **{name: value.expand(rows, 1)[:, 0].long() for name, value in
+             constants.items() if isinstance(value, torch.Tensor) and value.dim() == 2 and value.shape[1] == 1}}  # pickers
+    return [eval(part.replace("/", "//"), {}, names) for part in map(str.strip, spread.strip("[]").split(",")) if part]
 
 
 def spread_out(array, spread, rows, columns, constants):
     """An operand as a matrix that broadcasts against (rows, columns)."""
-    parts = [part.strip() for part in spread.strip("[]").split(",") if part.strip()]
-    names = {**{name: int(value) for name, value in constants.items() if isinstance(value, float)}, "n": columns,
-             "i": torch.arange(rows), "j": torch.arange(columns)}
-    index = [eval(part.replace("/", "//"), {}, names) for part in parts]
+    index = indices_of(spread, rows, columns, constants)
     if spread == "[]":
         return array.reshape(1, 1)
     if spread.startswith("[j"):
         return array.reshape(-1)[index[0]].reshape(1, columns)
-    if len(parts) == 1:
+    if len(index) == 1:
         return array.reshape(-1)[index[0]].reshape(rows, 1)
     if spread == "[i,j]":
         return array.reshape(rows, columns)
     return array[index[0][:, None], index[1][None, :]]
+
+
+def gathered(terms, spread, rows, columns, constants):
+    """Their sums by entry of a result."""
+    terms = terms.expand(rows, columns)
+    if not spread.startswith("[i"):
+        terms = terms.sum(0, keepdim=True)
+    if "j" not in spread:
+        terms = terms.sum(1, keepdim=True)
+    index = indices_of(spread, rows, columns, constants)
+    row = index[0] if spread.startswith("[i") else torch.zeros(1, dtype=torch.long)
+    column = index[-1] if "j" in spread else torch.zeros(1, dtype=torch.long)
+    sums = torch.zeros(int(row.max()) + 1, int(column.max()) + 1, dtype=terms.dtype)
+    return sums.index_put((row[:, None], column[None, :]), terms, accumulate=True)
 
 
 def execute(operator, operands, constants, rows, columns, largest=None):
@@ -55,14 +81,17 @@ def execute(operator, operands, constants, rows, columns, largest=None):
              **{name: constants.get(name, fallback) for name, _, _, fallback in operator.constants}}
     for name, spread, _, fallback in operator.operands:
         given = operands.get(name)
-        names[name] = _tensor(fallback) if given is None else spread_out(given, spread, rows, columns, names)
+        names[name] = _tensor(columns if fallback is None else fallback) if given is None else spread_out(given, spread, rows, columns, names)
     body = operator.text[operator.text.index(")", operator.text.index("-> (")) + 1:]
     scope = {**FUNCTIONS, "largest": lambda _: largest, **{name: None for name, *_ in operator.results}}  # of cast()
+    spreads = {each[0]: each[1] for each in operator.results}
     for line in re.sub(r"\n {6,}", " ", body).splitlines():
         if "=" in line:
             name, expression = line.split("=", 1)
             names[name.strip()] = eval(compile(ast.parse(expression.strip(), mode="eval"), "row", "eval"), scope,
                                        dict(names))
+            if "colsum(" in line:
+                names[name.strip()] = gathered(names[name.strip()], spreads[name.strip()], rows, columns, names)
     return {name: names[name] for name, *_ in operator.results}
 
 
@@ -77,16 +106,30 @@ class Problem:
         constants = {each[0] for each in self.operator.constants}
         self.constants = {key: float(value) for key, value in (word.split("=") for word in words[1:]) if key in constants}
         self.types = {"q": "i8"} if "q" in [each[0] for each in self.operator.results] else {}
+        spreads = " ".join(each[1] for each in self.operator.operands + self.operator.results)
+        given = dict(word.split("=") for word in words[1:])
+        ranges = {key: (eval(low, {"n": self.columns}), eval(high, {"n": self.columns}), kind) for key, low, high, kind in
+                  re.findall(r"#:\s*range\s+(\w+)\s+(\S+?)\.\.(\S+)( *integer)?", text)}
+        picks = {each[0] for each in self.operator.operands if f"[{each[0]}," in spreads}  # rows of a table
+        integers = {key: given[key] if given.get(key, "none") != "none" else "i64" for key, (_, _, kind) in ranges.items() if kind} | {key: "i64" for key in picks}
         kind = {torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}[dtype]
         plan = self.operator.plan((self.rows, self.columns), types={**{each[0]: kind for each in self.operator.operands},
-                                                                    **self.types}, **self.constants)
+                                                                    **self.types, **integers}, **self.constants)
         generator = torch.Generator().manual_seed(len(name))
         self.operands = {}
         for array, role, shape, _, _ in plan.arrays:
-            if role == "operand":
-                self.operands[array] = torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
-        if "target" in self.operands:
-            self.operands["target"] = torch.randint(self.columns, (self.rows,), generator=generator, dtype=torch.int32)
+            if role != "operand":
+                continue
+            if array in integers:
+                low, high, _ = ranges.get(array, (0, self.rows - 1, None))
+                drawn = torch.randint(int(low), int(high) + 1, tuple(shape), generator=generator)
+                self.operands[array] = drawn.to({"i64": torch.int64, "i32": torch.int32, "u8": torch.uint8}[integers[array]])
+                continue
+            drawn = torch.randn(shape, generator=generator, dtype=torch.float64)
+            if array in ranges:
+                low, high, _ = ranges[array]
+                drawn = low + (high - low) * torch.rand(shape, generator=generator, dtype=torch.float64)
+            self.operands[array] = drawn.to(dtype)
 
     def differentiable(self):
         return {name: value for name, value in self.operands.items() if value.is_floating_point()}

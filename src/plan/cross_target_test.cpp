@@ -77,13 +77,14 @@ TEST(CrossTarget, fault_02_OperatorsOverTypesShapesAndLayouts) {
       resolved = resolve(problem, each.text);
     }
     ASSERT_TRUE(resolved) << resolved.error().message;
-    auto choose = [&](const std::string& name) {
-      if (!problem.types.contains(name) && random.below(2)) problem.types[name] = random.of(storage_types);
+    auto choose = [&](const std::string& name, auto&& type) {
+      if (!problem.types.contains(name) && random.below(2)) problem.types[name] = type();
     };
-    for (const Operand& operand : resolved->bound.operands)
-      if (!operand.constant && operand.type) choose(operand.name);
+    for (std::size_t k = 0; k < resolved->bound.operands.size(); ++k)
+      if (const Operand& operand = resolved->bound.operands[k]; !operand.constant && operand.type)
+        choose(operand.name, [&] { return random_type(resolved->bound, k, random); });
     for (const Output& result : resolved->bound.results) {
-      choose(result.name);
+      choose(result.name, [&] { return random.of(storage_types); });
       if (sums_over_rows(resolved->bound, result) && random.below(2)) problem.accumulate.insert(result.name);
     }
     problem.placements = random_places(resolved->bound, shape, problem.axes, random);

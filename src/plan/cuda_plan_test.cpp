@@ -27,8 +27,10 @@ T* somewhere(std::uint64_t k) {
 }
 
 void set_all(const Plan& plan, Args& args) {
-  std::uint64_t k = 0;
-  for (const std::string& name : plan.names()) args[name] = View{somewhere(k++)};
+  for (std::size_t k = 0; k < plan.array_count(); ++k) {
+    const Plan::Array array = plan.array(k);
+    args[array.name] = View{somewhere(k), array.type};
+  }
 }
 
 RowProgram rms_norm() { return RowProgram::named("rms_norm").value(); }

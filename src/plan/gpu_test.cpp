@@ -136,7 +136,11 @@ std::vector<std::string> operator_lines() {
     for (const char* shape : shapes) {
       if (needs_constants) break;
       std::string layout = layouts[turn % std::size(layouts)];
-      tries.push_back(fmt::format("{} {}={}{}", shape, element, types[turn % std::size(types)], layout));
+      const std::string type = element + "=" + types[turn % std::size(types)] + layout;
+      const std::string line = element.empty() ? shape : fmt::format("{} {}", shape, type);
+      // As with odd columns and n / 2, and tables without rows.
+      const Problem problem = parse_problem(fmt::format("{} {}", each.name, line)).value();
+      if (prepare_problem(problem, {}, Fill::NoMemory)) tries.push_back(line);
       turn += 1 + static_cast<std::size_t>(turn % 7 == 0);
     }
     for (const std::string& line : tries)

@@ -1,11 +1,14 @@
 #include "plan/operators_page.hpp"
 
+#include <algorithm>
+#include <map>
 #include <vector>
 
 #include "language/parse.hpp"
 #include "language/print.hpp"
 #include "passes/passes.hpp"
 #include "plan/ops.hpp"
+#include "plan/remarks.hpp"
 
 namespace trireme {
 namespace {
@@ -70,15 +73,22 @@ The table counts the `[i,j]` arrays that travel between memory and the chip, rea
 given: at the speed of memory they are the cost. Operands and results per row and per column are small beside them. A
 result that is not asked for is not written, a gradient that does not arrive is not read.
 
-| operator | forward | backward | arrays |
-|---|---|---|---|
 )";
+
+// In the order of a model's layers; uses that are not here come behind, as the operators do.
+constexpr std::string_view uses[] = {"norms", "positions", "attention", "gates", "losses", "quantising", "training"};
+constexpr std::string_view table_head = "| operator | forward | backward | arrays |\n|---|---|---|---|\n";
 
 }  // namespace
 
 Result<std::string> operators_markdown() {
-  std::string table(head), sections;
+  std::vector<std::string> order(std::begin(uses), std::end(uses));
+  std::map<std::string, std::string> tables;  // by use
+  std::string sections;
   for (const OperatorText& each : operator_texts()) {
+    TRIREME_TRY(remarks, parse_remarks(each.text));
+    if (std::find(order.begin(), order.end(), remarks.use) == order.end()) order.push_back(remarks.use);
+    std::string& table = tables[remarks.use];
     TRIREME_TRY(forward, parse(each.text));
     TRIREME_TRY(backward, differentiate(forward));
     Parts parts = parts_of(each.text);
@@ -89,7 +99,11 @@ Result<std::string> operators_markdown() {
     sections += "\n## " + name + "\n\n" + parts.comment + "\n\n```row\n" + parts.program + "```\n\n```row\n" +
                 print(backward) + "```\n";
   }
-  return table + sections;
+  std::string page(head);
+  for (const std::string& use : order)
+    if (auto found = tables.find(use); found != tables.end())
+      page += "\n### " + use + "\n\n" + std::string(table_head) + found->second;
+  return page + sections;
 }
 
 }  // namespace trireme

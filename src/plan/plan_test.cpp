@@ -185,9 +185,10 @@ TEST(Plan, EveryOperatorOnCpu) {
         ASSERT_TRUE(plan) << refusal(plan);
         Args args = plan->args();
         std::vector<Floats> memory;
-        for (const std::string& array : plan->names()) {
-          memory.push_back(sampled(6 * 34, array.c_str()));
-          args[array] = View{memory.back().data()};
+        for (std::size_t k = 0; k < plan->array_count(); ++k) {
+          const Plan::Array array = plan->array(k);
+          memory.push_back(sampled(2 * 6 * 34, array.name.c_str()));
+          args[array.name] = View{memory.back().data(), array.type};  // of integers: any, also outside of tables
         }
         Workspace workspace(plan->workspace_bytes());
         Status status = plan->run(args, {}, workspace.span());

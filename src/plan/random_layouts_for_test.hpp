@@ -35,6 +35,15 @@ inline const std::vector<Type> storage_types = [] {
   return types;
 }();
 
+// Any type, but of an operand that picks rows.
+inline Type random_type(const Program& program, std::size_t operand, Random& random) {
+  for (std::size_t k = 0; k < program.array_count(); ++k)
+    if (const Axis& row = program.array(k).spread.row;
+        row.picked() && program[row.pick].payload == static_cast<std::int64_t>(operand))
+      return random.below(2) ? Type::I32 : Type::I64;
+  return random.of(storage_types);
+}
+
 // Every operator, forward and backward by turns, with one of the lines that it is tried with: each(operator, problem,
 // random).
 template <typename Each>
@@ -85,8 +94,9 @@ struct RandomLayouts {
       problem.placements.clear();
       Result<Prepared> plain = prepare_problem(problem, {}, Fill::Nothing);
       if (!plain || !wanted(plain->program)) return;
-      for (const Operand& operand : plain->program.operands)
-        if (!operand.constant && random.below(2)) problem.types[operand.name] = random.of(storage_types);
+      for (std::size_t k = 0; k < plain->program.operands.size(); ++k)
+        if (const Operand& operand = plain->program.operands[k]; !operand.constant && random.below(2))
+          problem.types[operand.name] = random_type(plain->program, k, random);
       for (const Output& result : plain->program.results)
         if (random.below(2)) problem.types[result.name] = random.of(storage_types);
       problem.placements = place(plain->program, Dims(problem.shape), random);

@@ -62,9 +62,11 @@ Result<Remarks> parse_remarks(std::string_view program_text) {
         TRIREME_CHECK(read_range(trimmed(rest), remarks));
       } else if (verb == "returns") {
         while (!rest.empty()) remarks.returns.emplace_back(next_word(rest));
+      } else if (verb == "use") {
+        remarks.use = next_word(rest);
       } else {
         return Error{Code::InvalidProgram,
-                     "'#: " + std::string(verb) + "': expected '#: try', '#: range' or '#: returns'"};
+                     "'#: " + std::string(verb) + "': expected '#: try', '#: range', '#: use' or '#: returns'"};
       }
     }
   }

@@ -5,6 +5,7 @@
 //   #: range target 0..n-1 integer      what samples of an operand (also of its backward) look like; bounds are
 //   numbers,
 //                                       n, n+NUMBER or n-NUMBER
+//   #: use norms                        what it is for: the heading it stands under in docs/operators.md
 //   #: returns q scale                  what a call gives back unless told; else the results that take gradients
 // Several may share a line, each after its own `#:`.
 #pragma once
@@ -34,6 +35,7 @@ struct Remarks {
   std::vector<std::string> tries;  // "7x257", "33x4096 gamma=none"
   std::map<std::string, RangeRemark> ranges;
   std::vector<std::string> returns;
+  std::string use = "others";
 };
 
 Result<Remarks> parse_remarks(std::string_view program_text);

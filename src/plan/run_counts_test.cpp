@@ -105,14 +105,16 @@ void expect_no_counts(PlanOptions options) {
   Args args = plan.args();
   std::vector<Floats> memory;
   constexpr std::size_t size = 40 * 500;  // of an array; strides reach one size down and two up
-  for (const std::string& name : plan.names()) {
-    memory.push_back(sampled(3 * size, name.c_str()));
-    args[name] = View{memory.back().data() + size};
+  for (std::size_t k = 0; k < plan.array_count(); ++k) {
+    const Plan::Array array = plan.array(k);
+    memory.push_back(sampled(3 * size, array.name.c_str()));
+    args[array.name] = View{memory.back().data() + size, array.type};  // of integers: any, also outside of tables
   }
   Args::Slot slot = args.slot(plan.names()[0]).value();
+  const View again{memory[0].data() + size, plan.array(0).type};
   const Counts before = counts_now();
   Status first = plan.run(args, {}, workspace.span()), second = plan.run(args, {}, workspace.span());
-  slot = View{memory[0].data() + size};
+  slot = again;
   Status third = plan.run(args, {}, workspace.span());
   const Counts after = counts_now();
   EXPECT_TRUE(first && second && third) << refusal(first);

@@ -82,8 +82,8 @@ class Pages(unittest.TestCase):
         for name in ("my.row", "x.npy"):
             open(name, "w").close()
         cases = {
-            "trireme show rms_norm_r": ["rms_norm_rope"],
-            "trireme show m": ["modulated_layer_norm", "my", "my.row"],
+            "trireme show modul": ["modulated_layer_norm"],
+            "trireme show m": [*(name for name in operators() if name.startswith("m")), "my", "my.row"],
             "trireme show rms_norm --target ": ["ptx", "x86", "wasm"],
             "trireme show rms_norm --target=": ["ptx", "x86", "wasm"],
             "trireme show rms_norm --target=x": ["x86"],
@@ -121,7 +121,7 @@ class Pages(unittest.TestCase):
 
     def test_bash_at_a_terminal(self):
         self.at_terminal(["bash", "--norc", "-i"], "source <(trireme completion bash)",
-                         "trireme show rms_norm_r\t--ba\t--type x=b", r"show rms_norm_rope --backward --type x=bf16")
+                         "trireme show modul\t--ba\t--type x=b", r"show modulated_layer_norm --backward --type x=bf16")
         self.at_terminal(["bash", "--norc", "-i"], "source <(trireme completion bash)",
                          "trireme verify --device cpu:a\t", r"avx2 +avx512|avx512 +avx2")
 
@@ -130,7 +130,7 @@ class Pages(unittest.TestCase):
         self.write("_trireme", "completion", "zsh")
         subprocess.run(["zsh", "-n", "_trireme"], check=True)
         self.at_terminal(["zsh", "-f", "-i"], f"fpath=({os.getcwd()} $fpath); autoload -U compinit; compinit -u -d zd",
-                         "trireme show rms_norm_ro\t--ba\t --type x=b\t", r"show rms_norm_rope[\s\S]*--backward[\s\S]*x=bf16")
+                         "trireme show modul\t--ba\t --type x=b\t", r"show modulated_layer_norm[\s\S]*--backward[\s\S]*x=bf16")
 
     @unittest.skipUnless(shutil.which("fish"), "judged by fish where it is installed")
     def test_fish(self):
@@ -146,7 +146,7 @@ class Pages(unittest.TestCase):
         for verb in verbs():
             wanted = {each for each in options(verb) if each.startswith("--")}
             self.assertEqual(set(offered(f"trireme {verb} --")), wanted, verb)
-        self.assertEqual(offered("trireme show rms_norm_r"), ["rms_norm_rope"])
+        self.assertEqual(offered("trireme show modul"), ["modulated_layer_norm"])
         self.assertEqual(offered("trireme show rms_norm --target x"), ["x86"])
         self.assertEqual(offered("trireme show rms_norm --type x=b"), ["x=bf16"])
         self.assertIn("trireme.fish", offered("trireme emit rms_norm -o trireme.f"))

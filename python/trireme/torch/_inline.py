@@ -20,7 +20,13 @@ def _wide(value, like):
 
 
 def _select(condition, a, b):
-    return torch.where(condition, a, b)
+    return torch.where(condition, a, b) if isinstance(condition, torch.Tensor) else a if condition else b
+
+
+def _pick(table, row, column):
+    """Rows of a table, 0 outside of it."""
+    inside = (row >= 0) & (row < table.shape[0])
+    return torch.where(inside, table[row.long().clamp(0, table.shape[0] - 1), column], 0)
 
 
 def _of_two(function):
@@ -45,7 +51,8 @@ FUNCTIONS = {
     "amax": lambda e: e.amax(1, keepdim=True), "amin": lambda e: e.amin(1, keepdim=True),
     "min": _of_two(torch.minimum), "max": _of_two(torch.maximum), "select": _select, "square": lambda e: e * e,
     "and_": torch.logical_and, "or_": torch.logical_or, "not_": torch.logical_not, "fma": lambda a, b, c: a * b + c,
-    "stop_gradient": lambda e: e.detach(), "rotate": lambda e, k: torch.roll(e, -int(k), 1),
+    "variance": lambda e: e.var(1, correction=0, keepdim=True), "logsumexp": lambda e: e.logsumexp(1, keepdim=True),
+    "softmax": lambda e: e.softmax(1), "stop_gradient": lambda e: e.detach(), "rotate": lambda e, k: torch.roll(e, -int(k), 1),
     "clamp": lambda e, low, high: torch.clamp(e, low, high), "gelu_tanh": lambda e: F.gelu(e, approximate="tanh"),
     **{name: _of_one(function) for name, function in dict(
         rsqrt=torch.rsqrt, sqrt=torch.sqrt, exp=torch.exp, log=torch.log, expm1=torch.expm1, log1p=torch.log1p,
@@ -64,12 +71,14 @@ def _index(part):
                   part.replace("/", "//"))
 
 
-def _as_matrix(name, spread):
+def _as_matrix(name, spread, operands):
     """The text that makes an operand a matrix that broadcasts against (rows, columns)."""
     parts = [part.strip() for part in spread.strip("[]").split(",") if part.strip()]
-    plain = {(): "1, 1", ("i", "j"): "rows, columns", ("i",): "rows, 1", ("j",): "1, columns"}.get(tuple(parts))
+    plain = {(): "1, 1", ("i", "j"): "_rows, _columns", ("i",): "_rows, 1", ("j",): "1, _columns"}.get(tuple(parts))
     if plain:
         return f"{name}.reshape({plain})"
+    if parts[0] in operands:
+        return f"_pick({name}.reshape(-1, {name}.shape[-1]), {parts[0]}, {_index(parts[1])})"
     if len(parts) == 1:
         return f"{name}.reshape(-1)[{_index(parts[0])}]"
     return f"{name}.reshape(-1, {name}.shape[-1])[{', '.join(map(_index, parts))}]"
@@ -87,32 +96,33 @@ def write(operator):
     """A function (operands by name, constants by name, rows, columns, types of names) -> results by name, as matrices."""
     results = {name: spread for name, spread, *_ in operator.results}
     spreads = {name: spread for name, spread, *_ in operator.operands}
+    defaults = {name: default for name, _, default in _programs.take_apart(operator.text).operands}
     known = set(FUNCTIONS) | {"cast", "i", "j", "n", "inf", "nan", *spreads, *results,
                               *(name for name, *_ in operator.constants)}
-    text = ["def run(given, numbers, rows, columns, kinds, wide, device):",
-            "    i, j = torch.arange(rows, device=device)[:, None], torch.arange(columns, device=device)[None, :]",
-            "    n = columns"]
-    text += [f"    {name} = numbers[{name!r}]" for name, *_ in operator.constants]
+    text = ["def run(_given, _numbers, _rows, _columns, _kinds, _wide, _device):",
+            "    i, j = torch.arange(_rows, device=_device)[:, None], torch.arange(_columns, device=_device)[None, :]",
+            "    n = _columns"]
+    text += [f"    {name} = _numbers[{name!r}]" for name, *_ in operator.constants]
     for name, _, optional, fallback in operator.operands:
-        if optional and fallback is None:
+        if optional and fallback is None and defaults[name] != "n":
             raise Unsuited(f"{operator.name}: the default of {name} is a formula")
-        text.append(f"    {name} = given[{name!r}]")
-        otherwise = f" if {name} is not None else {float(fallback)!r}" if optional else ""
-        text.append(f"    {name} = widen({_as_matrix(name, spreads[name])}, wide){otherwise}")
+        text.append(f"    {name} = _given[{name!r}]")
+        otherwise = f" if {name} is not None else {'n' if fallback is None else repr(float(fallback))}" if optional else ""
+        text.append(f"    {name} = _widen({_as_matrix(name, spreads[name], spreads)}, _wide){otherwise}")
     if any(spread not in ("[i,j]", "[i]") for spread in results.values()):
         raise Unsuited(f"{operator.name}: results other than [i,j] and [i] are left to kernels")
     for name, expression in _lines(operator):
         tree = ast.parse(expression, mode="eval")
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and node.func.id == "cast":
-                node.args[1] = ast.parse(f"kinds[{node.args[1].id!r}]", mode="eval").body
-        unknown = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - known - {"kinds"}
+                node.args[1] = ast.parse(f"_kinds[{node.args[1].id!r}]", mode="eval").body
+        unknown = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - known - {"_kinds"}
         if unknown:
             raise Unsuited(f"{operator.name}: {', '.join(sorted(unknown))} has no counterpart in torch's operations")
         known.add(name)
         text.append(f"    {name} = {ast.unparse(tree)}")
     text.append(f"    return {{{', '.join(f'{name!r}: {name}' for name in results)}}}")
-    scope = {**FUNCTIONS, "torch": torch, "inf": float("inf"), "nan": float("nan"), "widen": _widen,
+    scope = {**FUNCTIONS, "torch": torch, "inf": float("inf"), "nan": float("nan"), "_widen": _widen, "_pick": _pick,
              "cast": lambda e, kind: e.to(kind).to(e.dtype)}
     exec(compile("\n".join(text), f"<{operator.name} in torch's operations>", "exec"), scope)
     return scope["run"]
