@@ -6,11 +6,15 @@ from torch.autograd import forward_ad
 
 class Call:
     """One call of an operator: all but its operands."""
-    __slots__ = ("operator", "constants", "axes", "types", "wanted", "run")
+    __slots__ = ("operator", "constants", "axes", "types", "wanted", "run", "spread")
 
-    def __init__(self, operator, constants, axes, types, wanted, run):
+    def __init__(self, operator, constants, axes, types, wanted, run, spread=None):
         self.operator, self.constants, self.axes, self.types, self.wanted, self.run = (operator, constants, axes, types,
                                                                                        wanted, run)
+        self.spread = spread  # over machines: derivatives are where their operator is
+
+    def where(self, operator):
+        return operator if self.spread is None else self.spread.of(operator)
 
 
 def needs_graph(operands):
@@ -94,7 +98,7 @@ def gradients(self, call, saved, grads, needed, likes):
     if not wanted:
         return found
     given = [grads[k] if is_grad else saved[k] if k >= 0 else None for is_grad, k in link.sources]
-    made = link.by.call(given, [call.constants[k] for k in link.constants], call.axes, types, wanted)
+    made = call.where(link.by).call(given, [call.constants[k] for k in link.constants], call.axes, types, wanted)
     for k, place in enumerate(link.targets):
         if wanted >> k & 1:  # a weight may have come with ones for the axes it lacks
             found[place] = made[k] if made[k].shape == likes[place][1] else made[k].view(likes[place][1])
@@ -121,7 +125,7 @@ def tangents_of_results(self, call, given_results, values, tangents):
     if wanted and given:
         types = second.types_of({place: each.dtype for place, each in zip(places, made) if place >= 0})
         constants = [call.constants[list(self.constants).index(name)] for name in second.constants]
-        found = second.call([known.get(key) for key in second.operand_keys], constants, call.axes, types, wanted)
+        found = call.where(second).call([known.get(key) for key in second.operand_keys], constants, call.axes, types, wanted)
     else:
         places = [-1] * len(made)
     return tuple(found[place].view(each.shape) if place >= 0 else torch.zeros_like(each) if has else None

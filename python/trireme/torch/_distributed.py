@@ -1,46 +1,125 @@
-"""How operators are spread over machines: rows anywhere, a row in one place. What is a DTensor stays one.
+"""Operators on DTensors: what is cut stays cut, and results are DTensors.
 
-A program's rows do not know of each other, so that operands and results of rows may be cut along any axis of rows; what is
-summed over rows comes out as partial sums. Rows that are cut are put together first.
+The first [i,j] operand says where rows and columns are, mesh axis by mesh axis; all others are brought there (a weight is cut as
+the columns are, and is on every machine where rows are cut). Then each machine calls the operator on its part: rows that are
+cut along a mesh axis are the rows of `_spread`, columns its columns, and gradients that sum over rows come out complete.
 """
-from ._programs import take_apart
+import functools
+import math
+
+import torch
+
+import trireme
+
+from ._made import MADE
+from ._register import extents
+from ._rows import Row, row_of
 
 
 def is_distributed(*arrays):
     return any(type(each).__name__ == "DTensor" for each in arrays)
 
 
-def register(operator):
-    """Tells DTensor of an operator. Raises NotImplementedError."""
-    from torch.distributed.tensor import Partial, Replicate, Shard
-    from torch.distributed.tensor.experimental import register_sharding
+def call(operator, operands, constants, axes, types, wanted):
+    """All results, as the operator's own call gives them."""
+    from torch.distributed.tensor import DTensor, Replicate, Shard
 
-    operands = [spread for _, spread, *_ in operator.operator.operands]
-    results = [spread for _, spread, *_ in operator.operator.results]
-    strange = [each for each in operands + results if each not in ("[i,j]", "[i]", "[j]", "[]")]
+    from ._spread import Spread, SpreadOperator
+
+    for name, each in zip(operator.operands, operands):
+        if each is not None and not isinstance(each, DTensor):
+            raise RuntimeError(f"{operator.name}: {name} is a plain tensor, and others are DTensors; distribute_tensor({name}, mesh, "
+                               "[Replicate()]) makes it one that is the same on every machine")
+    first = operands[operator.first_element(operands)]
+    mesh = first.device_mesh
+    found = places_of(operator.name, first.placements, tuple(first.shape), axes, tuple(float(each) for each in constants))
+
+    def places(axes_of_array):
+        return [Replicate() if axis is None else Shard(axis) for axis in axes_of_array]
+
+    local = [None if each is None else each.redistribute(mesh, places(where)).to_local()
+             for each, where in zip(operands, found[0])]
+    by_columns, by_rows, in_order, axes_cut = found[2]
+    columns = None if by_columns is None else mesh.get_group(by_columns)
+    column_cut = None if by_columns is None else _widths(first.shape[-1], mesh.size(by_columns))
+    row_cut = _widths(first.shape[axes_cut], mesh.size(by_rows[0])) if in_order else None
+    spread = Spread(columns, [mesh.get_group(k) for k in by_rows], in_order, column_cut,
+                    None if row_cut is None else [each * (math.prod(first.shape[axes_cut + 1:first.dim() - axes])) for each in row_cut])
+    made = SpreadOperator(operator, spread).call(local, constants, axes, types, wanted)
+    return tuple(DTensor.from_local(each, mesh, places(where), run_check=False, shape=torch.Size(shape), stride=strides)
+                 if wanted >> k & 1 else each for k, (each, (where, shape, strides)) in enumerate(zip(made, found[1])))
+
+
+@functools.lru_cache(maxsize=4096)
+def _places_of(name, placements, shape, axes, constants):
+    from torch.distributed.tensor import Shard
+
+    operator = MADE[name]
+    values = dict(zip(operator.constants, constants))
+    outer = len(shape) - axes
+    rows = ", ".join(f"Shard({k})" for k in range(outer))
+    accepted = f"accepted are Replicate(){', ' + rows if rows else ''}"
+    strange = [each for each in placements if each.is_shard() and type(each) is not Shard]
     if strange:
-        raise NotImplementedError(f"{operator.name}: an index such as {strange[0]} counts rows over all machines; give it "
-                                  "tensors of one")
-    if "colmax" in take_apart(operator.operator.text).body:
-        raise NotImplementedError(f"{operator.name}: colmax over machines")
-    axes_place = len(operands) + len(operator.constants)
+        raise trireme.Unsupported(f"{name}: {strange[0]} is not taken; {accepted}")
+    cut = [each.dim % len(shape) if each.is_shard() else None for each in placements]
+    cut = [axis if axis is None or axis < outer else -1 for axis in cut]  # -1: columns
+    _check(operator, cut, axes, outer, shape, values, accepted)
+    by_rows = [k for k, axis in enumerate(cut) if axis is not None and axis >= 0]
+    by_columns = cut.index(-1) if -1 in cut else None
+    in_order = len(by_rows) == 1 and all(extent == 1 for extent in shape[:cut[by_rows[0]]])
 
-    @register_sharding(operator.overload)
-    def shardings(*values):
-        axes = values[axes_place]
-        given = values[:len(operands)]
-        wanted = values[axes_place + 2] if len(values) > axes_place + 2 else -1
-        first = next(each for each, spread in zip(given, operands) if each is not None and spread == "[i,j]")
-        rest = [None] * (len(values) - len(operands))
+    def places(where):
+        """Of an array with that spread: the axis that is cut along each axis of the mesh."""
+        row, rank = row_of(where, values), len(extents(where, shape, axes, values))
+        found = []
+        for axis in cut:
+            if axis == -1:
+                found.append(rank - 1 if "j" in where else None)
+            else:
+                found.append(None if axis is None or row is None or row.wrap else axis if row == Row() else 0)
+        return tuple(found)
 
-        def place(spread, by_rows, by_columns):
-            return by_rows if "i" in spread else by_columns
+    results = []
+    for _, where, *_ in operator.operator.results:
+        extent, strides = tuple(extents(where, shape, axes, values)), []
+        for k in range(len(extent)):
+            strides.append(math.prod(extent[k + 1:]))
+        results.append((places(where), extent, tuple(strides)))
+    return tuple(places(where) for _, where, *_ in operator.operator.operands), tuple(results), (
+        by_columns, tuple(reversed(by_rows)), in_order, cut[by_rows[0]] if in_order else 0)
 
-        def inputs(by_rows):
-            return [None if each is None else place(spread, by_rows, Replicate()) for each, spread in zip(given, operands)]
 
-        found = [([Replicate() for _ in results], inputs(Replicate()) + rest)]
-        for axis in range(first.ndim - axes):
-            made = [place(spread, Shard(axis), Partial()) if wanted >> k & 1 else Replicate() for k, spread in enumerate(results)]
-            found.append((made, inputs(Shard(axis)) + rest))
-        return found
+def _widths(extent, parts):
+    """As DTensor cuts: all the same, but for the last ones."""
+    share = -(-extent // parts)
+    return [max(min(share, extent - k * share), 0) for k in range(parts)]
+
+
+def places_of(name, placements, shape, axes, constants):
+    """Where an operator's tensors are: (of each operand the cut axis by mesh axis, of each result that and its shape and
+    strides, (the mesh axis of columns, those of rows, innermost first, whether rows are in order, and their axis)). `placements` are those of
+    the first [i,j] operand."""
+    return _places_of(name, tuple(placements), shape, axes, constants)
+
+
+places_of._dynamo_marked_constant = True  # compiled code takes what comes out as it is
+
+
+def _check(operator, cut, axes, outer, shape, constants, accepted):
+    """Refuses what cannot be, and says what can."""
+    if cut.count(-1) > 1:
+        raise trireme.Unsupported(f"{operator.name}: columns are cut along one axis of a mesh, not {cut.count(-1)}; {accepted}, and "
+                                  f"Shard({len(shape) - 1}) once")
+    if -1 in cut:
+        if axes != 1:
+            raise trireme.Unsupported(f"{operator.name}: rows of {axes} axes are not cut by columns; {accepted}")
+        try:
+            operator.operator.split()
+        except trireme.Unsupported as error:
+            raise trireme.Unsupported(f"{error}; {accepted}") from None
+    strange = [where for _, where, *_ in operator.operator.operands + operator.operator.results
+               if row_of(where, constants) not in (None, Row())]
+    if strange and any(axis not in (None, -1, 0) for axis in cut):
+        raise trireme.Unsupported(f"{operator.name}: {strange[0]} counts rows over all machines, which have to follow each other; "
+                                  "accepted are Replicate() and Shard(0)")

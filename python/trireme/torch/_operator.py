@@ -15,6 +15,7 @@ import trireme
 
 from . import _distributed, _inline, _programs
 from ._autograd import Call, Function, gradient_key, is_plain, is_wrapped, needs_graph
+from ._made import MADE
 from ._register import DTYPES, NAMES, fill, register, storage_types, types_dict, types_text
 
 if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
@@ -65,6 +66,7 @@ class TorchOperator:
         self._chosen = {}  # places and names of results, by `wanted`
         self.inlined = None  # the program in torch's operations, where compiled code is to have it
         self.overload = register(self)
+        MADE[name] = self
 
     def _key(self, name):
         is_gradient = self.parent and not self.has_keys and name not in self.parent.operands + self.parent.results
@@ -79,6 +81,12 @@ class TorchOperator:
         return op, (self.operator,)
 
     def __call__(self, *operands, axes=1, types=None, results=None, **named):
+        operands, constants, chosen = self.arguments(operands, results, named)
+        made = self.call(operands, constants, axes, types_text(types), sum(1 << k for k in set(chosen)))
+        return made[chosen[0]] if len(chosen) == 1 else tuple(made[k] for k in chosen)
+
+    def arguments(self, operands, results, named):
+        """Operands and constants in order, and places of the results that are asked for."""
         operands = list(operands)
         for name in self.operands[len(operands):]:
             operands.append(named.pop(name, None))
@@ -86,30 +94,35 @@ class TorchOperator:
         if named or len(operands) > len(self.operands) or None in constants:
             raise TypeError(f"{self.__name__}{self.__signature__} was called with other parameters: {list(named)}")
         if results is None:
-            chosen = self.returned
-        else:
-            names = self.results if results == "all" else [results] if isinstance(results, str) else results
-            chosen = [self.results.index(name) for name in names]
-        made = self.call(operands, constants, axes, types_text(types), sum(1 << k for k in set(chosen)))
-        return made[chosen[0]] if len(chosen) == 1 else tuple(made[k] for k in chosen)
+            return operands, constants, self.returned
+        names = self.results if results == "all" else [results] if isinstance(results, str) else results
+        return operands, constants, [self.results.index(name) for name in names]
+
+    def first_element(self, operands):
+        """The place of the first [i,j] operand that is given: it says what shape the problem has."""
+        for k, (_, spread, *_) in enumerate(self.operator.operands):
+            if spread == "[i,j]" and operands[k] is not None:
+                return k
+        raise TypeError(f"{self.__name__}{self.__signature__} needs an [i,j] operand")
 
     # ---- calls ----
 
-    def call(self, operands, constants, axes=1, types="", wanted=-1, dim=None):
+    def call(self, operands, constants, axes=1, types="", wanted=-1, dim=None, row_block=0):
         """All results as a tuple; those that are not `wanted`, a bit each, are None or tensors of no elements.
-        `dim`: rows were that axis of the operands; where it costs nothing, results are contiguous once it is back."""
+        `dim`: rows were that axis of the operands; where it costs nothing, results are contiguous once it is back.
+        `row_block`: rows of a block of sums over rows, where these rows or columns are a part of more."""
         if self.inlined is not None and torch.compiler.is_compiling():
             return self._inline(operands, constants, axes, types, wanted)
         if torch.compiler.is_compiling() or not is_plain(operands) or (self.level and is_wrapped(operands)):
-            if not torch.compiler.is_compiling() and _distributed.is_distributed(*operands):
-                self.is_spread  # over machines: DTensor is told, once
-            made = self.overload(*operands, *constants, axes, types, wanted)
+            if _distributed.is_distributed(*operands):
+                return _distributed.call(self, operands, constants, axes, types, wanted)
+            made = self.overload(*operands, *constants, axes, types, wanted, row_block)
             return made if isinstance(made, tuple) else (made,)
         if not needs_graph(operands):
-            return self.forward(operands, constants, axes, types, wanted, dim)
+            return self.forward(operands, constants, axes, types, wanted, row_block, dim)
 
         def run(operands, wanted):
-            return fill(self.forward(operands, constants, axes, types, wanted, dim), operands)
+            return fill(self.forward(operands, constants, axes, types, wanted, row_block, dim), operands)
 
         return Function.apply(Call(self, constants, axes, types, wanted, run), *operands)
 
@@ -121,7 +134,7 @@ class TorchOperator:
         shapes = [first.shape if spread == "[i,j]" else outer for _, spread, *_ in self.operator.results]
         return _inline.run(self, operands, constants, axes, kinds, shapes, wanted)
 
-    def forward(self, operands, constants, axes, types, wanted, dim=None):
+    def forward(self, operands, constants, axes, types, wanted, row_block=0, dim=None):
         """Runs the kernel. Results that are not wanted are None."""
         chosen = self._chosen.get(wanted)
         if chosen is None:
@@ -133,6 +146,8 @@ class TorchOperator:
             shape, said = operands[0].movedim(-1, dim).shape, types_dict(types) or {}
             named["out"] = {name: operands[0].new_empty(shape, dtype=DTYPES.get(said.get(name))).movedim(dim, -1)
                             for name in names}
+        if row_block:
+            named["row_block"] = row_block
         made = self.operator(*operands, results=names, axes=axes, types=types_dict(types), **named)
         if len(places) == len(self.results):
             return tuple(made) if len(places) > 1 else (made,)
@@ -213,11 +228,6 @@ class TorchOperator:
         if self.parent:
             return self.parent.held
         return {name for name in self.operands if gradient_key(name, 1) not in self.full_backward.result_keys}
-
-    @once
-    def is_spread(self):
-        _distributed.register(self)
-        return True
 
     @once
     def is_stopped(self):

@@ -1,7 +1,7 @@
 """torch.ops.trireme.NAME: schema, kernel, fake implementation, autograd and vmap of one operator.
 
-Every operator has the same schema: its operands, its constants, `axes`, `types`, and `wanted`, a bit for each result. The
-number of results is fixed, as compilers want it; those that are not wanted are tensors of no elements.
+Every operator has the same schema: its operands, its constants, `axes`, `types`, `wanted`, a bit for each result, and
+`row_block`. The number of results is fixed, as compilers want it; those that are not wanted are tensors of no elements.
 """
 import ast
 import functools
@@ -28,13 +28,13 @@ def register(self):
     operands = ", ".join(f"Tensor{'?' if each[2] or self.level else ''} {each[0]}" for each in self.operator.operands)
     constants = "".join(f", float {name}" for name in self.constants)
     returned = ", ".join("Tensor" for _ in self.results)
-    LIBRARY.define(f"{self.name}({operands}{constants}, int axes, str types, int wanted=-1) -> "
+    LIBRARY.define(f"{self.name}({operands}{constants}, int axes, str types, int wanted=-1, int row_block=0) -> "
                    f"{returned if len(self.results) == 1 else f'({returned})'}", tags=torch.Tag.needs_fixed_stride_order)
     overload = getattr(torch.ops.trireme, self.name).default
     count, last = len(self.operands), len(self.operands) + len(self.constants)
 
     def split(values):  # arguments that have their default's value do not come
-        return values[:count], values[count:last], *values[last:last + 2], *(values[last + 2:] or (-1,))
+        return values[:count], values[count:last], *values[last:], *(-1, 0)[len(values) - last - 2:]
 
     def give(made):
         return made[0] if len(made) == 1 else tuple(made)
@@ -45,13 +45,13 @@ def register(self):
 
     def fake(*values):
         show_to_inductor(self.name)
-        return give(fake_results(self, *split(values)))
+        return give(fake_results(self, *split(values)[:-1]))
 
     def autograd(keyset, *values):
-        operands, constants, axes, types, wanted = split(values)
+        operands, constants, axes, types, wanted, row_block = split(values)
         graph = needs_graph(operands)
         if not graph and is_plain(operands) and not is_wrapped(operands):  # as compiled code calls
-            return give(fill(self.forward(operands, constants, axes, types, wanted), operands))
+            return give(fill(self.forward(operands, constants, axes, types, wanted, row_block), operands))
 
         grad_enabled, forward_enabled = torch.is_grad_enabled(), _C._is_fwd_grad_enabled()
 
@@ -59,7 +59,7 @@ def register(self):
             # A Function's forward runs without gradients, but under transforms of torch.func the outer ones want theirs.
             with torch.set_grad_enabled(grad_enabled), forward_ad._set_fwd_grad_enabled(forward_enabled), \
                     _C._AutoDispatchBelowAutograd():
-                made = overload.redispatch(keyset & _C._after_autograd_keyset, *operands, *constants, axes, types, wanted)
+                made = overload.redispatch(keyset & _C._after_autograd_keyset, *operands, *constants, axes, types, wanted, row_block)
             return made if isinstance(made, tuple) else (made,)
 
         if not graph:
@@ -68,8 +68,9 @@ def register(self):
             return give(Function.apply(Call(self, constants, axes, types, wanted, below), *operands))
 
     def vmap(info, in_dims, *values):
-        operands, constants, axes, types, wanted = split(values)
-        made, out_dims = batched(self, info.batch_size, in_dims[:count], operands, (*constants, axes, types, wanted), wanted)
+        operands, constants, axes, types, wanted, row_block = split(values)
+        made, out_dims = batched(self, info.batch_size, in_dims[:count], operands, (*constants, axes, types, wanted, row_block),
+                                 wanted)
         return give(made), give(out_dims)
 
     LIBRARY.impl(self.name, kernel, "CompositeExplicitAutograd")

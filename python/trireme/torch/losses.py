@@ -7,6 +7,7 @@ from torch.autograd import forward_ad
 
 from . import _linear, _loss_programs
 from ._autograd import autocast_type, is_plain
+from ._distributed import is_distributed
 from ._operator import named, op
 
 
@@ -32,6 +33,8 @@ def _check_shape(target, shape):
 
 def _check_classes(target, classes, ignore_index):
     is_compiling = torch.compiler.is_compiling()
+    if is_distributed(target):
+        target = target.to_local()  # each machine checks its own
     while not is_compiling and _C._functorch.is_functorch_wrapped_tensor(target):  # a batch's elements are checked alike
         target = _C._functorch.get_unwrapped(target)
     fine = ((target >= 0) & (target < classes)) | (target == ignore_index)

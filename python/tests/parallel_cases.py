@@ -1,0 +1,470 @@
+"""What machines do in test_torch_parallel: each case runs on every process of a gloo group, and compares with one process.
+
+    python parallel_cases.py CASE ...        # under torchrun, or with RANK, WORLD_SIZE and a meeting place in MEETING
+"""
+import datetime
+import os
+import sys
+import traceback
+
+import torch
+import torch.distributed as dist
+
+import trireme
+import trireme.torch as tt
+from trireme.torch import parallel
+
+CONSTANTS = {"heads": 2.0, "groups": 2.0, "pixels": 8.0, "tokens": 4.0, "positions": 6.0}
+
+
+def same(a, b):
+    assert a.dtype == b.dtype and a.shape == b.shape, (a.dtype, b.dtype, a.shape, b.shape)
+    a, b = (each.detach().contiguous().view(-1).view(torch.uint8) for each in (a, b))
+    return torch.equal(a, b)
+
+
+def close(a, b):
+    torch.testing.assert_close(a, b, rtol=2e-2 if a.dtype == torch.bfloat16 else 1e-4, atol=1e-3, equal_nan=True)
+    return True
+
+
+def sample(operator, rows, columns, dtype=torch.float32):
+    """Operands of any operator, and its constants."""
+    torch.manual_seed(rows * columns)
+    constants = {name: CONSTANTS[name] for name, _, optional, _ in operator.operator.constants if name in CONSTANTS}
+    made = []
+    for name, spread, *_ in operator.operator.operands:
+        shape = tt._register.extents(spread, (rows, columns), 1, constants)
+        if name == "target":
+            made.append(torch.randint(0, columns, shape))
+        else:
+            made.append(torch.randn(shape).to(dtype))
+    return made, constants
+
+
+class Machine:
+    """This process's part of tensors that are cut along one axis."""
+
+    def __init__(self, widths, rank):
+        self.first, self.width = sum(widths[:rank]), widths[rank]
+
+    def cut(self, tensor, axis):
+        return tensor.narrow(axis, self.first, self.width).contiguous()
+
+
+def compare(operator, spread, operands, constants, cuts, exact):
+    """Results and gradients of `spread`, on what cuts(tensor, its spread) gives, against the operator's. `exact`(spread) says
+    where bits must be the same."""
+    spreads = [each[1] for each in operator.operator.operands]
+    whole = [each.clone().requires_grad_(each.is_floating_point()) for each in operands]
+    mine = [cuts(each.clone(), where).requires_grad_(each.is_floating_point()) for each, where in zip(operands, spreads)]
+    wanted, got = operator(*whole, results="all", **constants), spread(*mine, results="all", **constants)
+    wanted, got = ((each if isinstance(each, tuple) else (each,)) for each in (wanted, got))
+    for (name, where, *_), a, b in zip(operator.operator.results, wanted, got):
+        a = cuts(a, where)
+        assert same(a, b) if exact(where) else close(a, b), (operator.name, name)
+    chosen = [k for k in operator.returned if wanted[k].requires_grad and got[k].requires_grad]
+    if not chosen:
+        return
+    torch.manual_seed(3)
+    grads = [torch.randn(wanted[k].shape).to(wanted[k].dtype) for k in chosen]
+    places = [k for k, each in enumerate(whole) if each.requires_grad and operator.operands[k] not in operator.held]
+    a = torch.autograd.grad([wanted[k] for k in chosen], [whole[k] for k in places], grads, allow_unused=True)
+    b = torch.autograd.grad([got[k] for k in chosen], [mine[k] for k in places],
+                            [cuts(grad, operator.operator.results[k][1]) for k, grad in zip(chosen, grads)], allow_unused=True)
+    for k, u, v in zip(places, a, b):
+        assert (u is None) == (v is None), (operator.name, operator.operands[k])
+        if u is not None:
+            u = cuts(u, spreads[k])
+            assert same(u, v) if exact(spreads[k]) else close(u, v), (operator.name, "d" + operator.operands[k])
+
+
+def by_columns(machine):
+    return lambda tensor, where: machine.cut(tensor, -1) if "j" in where else tensor
+
+
+def by_rows(machine, constants):
+    def cuts(tensor, where):
+        row = tt._rows.row_of(where, constants)
+        if row is None or row.wrap:
+            return tensor
+        return tensor.narrow(0, machine.first // row.divide, -(-machine.width // row.divide)).contiguous()
+
+    return cuts
+
+
+def case_columns(rank, size):
+    """Every operator that can be split: the bits of one machine where the cut is at stripes, whatever the parts' sizes."""
+    cuts = [((512,) * size, True), (tuple(256 * (1 + k % 3) for k in range(size - 1)) + (100,), True), ((90,) * size, False),
+            (tuple(60 + 7 * k for k in range(size)), False)]
+    refused = set()
+    for name in trireme.operators():
+        operator = tt.named(name)
+        try:
+            operator.operator.split()
+        except trireme.Unsupported:
+            refused.add(name)
+            continue
+        for widths, aligned in cuts if not name.endswith("quant") else cuts[:2]:  # of f32 a quantum's scale is no number to be close to
+            for dtype in (torch.float32, torch.bfloat16) if widths[0] == 512 else (torch.float32,):
+                operands, constants = sample(operator, 6, sum(widths), dtype)
+                # A sum over everything is added up machine by machine.
+                compare(operator, parallel.columns(operator, cut=widths), operands, constants, by_columns(Machine(widths, rank)),
+                        lambda where: aligned and where != "[]")
+    assert refused >= {"group_norm", "rms_norm_rope"} and len(refused) < len(trireme.operators()) / 2, refused
+
+
+def case_rows(rank, size):
+    """Every operator: rows are what they are, and sums over rows have the bits of one machine where rows are cut at blocks."""
+    for name in trireme.operators():
+        operator = tt.named(name)
+        for widths in ((240,) * size, (512,) * size, tuple(96 * k for k in range(size))):
+            operands, constants = sample(operator, sum(widths), 32)
+            block, begins = trireme._core.row_block(sum(widths), 32), [sum(widths[:k]) for k in range(size)]
+
+            def exact(where):
+                row = tt._rows.row_of(where, constants)
+                if row is not None and not row.wrap:
+                    return True
+                if row is not None or name == "rms_norm_rope":  # blocks do not begin where its positions do
+                    return False
+                return all(first % (256 if where == "[]" else block) == 0 for first in begins)
+
+            try:
+                compare(operator, parallel.rows(operator, cut=None if widths[0] else widths), operands, constants,
+                        by_rows(Machine(widths, rank), constants), exact)
+            except trireme.Unsupported as error:
+                assert "computes with i" in str(error) or "multiples of" in str(error), error
+
+
+def case_composed(rank, size):
+    """Folds exchange two numbers, and amax and sum go in one collective."""
+    operator = tt.op("""composed(x[i,j], w[j], eps = 1e-5) -> (y[i,j], l[i], a[i])
+    v = variance(x)
+    y = (x - mean(x)) * rsqrt(v + eps) * w + softmax(x) * j
+    l = logsumexp(x)
+    a = amax(x) - amin(x) + n
+""")
+    for widths in ((256,) * size, (768,) * size, (41,) * size):
+        operands, constants = sample(operator, 5, sum(widths))
+        compare(operator, parallel.columns(operator), operands, constants, by_columns(Machine(widths, rank)),
+                lambda where: widths[0] % 256 == 0)
+    calls = []
+    kept, tt._exchange._gather = tt._exchange._gather, lambda *values: calls.append(1) or kept(*values)
+    parallel.columns(operator)(operands[0][:, :41].contiguous(), operands[1][:41])
+    tt._exchange._gather = kept
+    assert len(calls) == 1, calls
+
+
+def case_losses(rank, size):
+    for classes, aligned in ((512 * size, True), (100 * size, False)):
+        machine = Machine((classes // size,) * size, rank)
+        torch.manual_seed(classes)
+        x, target, weight = torch.randn(20, classes), torch.randint(0, classes, (20,)), torch.rand(classes)
+        target[3] = -100
+        soft = torch.softmax(torch.randn(20, classes), -1)
+        cases = [dict(), dict(reduction="sum"), dict(reduction="none"), dict(label_smoothing=0.1), dict(weight=weight),
+                 dict(weight=weight, label_smoothing=0.2, reduction="sum"), dict(softcap=20.0, z_loss=1e-3), dict(target=soft)]
+        for named in cases:
+            named = {"target": target, **named}
+            mine = dict(named)
+            if named["target"] is soft:
+                mine["target"] = machine.cut(soft, -1)
+            a, b = x.clone().requires_grad_(), machine.cut(x, -1).requires_grad_()
+            one, many = tt.cross_entropy(a, **named), parallel.cross_entropy(b, **mine)
+            assert same(one, many) if aligned else close(one, many), named
+            one.sum().backward()
+            many.sum().backward()
+            u, v = machine.cut(a.grad, -1), b.grad
+            assert same(u, v) if aligned else close(u, v), named
+        a, b = x.clone().requires_grad_(), machine.cut(x, -1).requires_grad_()
+        program = tt._loss_programs.log_probability()
+        one = program.call([a, target], [0.5], wanted=3)[:2]
+        many = parallel.log_probability(b, target, temperature=2.0)
+        for u, v in zip(one, many):
+            assert same(u, v) if aligned else close(u, v)
+        (one[0] + one[1]).sum().backward()
+        (many[0] + many[1]).sum().backward()
+        u, v = machine.cut(a.grad, -1), b.grad
+        assert same(u, v) if aligned else close(u, v)
+
+
+def case_norms(rank, size):
+    """Sequence-parallel norms: weights' gradients have the same bits for any number of machines."""
+    torch.manual_seed(0)
+    rows, columns = 1536, 64  # 1536 = 2^9 * 3 rows: of 2, 3 and 4 machines; blocks of 12 rows
+    assert rows // size % trireme._core.row_block(rows, columns) == 0
+    x, dy = torch.randn(rows, columns), torch.randn(rows, columns)
+    machine = Machine((rows // size,) * size, rank)
+    for one, many in ((tt.RMSNorm(columns), parallel.RMSNorm(columns, rows=dist.group.WORLD)),
+                      (tt.LayerNorm(columns), parallel.LayerNorm(columns, rows=dist.group.WORLD))):
+        one(x).backward(dy)
+        many(machine.cut(x, 0)).backward(machine.cut(dy, 0))
+        for a, b in zip(one.parameters(), many.parameters()):
+            assert same(a.grad, b.grad)
+
+
+def case_sums(rank, size):
+    torch.manual_seed(5)
+    for shape, dtype in (((7, 3), torch.float32), ((300, 211), torch.float32), ((40, 5), torch.bfloat16), ((9000,), torch.float64)):
+        parts = [torch.randn(shape).to(dtype) for _ in range(size)]
+        nodes = [each.to(torch.promote_types(dtype, torch.float32)) for each in parts]
+        while len(nodes) > 1:
+            nodes = [nodes[k] + nodes[k + 1] if k + 1 < len(nodes) else nodes[k] for k in range(0, len(nodes), 2)]
+        assert same(parallel.sum_over(parts[rank]), nodes[0].to(dtype))
+    x = torch.randn(8, 4 * size, requires_grad=True)
+    w = torch.randn(4 * size, 4 * size)
+    machine = Machine((4,) * size, rank)
+    a = torch.relu(x @ w) @ w.t()
+    mine = machine.cut(w, 1)
+    y = x.detach().clone().requires_grad_()
+    b = parallel.reduce_from(torch.relu(parallel.copy_to(y) @ mine) @ mine.t())
+    close(a, b)
+    a.sum().backward()
+    b.sum().backward()
+    close(x.grad, y.grad)
+
+
+def case_mesh(rank, size):
+    """Columns over one axis of a mesh, rows over the other."""
+    from torch.distributed.device_mesh import init_device_mesh
+    if size != 4:
+        return
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("rows", "columns"))
+    rows, columns = Machine((512, 512), mesh.get_local_rank("rows")), Machine((512, 512), mesh.get_local_rank("columns"))
+    for name in ("rms_norm", "layer_norm", "dynamic_tanh", "swiglu", "log_softmax"):
+        operator = tt.named(name)
+        operands, constants = sample(operator, 1024, 1024)
+
+        def cuts(tensor, where):
+            tensor = rows.cut(tensor, 0) if where.startswith("[i") else tensor
+            return columns.cut(tensor, -1) if "j" in where else tensor
+
+        compare(operator, parallel.over(operator, mesh.get_group("columns"), mesh.get_group("rows")), operands, constants, cuts,
+                lambda where: where != "[]")
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    torch.manual_seed(1)
+    x, w, dy = torch.randn(8, 6, 512), torch.randn(512), torch.randn(8, 6, 512)
+    a, b = x.clone().requires_grad_(), w.clone().requires_grad_()
+    y = tt.rms_norm(a, (512,), b, 1e-6)
+    wanted = torch.autograd.grad(y, (a, b), dy)
+    for places in ((Shard(0), Shard(2)), (Shard(2), Shard(0)), (Shard(0), Shard(1)), (Replicate(), Shard(2))):
+        c = distribute_tensor(x, mesh, places).requires_grad_()
+        d = distribute_tensor(w, mesh, [Shard(0) if each == Shard(2) else Replicate() for each in places]).requires_grad_()
+        z = tt.rms_norm(c, (512,), d, 1e-6)
+        assert z.placements == places and same(z.full_tensor(), y)
+        for u, v in zip(wanted, torch.autograd.grad(z, (c, d), distribute_tensor(dy, mesh, places))):
+            close(u, v.full_tensor())
+    try:
+        tt.rms_norm(distribute_tensor(x, mesh, (Shard(2), Shard(2))), (512,), None, 1e-6)
+        raise AssertionError("columns over two axes of a mesh")
+    except trireme.Unsupported as error:
+        assert "one axis of a mesh" in str(error) and "accepted are Replicate(), Shard(0), Shard(1)" in str(error)
+
+
+def case_errors(rank, size):
+    """All machines raise the same error, at once."""
+    def refused(call, kind, *words):
+        try:
+            call()
+        except kind as error:
+            assert all(word in str(error) for word in words), error
+            return
+        raise AssertionError(f"{words} was not refused")
+
+    norm = parallel.columns("rms_norm")
+    x = torch.randn(4 + rank, 300)
+    refused(lambda: norm(x), ValueError, "the number of rows must be the same", str([4 + k for k in range(size)]))
+    refused(lambda: parallel.rows("rms_norm")(torch.randn(3, 30 + rank)), ValueError, "the number of columns must be the same")
+    refused(lambda: parallel.columns("softmax" if rank else "log_softmax")(torch.randn(3, 30)), ValueError, "the operator")
+    refused(lambda: norm(torch.randn(3, 30).to(torch.bfloat16 if rank else torch.float32)), ValueError, "its types")
+    refused(lambda: norm(torch.randn(3, 30 + rank)), ValueError, "the number of columns", "`cut` says all sizes")
+    uneven = [30 + k for k in range(size)]
+    assert parallel.columns("rms_norm", cut=uneven)(torch.randn(3, 30 + rank)).shape == (3, 30 + rank)
+    refused(lambda: parallel.columns("rms_norm", cut=uneven)(torch.randn(3, 29)), ValueError, "and the cut says")
+    refused(lambda: parallel.rows("rms_norm")(torch.randn(3 + rank, 30)), ValueError, "the number of rows")
+    assert parallel.rows("rms_norm", in_order=False)(torch.randn(3 + rank, 30)).shape == (3 + rank, 30)
+    none = [0] + [7] * (size - 1)
+    refused(lambda: parallel.columns("rms_norm", cut=none)(torch.randn(3, none[rank])), ValueError, "has no columns")
+    refused(lambda: parallel.sum_over(torch.randn(3 + rank)), ValueError, "the number of elements")
+    refused(lambda: norm(torch.randn(3, 4, 5), axes=2), trireme.Unsupported, "axes=1")
+    turn = tt.op("turn(x[i,j]) -> (y[i,j])\n    y = rotate(x, 1)")
+    refused(lambda: parallel.columns(turn)(torch.randn(3, 30)), trireme.Unsupported, "rotate reads columns of other parts")
+    counted = tt.op("counted(x[i,j]) -> (y[i,j])\n    y = x * i")
+    refused(lambda: parallel.rows(counted)(torch.randn(3, 30)), trireme.Unsupported, "computes with i")
+    heads = parallel.rows("rms_norm_heads")
+    refused(lambda: heads(torch.randn(3, 30), torch.randn(2, 30), heads=2.0), trireme.Unsupported, "cut rows at multiples of 2")
+    assert norm(torch.randn(3, 30)).shape == (3, 30)  # and goes on
+
+
+def case_dtensor(rank, size):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(2)
+    columns = 256 * size
+    x, r, dy = (torch.randn(5, 7, columns) for _ in range(3))  # shards that differ in size, one of them empty
+    w = torch.randn(columns)
+    cases = [(lambda x, w: tt.rms_norm(x, (columns,), w, 1e-6), (x, w)), (lambda x, r, w: tt.add_rms_norm(x, r, w)[0], (x, r, w)),
+             (tt.swiglu, (x, r)), (tt.softmax, (x,))]
+    for function, operands in cases:
+        leaves = [each.clone().requires_grad_() for each in operands]
+        wanted = function(*leaves)
+        grads = torch.autograd.grad(wanted, leaves, dy)
+        for place in (Shard(0), Shard(1), Shard(2), Replicate()):
+            spread = [distribute_tensor(each, mesh, [place if each.dim() == 3 else Shard(0) if place == Shard(2) else Replicate()])
+                      .requires_grad_() for each in operands]
+            made = function(*spread)
+            assert isinstance(made, DTensor) and made.placements == (place,) and same(made.full_tensor(), wanted)
+            for leaf, u, v in zip(spread, grads, torch.autograd.grad(made, spread, distribute_tensor(dy, mesh, [place]))):
+                assert v.placements == leaf.placements
+                assert same(v.full_tensor(), u) if place != Shard(1) or u.dim() == 3 else close(v.full_tensor(), u)
+    logits, target = torch.randn(6, columns), torch.randint(0, columns, (6,))
+    one = tt.cross_entropy(logits, target)
+    many = tt.cross_entropy(distribute_tensor(logits, mesh, [Shard(1)]), distribute_tensor(target, mesh, [Replicate()]))
+    assert same(one, many.full_tensor())
+    for call, words in [
+            (lambda: tt.rms_norm(distribute_tensor(x, mesh, [Shard(0)]), (columns,), w, 1e-6), "w"),
+            (lambda: tt.op("per_head(x[i,j], s[i % 3]) -> (y[i,j])\n    y = x * s")(
+                distribute_tensor(x, mesh, [Shard(1)]), distribute_tensor(w[:3], mesh, [Replicate()])), "accepted are Replicate() and Shard(0)"),
+            (lambda: tt.op("turn(x[i,j]) -> (y[i,j])\n    y = rotate(x, 1)")(distribute_tensor(x, mesh, [Shard(2)])),
+             "accepted are Replicate(), Shard(0), Shard(1)")]:
+        try:
+            call()
+            raise AssertionError(words)
+        except (RuntimeError, NotImplementedError) as error:
+            assert words in str(error) or "plain tensor" in str(error), error
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = tt.RMSNorm(width)
+        self.up, self.gate, self.down = (torch.nn.Linear(width, width, bias=False) for _ in range(3))
+        self.unit = tt.SwiGLU()
+
+    def forward(self, x):
+        y = self.norm(x)
+        return x + self.down(self.unit(self.up(y), self.gate(y)))
+
+
+def case_modules(rank, size):
+    """parallelize_module, fully_shard and torch.compile, on a model that uses trireme.torch."""
+    import copy
+
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import DTensor, Replicate, Shard
+    from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel,
+                                                   parallelize_module)
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(4)
+    width = 16 * size
+    model, x = Block(width), torch.randn(2, 4 * size, width)
+    wanted = model(x)
+    wanted.square().sum().backward()
+    grads = {name: each.grad for name, each in model.named_parameters()}
+    for compiled in (False, True) if size == 2 else (False,):
+        made = copy.deepcopy(model)
+        made.zero_grad()
+        parallelize_module(made, mesh, {
+            "norm": SequenceParallel(), "up": ColwiseParallel(input_layouts=Shard(1), use_local_output=False),
+            "gate": ColwiseParallel(input_layouts=Shard(1), use_local_output=False),
+            "down": RowwiseParallel(output_layouts=Shard(1), use_local_output=False)})
+        run = torch.compile(made, backend="aot_eager", fullgraph=False) if compiled else made
+        got = run(DTensor.from_local(x.chunk(size, 1)[rank], mesh, [Shard(1)]))
+        close(got.full_tensor(), wanted)
+        got.full_tensor().square().sum().backward()
+        for name, each in made.named_parameters():
+            close(each.grad.full_tensor(), grads[name])
+    made = copy.deepcopy(model)
+    made.zero_grad()
+    fully_shard(made, mesh=mesh)
+    got = made(x)  # every machine the same batch: gradients are averaged
+    close(got, wanted)
+    got.square().sum().backward()
+    for name, each in made.named_parameters():
+        close(each.grad.full_tensor(), grads[name])
+
+
+def case_compiled(rank, size):
+    """Compiled code sees phases and collectives, and has the same bits."""
+    from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
+    from torch._dynamo.backends.common import aot_autograd
+    seen = []
+
+    def note(module, _):
+        seen.extend(str(node.target) for node in module.graph.nodes if node.op == "call_function")
+        return make_boxed_func(module.forward)
+
+    norm, head = parallel.columns("layer_norm"), parallel.rows("rms_norm")
+
+    def model(x, w, b, y, g):
+        return norm(x, w, b).square().sum() + head(y, g).square().sum() + parallel.cross_entropy(x, target)
+
+    machine = Machine((300,) * size, rank)
+    torch.manual_seed(6)
+    x, w, b, y, g = torch.randn(4, 300 * size), torch.randn(300 * size), torch.randn(300 * size), torch.randn(6, 40), torch.randn(40)
+    target = torch.randint(0, 300 * size, (4,))
+    given = [each.requires_grad_() for each in (machine.cut(x, -1), machine.cut(w, -1), machine.cut(b, -1), y, g)]
+    wanted = model(*given)
+    grads = torch.autograd.grad(wanted, given)
+    run = torch.compile(model, fullgraph=True, backend=aot_autograd(
+        fw_compiler=note, bw_compiler=note, partition_fn=min_cut_rematerialization_partition))  # as Inductor's
+    got = run(*given)
+    for u, v in zip(grads, torch.autograd.grad(got, given)):
+        assert same(u, v)
+    assert same(wanted, got)
+    gathers = [each for each in seen if "all_gather" in each]
+    assert len(gathers) == 6, gathers  # layer_norm 2 + 1, cross_entropy 2, rms_norm's dgamma 1
+
+
+def case_second(rank, size):
+    """Derivatives of derivatives are spread, too."""
+    torch.manual_seed(0)
+    machine = Machine((512,) * size, rank)
+    x, w = torch.randn(3, 512 * size), torch.randn(512 * size)
+
+    def second(operator, x, w):
+        x, w = x.requires_grad_(), w.requires_grad_()
+        slope, = torch.autograd.grad(operator(x, w).square().sum(), x, create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), (x, w))
+
+    one = second(tt.named("rms_norm"), x.clone(), w.clone())
+    many = second(parallel.columns("rms_norm"), machine.cut(x, -1), machine.cut(w, -1))
+    for u, v in zip(one, many):
+        torch.testing.assert_close(machine.cut(u, -1), v, rtol=1e-3, atol=1e-2)
+
+
+def case_dies(rank, size):
+    """The last machine goes away in the midst: the others get an error, before the group's time is over."""
+    norm = parallel.columns("rms_norm")
+    x = torch.randn(3, 256)
+    norm(x)
+    if rank == size - 1:
+        os._exit(7)
+    for _ in range(3):
+        norm(x)
+
+
+CASES = {name.removeprefix("case_"): function for name, function in list(globals().items()) if name.startswith("case_")}
+
+
+def main(names, seconds=60):
+    torch.set_num_threads(1)
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    where = os.environ.get("MEETING")
+    dist.init_process_group("gloo", init_method=f"file://{where}" if where else "env://", rank=rank, world_size=size,
+                            timeout=datetime.timedelta(seconds=seconds))
+    for name in names:
+        try:
+            CASES[name](rank, size)
+        except Exception:
+            print(f"machine {rank} of {size}, case {name}:\n{traceback.format_exc()}", flush=True)
+            os._exit(1)  # the others see it at once
+        print(f"fine {name} {rank}", flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], int(os.environ.get("SECONDS_TO_WAIT", "60")))

@@ -1,0 +1,102 @@
+"""Operators over many machines: processes of a gloo group against one process. What they do is in parallel_cases."""
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without distributed")
+
+import trireme
+
+SCRIPT = pathlib.Path(__file__).with_name("parallel_cases.py")
+SECONDS = 240  # of a run, on a busy machine; who is not done by then hangs
+
+
+def environment(**more):
+    package = str(pathlib.Path(trireme.__file__).resolve().parents[1])
+    return {**os.environ, "PYTHONPATH": package, "OMP_NUM_THREADS": "1", **more}
+
+
+def run(tmp_path, size, cases, wait=60):
+    """Exit codes and what was printed, of one process a machine."""
+    files = [open(tmp_path / f"machine{rank}", "w+") for rank in range(size)]
+    machines = [subprocess.Popen([sys.executable, str(SCRIPT), *cases], stdout=file, stderr=subprocess.STDOUT,
+                                 env=environment(RANK=str(rank), WORLD_SIZE=str(size), MEETING=str(tmp_path / "meeting"),
+                                                 SECONDS_TO_WAIT=str(wait)))
+                for rank, file in enumerate(files)]
+    deadline = time.monotonic() + SECONDS
+    codes = []
+    try:
+        for machine in machines:
+            codes.append(machine.wait(max(deadline - time.monotonic(), 0.1)))
+    finally:
+        for machine in machines:
+            machine.kill()
+    said = []
+    for file in files:
+        file.seek(0)
+        said.append(file.read())
+        file.close()
+    return codes, said
+
+
+COMMON = ["columns", "rows", "composed", "losses", "norms", "sums", "errors"]
+
+
+@pytest.mark.parametrize("size, cases", [(2, [*COMMON, "dtensor", "modules", "compiled", "second"]),
+                                         (3, ["columns", "rows", "composed", "norms", "errors", "dtensor"]),
+                                         (4, ["columns", "rows", "norms", "sums", "losses", "mesh"])])
+def test_many_machines_give_what_one_gives(tmp_path, size, cases):
+    codes, said = run(tmp_path, size, cases)
+    assert codes == [0] * size, "\n".join(each for code, each in zip(codes, said) if code)
+    for rank, each in enumerate(said):
+        assert all(f"fine {case} {rank}" in each for case in cases)
+
+
+def test_a_machine_that_dies_ends_in_an_error(tmp_path):
+    begin = time.monotonic()
+    codes, said = run(tmp_path, 2, ["dies"], wait=20)
+    assert codes == [1, 7] and "Error" in said[0], said
+    assert time.monotonic() - begin < 60
+
+
+def test_torchrun(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(SCRIPT),
+                           "norms"], env=environment(), capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(f"fine {case} {rank}" in done.stdout for case in ("norms",) for rank in range(2))
+
+
+def trees():
+    from trireme.torch._exchange import tree_of
+    return tree_of
+
+
+@pytest.mark.parametrize("widths", [(512, 512), (256,) * 3, (256, 256, 100), (768, 768), (1280,) * 4, (256 * 7, 256, 256 * 5, 30)])
+def test_runs_are_nodes_of_the_contracts_tree(rng, widths):
+    """Sums of runs, combined as the tree says, are the row sum's bits: by the contract written out."""
+    import numpy as np
+    tree = trees()(widths, 256)
+    x = rng.standard_normal(sum(widths)).astype("f4")
+    total = trireme.op("total(x[i,j]) -> (s[i])\n    s = sum(x)")
+
+    def value(node):
+        if isinstance(node[0], int):
+            part, run = node
+            first = sum(widths[:part]) + tree.runs[part][run][0]
+            return total(x[None, first:first + tree.runs[part][run][1]])[0]
+        return np.float32(value(node[0]) + value(node[1]))
+
+    assert tree.exact and value(tree.shape).tobytes() == total(x[None])[0].tobytes()
+    assert [sum(count for _, count in runs) for runs in tree.runs] == list(widths)
+    assert max(map(len, tree.runs)) <= 2 * max(1, (max(widths) // 256).bit_length())
+
+
+def test_cuts_elsewhere_have_one_run_a_part():
+    tree = trees()((300, 301, 0, 7, 9), 256)
+    assert not tree.exact and tree.runs == (((0, 300),), ((0, 301),), (), ((0, 7),), ((0, 9),))
+    assert tree.shape == (((0, 0), (1, 0)), ((3, 0), (4, 0)))

@@ -1,0 +1,3 @@
+"""All torch operators by name, backwards too."""
+
+MADE = {}

@@ -1,0 +1,62 @@
+"""How the index of an array counts rows."""
+import ast
+import operator
+from typing import NamedTuple
+
+import trireme
+
+from . import _programs
+
+_ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv}
+
+
+class Row(NamedTuple):
+    """How an index of a spread counts rows: (i / divide) % wrap."""
+    divide: int = 1
+    wrap: int = 0
+
+
+def row_of(spread, constants):
+    """The Row of `[(i / heads) % positions, j]`; None where there are no rows, and where an operand picks them."""
+    first = spread.strip("[]").split(",")[0].strip()
+    if not first or "j" in _programs.names_in(first):
+        return None
+    node, divide, wrap = ast.parse(first, mode="eval").body, 1, 0
+
+    def number(node):
+        if isinstance(node, ast.BinOp):
+            left, right = number(node.left), number(node.right)
+            return _ARITHMETIC[type(node.op)](left, right)
+        if isinstance(node, ast.Name) and node.id == "n":
+            raise trireme.Unsupported(f"{spread}: rows that are counted by n are not spread over machines")
+        return int(constants[node.id] if isinstance(node, ast.Name) else node.value)
+
+    while isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Mod):
+            wrap = number(node.right)
+        else:
+            divide *= number(node.right)
+        node = node.left
+    return Row(divide, wrap) if isinstance(node, ast.Name) and node.id == "i" else None
+
+
+def is_picked(spread):
+    """Whether an operand says which rows: [slot, j]."""
+    first = spread.strip("[]").split(",")[0].strip()
+    return first.isidentifier() and first not in ("i", "j")
+
+
+def sums_over_rows(parts, name, spread):
+    """Whether a result of a program, taken apart, is a sum over rows: whose spread has not each row in a place of its own is a
+    colsum, or a colmax."""
+    if is_picked(spread) or row_of(spread, _Twos()) == Row():
+        return False
+    line = next(line for line in parts.body.splitlines() if line.split("=")[0].strip() == name)
+    return not line.split("=", 1)[1].strip().startswith("colmax(")
+
+
+class _Twos(dict):
+    """Constants whose values do not matter."""
+
+    def __missing__(self, name):
+        return 2

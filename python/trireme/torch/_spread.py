@@ -1,0 +1,452 @@
+"""One operator over several machines: rows cut by columns over one group, rows themselves spread over others."""
+import math
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+
+import trireme
+
+from . import _programs
+from ._autograd import Call, Function, needs_graph
+from ._exchange import STRIPE, SUM, Piece, Reduction, exchange, meet, number_of, one_each, stage, tree_of
+from ._made import MADE
+from ._register import LIBRARY, NAMES, extents, fill, storage_types, types_dict, types_text
+from ._rows import Row, row_of, sums_over_rows
+
+
+class Phase:
+    """A phase of a split program as torch operators, or the whole program where its columns are in one place."""
+
+    def __init__(self, text, exchanges=()):
+        parts = _programs.take_apart(text)
+        self.like = not any(spread == "[i,j]" for _, spread, _ in parts.operands)
+        if self.like:  # somebody has to say how many rows and columns there are
+            name = "like"
+            while name in _programs.names_in(text):
+                name += "_"
+            text = parts._replace(operands=[(name, "[i,j]", ""), *parts.operands]).text()
+        self.operator = stage(text)
+        self.operands = self.operator.operands[self.like:]
+        self.results = {name: spread for name, spread, *_ in self.operator.operator.results}
+        self.row_sums = {name for name, spread in self.results.items() if sums_over_rows(parts, name, spread)}
+        self.exchanges = exchanges
+        self.exchanged = {name for _, names in exchanges for name in names}
+
+
+def phases_of(operator, by_columns):
+    """Of a torch operator, in order. Raises Unsupported with the reason."""
+    kept = operator.__dict__.setdefault("_phases_by", {})
+    if by_columns not in kept:
+        if not by_columns:
+            kept[by_columns] = [Phase(_programs.require_saved(operator.operator))]
+        else:
+            kept[by_columns] = [
+                Phase(phase.program.text, [(Reduction(each.reduction, each.combine.text), each.names) for each in phase.exchanges])
+                for phase in operator.operator.split()]
+    return kept[by_columns]
+
+
+
+class Cut(NamedTuple):
+    """Of an axis over a group: how much each machine has."""
+    widths: tuple
+    rank: int
+
+    @property
+    def first(self):
+        return sum(self.widths[:self.rank])
+
+    @property
+    def total(self):
+        return sum(self.widths)
+
+
+
+class Spread:
+    """Where the columns and the rows of an operator's tensors are: a process group, or none for one place; of rows several,
+    the innermost first. Cuts: how many each machine has; none where all have as many."""
+
+    def __init__(self, columns=None, rows=(), in_order=True, column_cut=None, row_cut=None):
+        self.columns = columns if columns is not None and columns.size() > 1 else None
+        self.rows = tuple(each for each in rows if each.size() > 1)
+        # Machine by machine, rows follow each other: those of one before those of the next, in known numbers.
+        self.in_order = in_order and len(self.rows) < 2
+        self.column_cut = tuple(column_cut) if column_cut and self.columns is not None else None
+        self.row_cut = tuple(row_cut) if row_cut and len(self.rows) == 1 else None
+
+    def of(self, operator):
+        return SpreadOperator(operator, self)
+
+    @property
+    def words(self):
+        rows = ",".join(each.group_name for each in self.rows)
+        return ("" if self.columns is None else self.columns.group_name, rows, self.in_order, list(self.column_cut or ()),
+                list(self.row_cut or ()))
+
+
+class SpreadOperator:
+    """A torch operator on each machine's part of the tensors; called as the operator is."""
+
+    def __init__(self, operator, spread):
+        self.operator, self.spread = operator, spread
+        self.__name__, self.__doc__ = operator.__name__, operator.__doc__
+
+    def __repr__(self):
+        return f"<{self.operator.__name__} over machines>"
+
+    def __call__(self, *operands, axes=1, types=None, results=None, **named):
+        of = self.operator
+        operands, constants, chosen = of.arguments(operands, results, named)
+        made = self.call(operands, constants, axes, types_text(types), sum(1 << k for k in set(chosen)))
+        return made[chosen[0]] if len(chosen) == 1 else tuple(made[k] for k in chosen)
+
+    def call(self, operands, constants, axes=1, types="", wanted=-1):
+        if self.spread.columns is None and not self.spread.rows:
+            return self.operator.call(operands, constants, axes, types, wanted)
+        if wanted == -1:
+            wanted = (1 << len(self.operator.results)) - 1
+        if torch.compiler.is_compiling():
+            return tuple(torch.ops.trireme.spread(list(operands), [float(each) for each in constants], axes, types, wanted,
+                                                  self.operator.name, *self.spread.words))
+        return call_spread(self.operator, self.spread, operands, constants, axes, types, wanted)
+
+
+def call_spread(operator, spread, operands, constants, axes, types, wanted):
+    def run(operands, wanted):
+        return fill(run_spread(operator, spread, operands, constants, axes, types, wanted), operands)
+
+    if not needs_graph(operands):
+        return run(operands, wanted)
+    return Function.apply(Call(operator, constants, axes, types, wanted, run, spread), *operands)
+
+
+# What compiled code calls. Dynamo takes it as it is; when the graph is traced it is its phases and the collectives between.
+LIBRARY.define("spread(Tensor?[] operands, float[] constants, int axes, str types, int wanted, str operator, str columns, "
+               "str rows, bool in_order, int[] column_cut, int[] row_cut) -> Tensor[]")
+
+
+def _spread(operands, constants, axes, types, wanted, operator, columns, rows, in_order, column_cut, row_cut):
+    from torch._functorch.utils import enable_single_level_autograd_function
+
+    find = dist.distributed_c10d._resolve_process_group
+    spread = Spread(find(columns) if columns else None, [find(each) for each in rows.split(",") if each], in_order,
+                    column_cut, row_cut)
+    with enable_single_level_autograd_function():
+        return list(call_spread(MADE[operator], spread, operands, constants, axes, types, wanted))
+
+
+for _key in ("Autograd", "CompositeExplicitAutograd"):
+    LIBRARY.impl("spread", _spread, _key)
+
+
+# ---- one call ----
+
+def cuts_of(operator, spread, first, rows, columns, wanted):
+    """How columns and rows are cut. That all machines see it so is asked once for each shape."""
+    kind = number_of(f"{operator.operator.text}{first.dtype}")
+    what = [operator.name, "the operator and its types", "which results are asked for", "the number of rows",
+            "the number of columns", "the cut"]
+    by_columns, by_rows = None, []
+    if spread.columns is not None:
+        by_columns = _cut(operator, spread.columns, spread.column_cut, columns, "columns")
+        even = (3,) if spread.column_cut is None else ()
+        meet(spread.columns, (kind, wanted, rows, columns, number_of(str(spread.column_cut))), what, (0, 1, 2, *even, 4))
+        if 0 in by_columns.widths:
+            raise ValueError(f"{operator.name}: machine {by_columns.widths.index(0)} of the group has no columns; cut "
+                             f"{by_columns.total} columns over at most {by_columns.total} machines, each with at least one")
+    for group in spread.rows:
+        by_rows.append(_cut(operator, group, spread.row_cut, rows, "rows"))
+        even = (2,) if spread.row_cut is None and spread.in_order else ()
+        meet(group, (kind, wanted, rows if spread.in_order else 0, columns, number_of(str(spread.row_cut))), what,
+             (0, 1, *even, 3, 4))
+    return by_columns, by_rows
+
+
+def _cut(operator, group, widths, mine, what):
+    rank = dist.get_rank(group)
+    if widths is None:
+        return Cut((mine,) * group.size(), rank)
+    if len(widths) != group.size() or widths[rank] != mine:
+        raise ValueError(f"{operator.name}: machine {rank} of {group.size()} has {mine} {what}, and the cut says {widths}")
+    return Cut(widths, rank)
+
+
+def check_rows(operator, cut, constants, in_order):
+    """Rows that know their number cannot be anywhere."""
+    parts = _programs.take_apart(operator.operator.text)
+    if "i" in _programs.names_in(parts.body):
+        raise trireme.Unsupported(f"{operator.name}: the program computes with i, which counts rows over all machines; spread "
+                                  "its columns, or give it all rows")
+    if "colmax(" in parts.body:
+        raise trireme.Unsupported(f"{operator.name}: colmax over machines is not combined; give it all rows")
+    for name, spread, *_ in operator.operator.operands + operator.operator.results:
+        row = row_of(spread, constants)
+        if row is None or row == Row():
+            continue
+        if not in_order:
+            raise trireme.Unsupported(f"{operator.name}: '{name}{spread}' counts rows over all machines; spread them in order: "
+                                      "those of one machine before those of the next, over one group")
+        period = row.divide * max(row.wrap, 1)
+        begins = [sum(cut.widths[:k]) for k in range(len(cut.widths))]
+        if any(first % period for first in begins):
+            raise trireme.Unsupported(f"{operator.name}: '{name}{spread}' counts rows over all machines; cut rows at multiples "
+                                      f"of {period}, not at {begins[1:]}")
+
+
+def sum_class(spread, constants, rows, by_rows, columns, in_order):
+    """(unit, row_block): of how many rows the blocks of a sum over rows are, 0 for the part's own; and of how many rows the
+    units are that parts are cut at."""
+    row = row_of(spread, constants)
+    total = by_rows[0].total if by_rows else rows
+    if spread == "[]":
+        return STRIPE, 0
+    share, period = (total, 1) if row is None else (total // row.wrap, row.divide * row.wrap) if row.wrap else (row.divide, 1)
+    if row is not None and not row.wrap:  # each machine's own entries
+        return 0, 0
+    if total % period or not in_order:
+        return 0, 0
+    entries = math.prod(extents(spread, (total, columns), 1, constants))
+    block = trireme._core.row_block(share, entries)
+    return period * (block // math.gcd(block, row.divide if row else 1)), block
+
+
+def run_spread(operator, spread, operands, constants, axes, types, wanted):
+    """The results on this machine; None where they are not wanted."""
+    spreads = [each[1] for each in operator.operator.operands]
+    first = next(each for each, where in zip(operands, spreads) if each is not None and where == "[i,j]")
+    if spread.columns is not None and axes != 1:
+        raise trireme.Unsupported(f"{operator.name}: rows of one axis are cut by columns; give axes=1, and tensors whose last "
+                                  "axis is the row")
+    storage = storage_types(operator, operands, first, types_dict(types) or {})
+    compute = torch.float64 if torch.float64 in storage.values() else torch.float32
+    whole = tuple(int(extent) for extent in first.shape)  # cuts and trees are made for numbers: compiled code is, too
+    outer, inner = whole[:len(whole) - axes], whole[len(whole) - axes:]
+    rows, columns = math.prod(outer), math.prod(inner)
+    by_columns, by_rows = cuts_of(operator, spread, first, rows, columns, wanted)
+    values = dict(zip(operator.constants, constants))
+    if by_rows:
+        check_rows(operator, by_rows[0], values, spread.in_order)
+    if by_columns is not None and compute == torch.float32 and by_columns.total > 1 << 24 and \
+            "j" in _programs.names_in(_programs.take_apart(operator.operator.text).body):
+        raise trireme.Unsupported(f"{operator.name}: the program computes with j, and columns beyond 2^24 are no numbers of f32")
+    machine = _Machine(operator, spread, by_columns, by_rows, values, storage, compute, rows, columns, wanted,
+                       first.device)
+    known = {}
+    for name, each, where in zip(operator.operands, operands, spreads):
+        known[name] = None if each is None else machine.flat(each, where)
+    made = machine.run(known)
+    return tuple(made[name].reshape(extents(where, whole, axes, values)) if wanted >> k & 1 else None
+                 for k, (name, where, *_) in enumerate(operator.operator.results))
+
+
+class _Machine:
+    """What one call does on one machine."""
+
+    def __init__(self, operator, spread, by_columns, by_rows, constants, storage, compute, rows, columns, wanted, device):
+        self.operator, self.spread, self.by_columns, self.by_rows = operator, spread, by_columns, by_rows
+        self.constants, self.storage, self.compute = constants, storage, compute
+        self.rows, self.columns, self.device = rows, columns, device
+        self.wanted = {name for k, name in enumerate(operator.results) if wanted >> k & 1}
+        self.phases = phases_of(operator, by_columns is not None)
+        self.tree = tree_of(by_columns.widths, STRIPE) if by_columns else None
+        self.sums = {}  # of results that sum over rows: (unit, row block)
+
+    def flat(self, each, where):
+        if where == "[i,j]":
+            return each.reshape(self.rows, self.columns)
+        if where == "[]":
+            return each.reshape(())
+        if where == "[i]":
+            return each.reshape(self.rows)
+        if where == "[j]":
+            return each.reshape(self.columns)
+        return each
+
+    def run(self, known):
+        live, needed = set(self.wanted), []
+        for phase in reversed(self.phases):  # what later phases read of earlier ones
+            results = {name for name in phase.results if name in live}
+            needed.insert(0, results)
+            if results:
+                live |= set(phase.operands)
+                for _, names in phase.exchanges:
+                    if results & set(names):
+                        results |= set(names)
+        for phase, results in zip(self.phases, needed):
+            if results:
+                known.update(self.run_phase(phase, results, known))
+        made = {name: known[name] for name in self.wanted}
+        for group, cut in zip(self.spread.rows, self.by_rows):
+            made.update(self.over_rows(made, group, cut))
+        return {name: self.stored(name, each) for name, each in made.items()}
+
+    def stored(self, name, each):
+        if isinstance(each, list):
+            each = each[0]
+        return each if each.dtype == self.storage[name] else each.to(self.storage[name])
+
+    # ---- one phase ----
+
+    def run_phase(self, phase, results, known):
+        runs = self.tree.runs[self.by_columns.rank] if self.tree else ((0, self.columns),)
+        totals = {name for name in results if name in phase.exchanged and name not in phase.row_sums}
+        sums = {name for name in results if name in phase.row_sums}
+        classes = {}
+        for name in sorted(sums):
+            classes.setdefault(self.class_of(name, phase.results[name]), set()).add(name)
+        together = set(results)
+        made = {}
+        if len(runs) > 1 and totals:
+            together -= totals
+            made.update({name: [] for name in totals})
+            for begin, count in runs:
+                found = self.call(phase, totals, self.columns_of(phase, known, begin, count), 0, begin)
+                for name in totals:
+                    made[name].append(found[name])
+        block = 0
+        for (unit, row_block), names in classes.items():
+            pieces = self.row_runs(unit)
+            if pieces == ((0, self.rows),) and (len(classes) == 1 or not row_block):
+                block = max(block, row_block)
+                continue
+            together -= names
+            made.update({name: [] for name in names})
+            for begin, count in pieces:
+                found = self.call(phase, names, self.rows_of(phase, known, begin, count), row_block, 0)
+                for name in names:
+                    made[name].append(found[name])
+        if together:
+            found = self.call(phase, together, known, block if together & sums else 0, 0)
+            made.update({name: [each] if name in totals or name in sums else each for name, each in found.items()})
+        if self.by_columns is not None and any(set(names) & results for _, names in phase.exchanges):
+            made.update(self.over_columns(phase, results, made))
+        return made
+
+    def class_of(self, name, where):
+        if name not in self.sums:
+            entries = self.by_columns.total if self.by_columns else self.columns
+            found = sum_class(where, self.constants, self.rows, self.by_rows, entries, self.spread.in_order)
+            self.sums[name] = found if self.fits(found[0]) else (0, 0)
+        return self.sums[name]
+
+    def fits(self, unit):
+        """Whether runs of rows of such units begin where every array that counts rows begins anew."""
+        if not unit or not self.by_rows or not self.spread.in_order:
+            return True
+        rows = [row_of(where, self.constants) for _, where, *_ in self.operator.operator.operands]
+        period = math.lcm(*(row.divide * max(row.wrap, 1) for row in rows if row is not None))
+        return all(begin % period == 0 for runs in self.row_tree(unit, self.by_rows[0]).runs for begin, _ in runs)
+
+    def row_tree(self, unit, cut):
+        return tree_of(cut.widths, unit) if unit and self.spread.in_order else one_each(len(cut.widths))
+
+    def row_runs(self, unit):
+        if not self.by_rows or not unit or not self.spread.in_order:
+            return ((0, self.rows),)
+        return self.row_tree(unit, self.by_rows[0]).runs[self.by_rows[0].rank]
+
+    def columns_of(self, phase, known, begin, count):
+        spreads = {name: where for name, where, *_ in phase.operator.operator.operands}
+        found = dict(known)
+        for name in phase.operands:
+            if known.get(name) is not None and "j" in spreads[name]:
+                found[name] = known[name].narrow(-1, begin, count)
+        found["like"] = self.like(known).narrow(-1, begin, count)
+        return found
+
+    def rows_of(self, phase, known, begin, count):
+        spreads = {name: where for name, where, *_ in phase.operator.operator.operands}
+        found = dict(known)
+        for name in phase.operands:
+            row = None if known.get(name) is None else row_of(spreads[name], self.constants)
+            if row is not None and not row.wrap:
+                found[name] = known[name].narrow(0, begin // row.divide, -(-count // row.divide))
+        found["like"] = self.like(known).narrow(0, begin, count)
+        return found
+
+    def like(self, known):
+        return next(known[name] for name, where, *_ in self.operator.operator.operands
+                    if where == "[i,j]" and known[name] is not None)
+
+    def call(self, phase, results, known, row_block, begin):
+        operator = phase.operator
+        operands = [known.get(name) for name in phase.operands]
+        if phase.like:
+            operands.insert(0, known["like"] if "like" in known else self.like(known))
+        said = dict(self.constants)
+        for name, _, optional, fallback in operator.operator.constants:
+            if name in said:
+                continue
+            if name.rstrip("_") == "columns":
+                said[name] = float(self.by_columns.total)
+            elif name.rstrip("_") == "first_column":
+                said[name] = float(self.by_columns.first + begin)
+            else:
+                said[name] = fallback
+        kinds = {}
+        for name in results:
+            partial = name in phase.exchanged or (name in phase.row_sums and self.by_rows)
+            kinds[name] = self.compute if partial or name not in self.storage else self.storage[name]
+        places = {name: k for k, name in enumerate(operator.results)}
+        made = operator.call(operands, [said[name] for name in operator.constants], 1,
+                             ",".join(f"{name}={NAMES[kinds[name]]}" for name in sorted(kinds)),
+                             sum(1 << places[name] for name in results), row_block=row_block)
+        return {name: made[places[name]] for name in results}
+
+    # ---- exchanges ----
+
+    def over_columns(self, phase, results, made):
+        """Totals of what the machines that share the rows have."""
+        groups = {}
+        for reduction, names in phase.exchanges:
+            if set(names) & results:
+                is_sum = names[0] in phase.row_sums
+                groups.setdefault((reduction, is_sum), []).append(names)
+        pieces, shapes = [], []
+        for (reduction, is_sum), lists in groups.items():
+            if is_sum:  # [] and its like: one value a machine, of each run of rows
+                flat = torch.cat([each.reshape(-1) for names in lists for each in made[names[0]]])
+                pieces.append(Piece(reduction, one_each(len(self.by_columns.widths)), [(flat,)], flat.numel()))
+            else:
+                runs = [tuple(torch.cat([made[names[k]][run].reshape(-1) for names in lists])
+                              for k in range(reduction.arity)) for run in range(len(made[lists[0][0]]))]
+                counts = tuple(tuple(count for _, count in each) for each in self.tree.runs) if reduction.arity > 1 else ()
+                pieces.append(Piece(reduction, self.tree, runs, len(lists) * self.rows, counts))
+        found = {}
+        for ((reduction, is_sum), lists), totals in zip(groups.items(), exchange(self.spread.columns, pieces, self.compute, self.device)):
+            begin = 0
+            for names in lists:
+                if is_sum:
+                    kept = []
+                    for each in made[names[0]]:
+                        kept.append(totals[0][begin:begin + each.numel()].view(each.shape))
+                        begin += each.numel()
+                    found[names[0]] = kept
+                else:
+                    for k, name in enumerate(names):
+                        found[name] = totals[k][begin:begin + self.rows]
+                    begin += self.rows
+        return found
+
+    def over_rows(self, made, group, cut):
+        """Totals of results that sum over rows, which machines share; those of machines' own entries are theirs."""
+        names = [name for name in sorted(made) if name in self.sums and not self.own_entries(name)]
+        if not names:
+            return {}
+        pieces = []
+        for name in names:
+            length = math.prod(self.result_shape(name))
+            pieces.append(Piece(SUM, self.row_tree(self.sums[name][0], cut), [(each.reshape(-1),) for each in made[name]], length))
+        if self.spread.in_order and cut.total == 0:
+            return {name: [torch.zeros(self.result_shape(name), dtype=self.compute, device=self.device)] for name in names}
+        totals = exchange(group, pieces, self.compute, self.device)
+        return {name: [each[0].view(self.result_shape(name))] for name, each in zip(names, totals)}
+
+    def own_entries(self, name):
+        row = row_of(dict((each[0], each[1]) for each in self.operator.operator.results)[name], self.constants)
+        return row is not None and not row.wrap
+
+    def result_shape(self, name):
+        where = next(spread for each, spread, *_ in self.operator.operator.results if each == name)
+        return extents(where, (self.rows, self.columns), 1, self.constants)
