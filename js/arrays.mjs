@@ -50,14 +50,17 @@ export const array_of = ({ name, type, row, column }, given) => {
 };
 
 const extent = (axis, count) => (axis ? axis.wrap || Math.ceil(count / axis.divide) : 1);
+export const is_table = ({ row }) => row?.picked === true;
 const is_plain = (axis) => axis?.divide === 1 && !axis.wrap;
 export const is_per_element = ({ row, column }) => is_plain(row) && is_plain(column);
 export const is_per_row = ({ row, column }) => is_plain(row) && !column;
 
 // What a problem of this shape has of an array. `chunked`: chunks of rows need as many rows of it. The rest is filled in by
-// who places it; all fields are there from the start, because objects that change their shape cost calls 30 µs.
-export const sized = ({ name, type, row, column }, rows, columns) => {
-  const width = extent(column, columns), height = extent(row, rows), row_bytes = width * bytes_of(type);
+// who places it; all fields are there from the start, because objects that change their shape cost calls 30 µs. `table`: the
+// rows of an array whose rows are picked; it has its own.
+export const sized = ({ name, type, row, column }, rows, columns, table = 0) => {
+  const width = extent(column, columns), height = is_table({ row }) ? table : extent(row, rows);
+  const row_bytes = width * bytes_of(type);
   return {
     name, type, width, height, row_bytes, stride: row ? width : 0, chunked: is_plain(row),
     at: 0,  // in the module's memory
@@ -65,9 +68,18 @@ export const sized = ({ name, type, row, column }, rows, columns) => {
   };
 };
 
+// As many as the array has.
+const table_rows = ({ name, column }, { length }, stride, columns) => {
+  const width = extent(column, columns);
+  if (length < width || (stride === undefined && length % width))
+    throw new RangeError(`${name}: ${length} values are no whole rows of ${width}, of which a table has at least one`);
+  return stride === undefined ? length / width : Math.floor((length - width) / stride) + 1;
+};
+
 // The same with the caller's array, where its rows lie.
 export const placed = (spec, { array, stride }, rows, columns) => {
-  const place = sized(spec, rows, columns), { name, width, height } = place;
+  const place = sized(spec, rows, columns, is_table(spec) ? table_rows(spec, array, stride, columns) : 0);
+  const { name, width, height } = place;
   if (stride === undefined) {
     if (array.length !== height * width)
       throw new RangeError(`${name}: ${array.length} values, ${rows} rows of ${columns} columns want ${height * width}`);

@@ -1,7 +1,8 @@
 // Runs a module: lays a problem out in its memory, fills its slots and calls it; on arrays that are copied in and out
 // chunk by chunk, or prepared, on arrays that stay there.
 import {
-  array_class, array_of, bytes_of, check_names, copy_in, copy_out, is_per_element, is_per_row, overlap, placed, sized,
+  array_class, array_of, bytes_of, check_names, copy_in, copy_out, is_per_element, is_per_row, is_table, overlap,
+  placed, sized,
 } from "./arrays.mjs";
 import { sums_of } from "./contract.mjs";
 
@@ -51,6 +52,8 @@ const fill_slots = (view, laid, constants, first) => {
       case "result": value = address(results[index]); break;
       case "operandStride": value = operands[index].stride; break;
       case "resultStride": value = results[index].stride; break;
+      case "operandRows": value = operands[index].height; break;
+      case "resultRows": value = results[index].height; break;
       case "operandColumnStride":
       case "resultColumnStride": value = 1; break;
       case "rowBlock": value = cut[index]?.numbers.row_block ?? 1; break;
@@ -102,8 +105,6 @@ export class Kernel {
   #limit;
 
   constructor(module, manifest, memoryLimit) {
-    const table = [...manifest.operands, ...manifest.results].find(({ row }) => row?.picked);
-    if (table) throw new TypeError(`${manifest.program}: rows of ${table.name} are picked, which is not loaded here`);
     this.#module = module;
     this.#exports = new WebAssembly.Instance(module).exports;
     this.#limit = memoryLimit;
@@ -135,6 +136,8 @@ export class Kernel {
       results: results.map((result) => {
         const target = into[result.name] ?? values[inPlace[result.name]];
         if (target !== undefined) return placed(result, array_of(result, target), rows, columns);
+        if (is_table(result))
+          throw new TypeError(`${program}: ${result.name} is a table whose rows are picked; give it, { into: { ${result.name} } }`);
         const { width, height } = sized(result, rows, columns);
         return placed(result, { array: new (array_class(result.type))(width * height) }, rows, columns);
       }),
@@ -147,14 +150,18 @@ export class Kernel {
   // A call of a fixed shape whose arrays stay in memory of its own: nothing is copied, checked or made when it runs.
   prepare(shape, constants = {}) {
     const { operands, results, program } = this.manifest;
-    check_names(`${program}: a shape`, "extent", shape, ["rows", "columns"]);
-    const { rows } = shape, columns = columns_of(this.manifest, shape.columns);
+    check_names(`${program}: a shape`, "extent", shape, ["rows", "columns", "tables"]);
+    const { rows, tables = {} } = shape, columns = columns_of(this.manifest, shape.columns);
+    const known = [...operands, ...results].filter(is_table).map((each) => each.name);
+    check_names(program, "table", tables, known);
+    for (const name of known) check_count(`tables.${name}`, tables[name] ?? rows, 1);
+    const height = ({ name }) => tables[name] ?? rows;
     if (columns === undefined) throw new TypeError(`${program}: say the shape, { rows, columns }`);
     check_count("rows", rows, 0);
     const problem = {
       rows, columns,
-      operands: operands.map((operand) => (operand.type ? sized(operand, rows, columns) : undefined)),
-      results: results.map((result) => sized(result, rows, columns)),
+      operands: operands.map((operand) => (operand.type ? sized(operand, rows, columns, height(operand)) : undefined)),
+      results: results.map((result) => sized(result, rows, columns, height(result))),
     };
     const laid = lay_out(this.manifest, problem, { limit: this.#limit, all_rows: true });
     const { exports } = new WebAssembly.Instance(this.#module);
@@ -213,6 +220,8 @@ export class Kernel {
     grow(exports.memory, laid.end, this.manifest.program);
     const memory = new Uint8Array(exports.memory.buffer), view = new DataView(exports.memory.buffer);
     const inputs = operands.filter(Boolean);
+    // Rows that are not picked keep what they hold.
+    results.forEach((place, k) => { if (is_table(this.manifest.results[k])) copy_in(memory, place, 0, place.height); });
     for (const place of inputs) if (!place.chunked) copy_in(memory, place, 0, place.height);
     for (let first = 0; first < rows; first += step) {
       const last = Math.min(first + step, rows);
