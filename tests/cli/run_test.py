@@ -127,6 +127,14 @@ hat = x * rstd[..., None]
 expect_near(given[1], (dy * hat).sum((0, 1)), 1e-4, "dgamma")
 expect_near(given[0], rstd[..., None] * (dy * gamma - hat * (dy * gamma * hat).mean(-1, keepdims=True)), 1e-4, "dx")
 alpha = np.float32(0.5)
+# Without an operand whose default is an expression the backward is another program, which has no gradient for it.
+with open("scaled.row", "w") as file:
+    file.write("scaled(x[i,j], s[i] = mean(x), t[i] = s + 1) -> (y[i,j])\n  y = x * s + t\n")
+(dx,) = run("scaled.row", {"dy": dy, "x": x}, ["dx"], "--backward")
+sums = [each.sum(-1, keepdims=True) for each in (dy * x, dy)]
+expect_near(dx, dy * x.mean(-1, keepdims=True) + sums[0] / x.shape[-1], 1e-4, "s is absent, t is not read")
+(dx,) = run("scaled.row", {"dy": dy, "x": x}, ["dx"], "--backward", "--absent", "t", "--absent", "s")
+expect_near(dx, dy * x.mean(-1, keepdims=True) + (sums[0] + sums[1]) / x.shape[-1], 1e-4, "both absent, said")
 (dalpha,) = run("dynamic_tanh", {"dy": dy, "x": x, "alpha": alpha}, ["dalpha"], "--backward")
 expect_near(dalpha, (dy * x / np.cosh(0.5 * x) ** 2).sum(), 1e-3, "dalpha")
 

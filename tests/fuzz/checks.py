@@ -120,7 +120,7 @@ def value_failures(tool, file, program, problem, target="cpu", threads=1):
     dice = random.Random(f"{problem.seed} values")
     inputs = draw_inputs(program, problem, dice, wild=0.02 if dice.random() < 0.15 else 0.0)
     arguments = ["run", file, "--target", target, "--threads", str(threads), "--axes", str(problem.axes)]
-    arguments += ["--backward"] * problem.backward
+    arguments += ["--backward"] * problem.backward + [f"--absent={each}" for each in sorted(problem.left_out)]
     own = {each.name for each in program.operands}  # a backward may need fewer constants
     arguments += [f"--set={key}={value!r}" for key, value in problem.constants.items() if key in own]
     outer = problem.shape[: len(problem.shape) - problem.axes]
@@ -230,7 +230,7 @@ def emit_failures(tool, file, problem, target, arch):
     arguments += ["--rows", str(max(problem.rows, 1))] + ["--backward"] * problem.backward
     arguments += [f"--set={key}={value!r}" for key, value in problem.constants.items()]
     arguments += [f"--type={key}={value}" for key, value in problem.types.items()]
-    arguments += [f"--absent={each}" for each in sorted(problem.absent)]
+    arguments += [f"--absent={each}" for each in sorted(problem.absent | problem.left_out)]
     done = tool.call(*arguments)
     if done.flaw:
         return [(f"crash emit {target}", f"{done.flaw}: {done.message}", done.command)]
@@ -250,7 +250,7 @@ def stage_arguments(file, problem, stage):
     arguments = ["show", file, "--after", stage, "--cols", str(problem.columns)] + ["--backward"] * problem.backward
     arguments += [f"--set={key}={value!r}" for key, value in problem.constants.items()]
     arguments += [f"--type={key}={value}" for key, value in problem.types.items()]
-    return arguments + [f"--absent={each}" for each in sorted(problem.absent)]
+    return arguments + [f"--absent={each}" for each in sorted(problem.absent | problem.left_out)]
 
 
 def stage_failures(tool, file, program, problem, stage):
@@ -269,7 +269,8 @@ def stage_failures(tool, file, program, problem, stage):
     arrays = {each.name for each in signature.operands + signature.results} - constants
     kept = {key: value for key, value in problem.constants.items() if key in constants}
     types, places = ({k: v for k, v in words.items() if k in arrays} for words in (problem.types, problem.places))
-    return [], replace(problem, types=types, places=places, absent=frozenset(), constants=kept, backward=False)
+    return [], replace(problem, types=types, places=places, absent=frozenset(), constants=kept, backward=False,
+                       left_out=frozenset())
 
 
 def bound_file(file, problem):

@@ -15,6 +15,7 @@ PROBLEMS = tuple(f"stored as {kind}" for kind in TYPES) + (
     "0 rows", "1 row", "1 column", "255 columns", "257 columns", "4097 columns", "several axes of rows",
     "several axes of columns", "absent operand", "absent operand with an expression as default", "result not stored",
     "offset", "row stride", "all strides", "negative stride", "backward", "backward without a saved result",
+    "backward without an operand whose default is an expression",
     "constant left at its default", "constant given")  # fmt: skip
 CONSTRUCTS = (
     tuple(FUNCTIONS) + tuple(CONDITIONS) + tuple(OTHERS) + REDUCTIONS + COMPARISONS + ("+", "-", "*", "/", "neg")
@@ -150,6 +151,8 @@ def of_problem(program, problem):
             yield "negative stride"
     if problem.backward:
         yield "backward"
+    if problem.left_out:
+        yield "backward without an operand whose default is an expression"
     for each in program.operands:
         if each.constant:
             yield "constant given" if each.name in problem.constants else "constant left at its default"

@@ -20,6 +20,7 @@ class Problem:
     absent: frozenset = frozenset()
     places: dict = field(default_factory=dict)  # name -> text such as "+3:5000"
     backward: bool = False
+    left_out: frozenset = frozenset()  # operands of the forward without which the backward is another program
     seed: int = 0
 
     @property
@@ -34,7 +35,7 @@ class Problem:
         words = [file, "x".join(map(str, self.shape))]
         for each in sorted({*self.types, *self.places} - self.absent):
             words.append(f"{each}={self.types.get(each, '')}{self.places.get(each, '')}")
-        words += [f"{each}=none" for each in sorted(self.absent)]
+        words += [f"{each}=none" for each in sorted(self.absent | self.left_out)]
         words += [f"{each}={value!r}".removesuffix(".0") for each, value in sorted(self.constants.items())]
         words += ["backward"] * self.backward + [f"axes={self.axes}"] * (self.axes != 1)
         return " ".join(words + [f"seed={self.seed}"] * (self.seed != 0))
@@ -80,12 +81,25 @@ def draw_problem(generator, program, backward_program=None):
     if len(signature.results) > 1:
         absent |= {e.name for e in dice.sample(signature.results, len(signature.results) - 1) if dice.random() < 0.15}
     absent -= named | generator.typed
-    if backward:  # without an operand whose default is an expression the backward is another program
-        absent -= {e.name for e in program.operands if e.default is not None and not is_number(e)}
+    if backward:
+        absent -= formulas(program)
     placed = [e for e in arrays if e.name not in absent and dice.random() < 0.2]
     places = {e.name: draw_place(dice, generator.shape, generator.axes, e, e in signature.operands) for e in placed}
     return Problem(generator.shape, generator.axes, constants, {k: v for k, v in types.items() if k not in absent},
-                   frozenset(absent), places, backward, dice.choice((0, dice.randrange(2**32))))  # fmt: skip
+                   frozenset(absent), places, backward, seed=dice.choice((0, dice.randrange(2**32))))  # fmt: skip
+
+
+def formulas(program):
+    """Operands whose default is an expression: without one the backward is another program."""
+    return {e.name for e in program.operands if not e.constant and e.default is not None and not is_number(e)}
+
+
+def draw_left_out(generator, program):
+    """Some of those, of which no cast needs the type."""
+    named = {arg.leaf for expr in program.expressions() for node in expr.nodes() for arg in node.args
+             if node.op in ("cast", "largest")}  # fmt: skip
+    free = sorted(formulas(program) - named - generator.typed)
+    return frozenset(each for each in free if generator.dice.random() < 0.5)
 
 
 def draw_place(dice, shape, axes, value, shared):

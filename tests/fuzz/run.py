@@ -10,7 +10,7 @@ from evaluate import Invalid
 from generate import draw
 from mutate import mutate, mutate_line
 from parse import parse
-from problem import Problem, draw_problem
+from problem import Problem, draw_left_out, draw_problem, formulas
 from syntax import Program, program_text
 
 
@@ -40,11 +40,12 @@ class Case:
             return checks.malformed_line_failures(tool, " ".join([file] + self.target.split(" ")[1:]))
         signature = backward = self.program
         if self.problem.backward or self.check == "gradient":
-            backward = shown_program(tool, file, "--backward")
+            backward = derived_program(tool, file, self.program, self.problem)
             signature = backward if self.problem.backward else self.program
         if backward is None:
             return []
-        problem = fitting(self.problem, signature)
+        left_out = self.problem.left_out & formulas(self.program)
+        problem = without(fitting(self.problem, signature), left_out, signature)
         if self.check == "meaning":
             return checks.meaning_failures(self.program, shown_program(tool, file), problem, f"trireme show {file}")
         if self.check == "gradient":
@@ -73,6 +74,12 @@ def shown_program(tool, file, *options):
     return parse(done.out) if done.code == 0 else None
 
 
+def derived_program(tool, file, program, problem):
+    """The backward that the problem is of. Shrunken programs may have lost what was left out."""
+    left_out = sorted(problem.left_out & formulas(program))
+    return shown_program(tool, file, "--backward", *(f"--absent={each}" for each in left_out))
+
+
 def gradient_command(file):
     return f"trireme show {file} --backward"
 
@@ -88,6 +95,11 @@ def fitting(problem, signature):
         absent=frozenset(problem.absent & arrays),
         constants={k: v for k, v in problem.constants.items() if k in constants},
     )
+
+
+def without(problem, left_out, signature):
+    """Of operands that were left out: those that a backward still names have a number as default after all."""
+    return replace(problem, left_out=left_out - {each.name for each in signature.operands})
 
 
 def signature_of(kind, said):
@@ -142,7 +154,13 @@ class Batch:
         if shown is None:
             return None
         for signature in [program] + [backward] * (backward is not None):
-            problem = fitting(draw_problem(generator, program, backward if signature is backward else None), signature)
+            left_out, other = draw_left_out(generator, program) if signature is backward else frozenset(), None
+            if left_out:
+                other = shown_program(tool, file, "--backward", *(f"--absent={each}" for each in sorted(left_out)))
+            if other is not None:
+                signature = other
+            problem = fitting(draw_problem(generator, program, None if signature is program else signature), signature)
+            problem = without(problem, left_out if other is not None else frozenset(), signature)
             case = Case(program, problem, "verify", text, self.devices, **self.options)
             self.lines.append((index, case, problem.line(file)))
             tally.features(program, problem)

@@ -22,6 +22,10 @@ Command run_verb() {
   verb.option("--gradients", options->gradients, gradients_help, {.type = "NAMES"});
   verb.option("--in", options->inputs, "An operand; repeatable. Those with a default may be left out",
               {.type = "NAME=FILE"});
+  verb.option("--absent", options->absent,
+              "With --backward: an operand that the forward went without, and that this backward does not read; "
+              "repeatable",
+              {.type = "NAME", .excludes = "--module"});
   verb.option("--out", options->outputs, "A result to store; repeatable", {.type = "NAME=FILE"});
   verb.option("--set", options->constants, "A constant's value; repeatable", {.type = "NAME=NUMBER"});
   verb.option(

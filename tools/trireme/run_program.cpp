@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "command_line.hpp"
 #include "device_choice.hpp"
@@ -56,7 +57,10 @@ bool is_element(const Spread& spread) { return spread.row.present && spread.colu
 // What the arrays and options say, as a problem; files that are read are left open in `inputs`.
 class Reading {
  public:
-  Reading(const RunProgramOptions& options, const Program& program) : options_(options), program_(program) {}
+  Reading(const RunProgramOptions& options, const Program& program, std::set<std::string> absent)
+      : options_(options), program_(program) {
+    problem_.absent = std::move(absent);
+  }
   std::map<std::string, NpyFile> inputs;
   Files outputs;
 
@@ -223,13 +227,36 @@ Status write_outputs(const Files& outputs, const Problem& problem, const Prepare
   return Done{};
 }
 
+// The program to run, and the operands without which it is the backward that it is. An operand whose default is an
+// expression and that is not given is absent: the gradient flows on into what the default reads, and the backward is
+// another one.
+Result<Program> program_for(const RunProgramOptions& options, std::set<std::string>& absent) {
+  TRIREME_TRY(forward, load_program(options.program));
+  if (!options.backward) return forward;
+  for (const std::string& name : options.absent)
+    TRIREME_CHECK(check_known("--absent", name, operands_in_memory(forward), forward));
+  DifferentiateOptions how{.gradients = names_listed(options.gradients)};
+  const std::set<std::string> said(options.absent.begin(), options.absent.end());
+  how.absent = options_for(forward, forward, said).absent;
+  TRIREME_TRY(given, values_by_name("--in", options.inputs, "NAME=FILE, as in x=x.npy"));
+  while (true) {
+    TRIREME_TRY(backward, load_backward(options.program, how));
+    std::set<std::string> missing = how.absent;
+    for (const std::string& name : operands_in_memory(backward))
+      if (forward.find_operand(name) && !given.contains(name)) missing.insert(name);
+    absent = options_for(forward, backward, missing).absent;
+    if (absent == how.absent) return backward;
+    how.absent = absent;
+  }
+}
+
 }  // namespace
 
 Result<int> run_program(const RunProgramOptions& options) {
   TRIREME_TRY(device, Device::named(options.target));
-  TRIREME_TRY(program, options.backward ? load_backward(options.program, {.gradients = names_listed(options.gradients)})
-                                        : load_program(options.program));
-  Reading reading(options, program);
+  std::set<std::string> absent;
+  TRIREME_TRY(program, program_for(options, absent));
+  Reading reading(options, program, std::move(absent));
   TRIREME_TRY(problem, reading.run());
   TRIREME_TRY(prepared, load_empty_problem(problem));
   TRIREME_CHECK(read_inputs(reading.inputs, problem, prepared));

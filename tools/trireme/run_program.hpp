@@ -12,6 +12,7 @@ struct RunProgramOptions {
   bool backward = false;
   std::string gradients;                                       // of results, in the backward; "loss,lse"
   std::vector<std::string> inputs, outputs, types, constants;  // NAME=FILE.npy, NAME=TYPE, NAME=NUMBER
+  std::vector<std::string> absent;                             // of the forward, where its backward is run
   int axes = 1, threads = 1;
 };
 
