@@ -98,6 +98,10 @@ inline Expr call(std::string_view function, std::initializer_list<Expr> args) {
 }
 // `a` rounded to the storage type of an operand or result.
 TRIREME_API Expr cast(const Expr& a, std::string_view operand_or_result);
+// The same, up or down by chance: `random` in [0, 1) is what is left of the way to the next value.
+TRIREME_API Expr cast_stochastic(const Expr& a, std::string_view operand_or_result, const Expr& random);
+// Uniform in [0, 1), for each element its own; `seed` is an operand with one value, i64, and each use has its stream.
+TRIREME_API Expr random(const Expr& seed, std::uint32_t stream);
 
 inline Expr abs(const Expr& a) { return call("abs", {a}); }
 inline Expr sqrt(const Expr& a) { return call("sqrt", {a}); }

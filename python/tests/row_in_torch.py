@@ -39,6 +39,20 @@ FUNCTIONS = {
 NAMED = [name for name in trireme.operators() if any(each[1] == "[i,j]" for each in trireme.operator(name).operands)]
 
 
+def drawn(seed, stream, rows, columns):
+    """random(seed, stream): Philox4x32-10 of counters (j / 4, low i, high i, stream), in 64-bit integers that wrap."""
+    low, i, j = 0xFFFFFFFF, torch.arange(rows)[:, None], torch.arange(columns)[None, :]
+    seed = int(seed.reshape(()))
+    c = [torch.broadcast_to(each, (rows, columns)) for each in (j // 4, i & low, i >> 32, torch.tensor(int(stream)))]
+    key = [seed & low, seed >> 32 & low]
+    for _ in range(10):
+        a, b = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+        c = [b >> 32 & low ^ c[1] ^ key[0], b & low, a >> 32 & low ^ c[3] ^ key[1], a & low]
+        key = [key[0] + 0x9E3779B9 & low, key[1] + 0xBB67AE85 & low]
+    words = torch.stack(c).gather(0, (j % 4).expand(rows, columns)[None])[0]
+    return (words >> 9).double() / 2 ** 23
+
+
 def indices_of(spread, rows, columns, constants):
     """The numbers that the indices of a spread are, by row and by column."""
     names = {**{name: int(value) for name, value in constants.items() if isinstance(value, float)}, "n": columns,
@@ -83,7 +97,8 @@ def execute(operator, operands, constants, rows, columns, largest=None):
         given = operands.get(name)
         names[name] = _tensor(columns if fallback is None else fallback) if given is None else spread_out(given, spread, rows, columns, names)
     body = operator.text[operator.text.index(")", operator.text.index("-> (")) + 1:]
-    scope = {**FUNCTIONS, "largest": lambda _: largest, **{name: None for name, *_ in operator.results}}  # of cast()
+    scope = {**FUNCTIONS, "largest": lambda _: largest,
+             "random": lambda seed, stream: drawn(seed, stream, rows, columns), **{name: None for name, *_ in operator.results}}  # of cast()
     spreads = {each[0]: each[1] for each in operator.results}
     for line in re.sub(r"\n {6,}", " ", body).splitlines():
         if "=" in line:
@@ -110,8 +125,9 @@ class Problem:
         given = dict(word.split("=") for word in words[1:])
         ranges = {key: (eval(low, {"n": self.columns}), eval(high, {"n": self.columns}), kind) for key, low, high, kind in
                   re.findall(r"#:\s*range\s+(\w+)\s+(\S+?)\.\.(\S+)( *integer)?", text)}
+        seeds = {each[0] for each in self.operator.operands if f"random({each[0]}," in text}
         picks = {each[0] for each in self.operator.operands if f"[{each[0]}," in spreads}  # rows of a table
-        integers = {key: given[key] if given.get(key, "none") != "none" else "i64" for key, (_, _, kind) in ranges.items() if kind} | {key: "i64" for key in picks}
+        integers = {key: given[key] if given.get(key, "none") != "none" else "i64" for key, (_, _, kind) in ranges.items() if kind} | {key: "i64" for key in picks | seeds}
         kind = {torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}[dtype]
         plan = self.operator.plan((self.rows, self.columns), types={**{each[0]: kind for each in self.operator.operands},
                                                                     **self.types, **integers}, **self.constants)

@@ -24,7 +24,7 @@ class InternalError(TriremeError, RuntimeError): ...
 class WrongType(TriremeError, TypeError): ...
 
 class _Adamw(Operator):
-    def __call__(self, p: Any, g: Any, m: Any, v: Any, *, lr: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-08, decay: float = 0.01, unbias1: float = 1.0, unbias2: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, p: Any, g: Any, m: Any, v: Any, *, lr: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-08, decay: float = 0.01, unbias1: float = 1.0, unbias2: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 adamw: _Adamw
 
 class _AddLayerNorm(Operator):
@@ -40,7 +40,7 @@ class _AddRmsNormQuant(Operator):
 add_rms_norm_quant: _AddRmsNormQuant
 
 class _CausalSoftmax(Operator):
-    def __call__(self, x: Any, first: Any = None, last: Any = None, *, queries: float, scale: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, first: Any = None, last: Any = None, *, queries: float, scale: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 causal_softmax: _CausalSoftmax
 
 class _CrossEntropy(Operator):
@@ -48,15 +48,23 @@ class _CrossEntropy(Operator):
 cross_entropy: _CrossEntropy
 
 class _CrossEntropySmooth(Operator):
-    def __call__(self, x: Any, target: Any, weight: Any = None, *, smoothing: float = 0.0, softcap: float = 0.0, z_loss: float = 0.0, ignore: float = -100.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, target: Any, weight: Any = None, *, smoothing: float = 0.0, softcap: float = 0.0, z_loss: float = 0.0, ignore: float = -100.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 cross_entropy_smooth: _CrossEntropySmooth
+
+class _Dropout(Operator):
+    def __call__(self, x: Any, seed: Any, *, p: float = 0.5, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+dropout: _Dropout
+
+class _DropoutAddLayerNorm(Operator):
+    def __call__(self, x: Any, residual: Any, seed: Any, gamma: Any = None, beta: Any = None, *, p: float = 0.5, eps: float = 1e-05, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+dropout_add_layer_norm: _DropoutAddLayerNorm
 
 class _DynamicTanh(Operator):
     def __call__(self, x: Any, alpha: Any, gamma: Any = None, beta: Any = None, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 dynamic_tanh: _DynamicTanh
 
 class _Embedding(Operator):
-    def __call__(self, token: Any, table: Any, scale: Any = None, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, token: Any, table: Any, scale: Any = None, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 embedding: _Embedding
 
 class _GatedRmsNorm(Operator):
@@ -76,15 +84,15 @@ class _GroupNorm(Operator):
 group_norm: _GroupNorm
 
 class _GrpoLoss(Operator):
-    def __call__(self, x: Any, target: Any, advantage: Any, old: Any, reference: Any, *, temperature: float = 1.0, clip_low: float = 0.2, clip_high: float = 0.2, beta: float = 0.04, ignore: float = -100.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, target: Any, advantage: Any, old: Any, reference: Any, *, temperature: float = 1.0, clip_low: float = 0.2, clip_high: float = 0.2, beta: float = 0.04, ignore: float = -100.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 grpo_loss: _GrpoLoss
 
 class _JsDiv(Operator):
-    def __call__(self, log_q: Any, log_p: Any, *, beta: float = 0.5, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, log_q: Any, log_p: Any, *, beta: float = 0.5, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 js_div: _JsDiv
 
 class _KlDiv(Operator):
-    def __call__(self, log_q: Any, p: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, log_q: Any, p: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 kl_div: _KlDiv
 
 class _L2Norm(Operator):
@@ -100,19 +108,19 @@ class _LogSoftmax(Operator):
 log_softmax: _LogSoftmax
 
 class _LogprobEntropy(Operator):
-    def __call__(self, x: Any, target: Any, *, temperature: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, target: Any, *, temperature: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 logprob_entropy: _LogprobEntropy
 
 class _MaskedSoftmax(Operator):
-    def __call__(self, x: Any, mask: Any = None, length: Any = None, *, scale: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, mask: Any = None, length: Any = None, *, scale: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 masked_softmax: _MaskedSoftmax
 
 class _Matmul(Operator):
-    def __call__(self, x: Any, w: Any, *, m: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, w: Any, *, m: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 matmul: _Matmul
 
 class _MergeAttentionStates(Operator):
-    def __call__(self, a: Any, lse_a: Any, b: Any, lse_b: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, a: Any, lse_a: Any, b: Any, lse_b: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 merge_attention_states: _MergeAttentionStates
 
 class _ModulatedLayerNorm(Operator):
@@ -120,11 +128,11 @@ class _ModulatedLayerNorm(Operator):
 modulated_layer_norm: _ModulatedLayerNorm
 
 class _MoeSum(Operator):
-    def __call__(self, x: Any, weight: Any = None, *, experts: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, weight: Any = None, *, experts: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 moe_sum: _MoeSum
 
 class _PolyNorm(Operator):
-    def __call__(self, x: Any, w1: Any, w2: Any, w3: Any, b: Any = None, *, eps: float = 1e-06, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, w1: Any, w2: Any, w3: Any, b: Any = None, *, eps: float = 1e-06, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 poly_norm: _PolyNorm
 
 class _Reglu(Operator):
@@ -132,7 +140,7 @@ class _Reglu(Operator):
 reglu: _Reglu
 
 class _ReluSquared(Operator):
-    def __call__(self, x: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 relu_squared: _ReluSquared
 
 class _RmsNorm(Operator):
@@ -156,15 +164,15 @@ class _RmsNormRope(Operator):
 rms_norm_rope: _RmsNormRope
 
 class _RmsNormRopePositions(Operator):
-    def __call__(self, x: Any, gamma: Any, position: Any, cos: Any, sin: Any, *, heads: float = 1.0, eps: float = 1e-06, offset: float = 0.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, gamma: Any, position: Any, cos: Any, sin: Any, *, heads: float = 1.0, eps: float = 1e-06, offset: float = 0.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 rms_norm_rope_positions: _RmsNormRopePositions
 
 class _Rope(Operator):
-    def __call__(self, x: Any, position: Any, cos: Any, sin: Any, *, heads: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, position: Any, cos: Any, sin: Any, *, heads: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 rope: _Rope
 
 class _RopeInterleaved(Operator):
-    def __call__(self, x: Any, position: Any, cos: Any, sin: Any, *, heads: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, position: Any, cos: Any, sin: Any, *, heads: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 rope_interleaved: _RopeInterleaved
 
 class _Softmax(Operator):
@@ -172,7 +180,7 @@ class _Softmax(Operator):
 softmax: _Softmax
 
 class _SoftmaxSink(Operator):
-    def __call__(self, x: Any, sink: Any, *, queries: float, heads: float, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, x: Any, sink: Any, *, queries: float, heads: float, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 softmax_sink: _SoftmaxSink
 
 class _Swiglu(Operator):
@@ -184,5 +192,5 @@ class _SwigluLlama(Operator):
 swiglu_llama: _SwigluLlama
 
 class _SwigluOai(Operator):
-    def __call__(self, gate: Any, up: Any, *, alpha: float = 1.702, limit: float = 7.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, device: str | None = None) -> Any: ...
+    def __call__(self, gate: Any, up: Any, *, alpha: float = 1.702, limit: float = 7.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 swiglu_oai: _SwigluOai

@@ -44,6 +44,7 @@ enum class Op : std::uint8_t {
   BitsShiftLeft,   // payload: by how much
   BitsShiftRight,  // payload: by how much; zeros come in
   RoundTo,         // payload: a Type; rounds to it and widens again
+  Random,          // args: an operand, the seed, never a number; payload: the stream (philox.hpp)
   Sum,             // over j
   Amax,
   Amin,
@@ -52,12 +53,13 @@ enum class Op : std::uint8_t {
   ColumnSum,   // over all (i, j) that land on the same entry of its result
   // Composed: `bind` and `expand` replace these
   Mean,
-  Reduce,        // payload: index into reductions() (math/reductions.hpp); one value a row
-  ReduceSpread,  // the same, one value an element
-  Call,          // payload: index into the table of functions (math/functions.hpp)
-  Cast,          // payload: index into Program::symbols; RoundTo once types are known
-  Largest,       // payload: index into Program::symbols; a Number once types are known
-  Rotate,        // args: value, how many columns on
+  Reduce,          // payload: index into reductions() (math/reductions.hpp); one value a row
+  ReduceSpread,    // the same, one value an element
+  Call,            // payload: index into the table of functions (math/functions.hpp)
+  Cast,            // payload: index into Program::symbols; RoundTo once types are known
+  CastStochastic,  // args: value, random number; payload as Cast's; steps of the type's size once types are known
+  Largest,         // payload: index into Program::symbols; a Number once types are known
+  Rotate,          // args: value, how many columns on
   StopGradient,
 };
 
@@ -68,7 +70,7 @@ struct OpFacts {
   bool commutative;  // `a + b` and `b + a` are one node
 };
 
-inline constexpr std::array<OpFacts, 45> op_facts = {{
+inline constexpr std::array<OpFacts, 47> op_facts = {{
     {Op::Number, "number", 0, false},
     {Op::Constant, "constant", 0, false},
     {Op::Operand, "operand", 0, false},
@@ -100,6 +102,7 @@ inline constexpr std::array<OpFacts, 45> op_facts = {{
     {Op::BitsShiftLeft, "bits_shift_left", 1, false},
     {Op::BitsShiftRight, "bits_shift_right", 1, false},
     {Op::RoundTo, "round_to", 1, false},
+    {Op::Random, "random", 1, false},
     {Op::Sum, "sum", 1, false},
     {Op::Amax, "amax", 1, false},
     {Op::Amin, "amin", 1, false},
@@ -111,6 +114,7 @@ inline constexpr std::array<OpFacts, 45> op_facts = {{
     {Op::ReduceSpread, "reduce_spread", 1, false},
     {Op::Call, "call", -1, false},
     {Op::Cast, "cast", 1, false},
+    {Op::CastStochastic, "cast_stochastic", 2, false},
     {Op::Largest, "largest", 0, false},
     {Op::Rotate, "rotate", 2, false},
     {Op::StopGradient, "stop_gradient", 1, false},
@@ -120,6 +124,8 @@ constexpr const OpFacts& facts(Op op) { return op_facts[static_cast<std::size_t>
 constexpr bool is_row_reduction(Op op) {
   return (op >= Op::Sum && op <= Op::Fold) || op == Op::Mean || op == Op::Reduce;
 }
+// Whether an operation names an operand or result, for its type: its payload is an index into Program::symbols.
+constexpr bool names_symbol(Op op) { return op == Op::Cast || op == Op::CastStochastic || op == Op::Largest; }
 constexpr bool is_condition(Op op) {
   return op == Op::Less || op == Op::LessEqual || op == Op::Equal || op == Op::And || op == Op::Or || op == Op::Not;
 }

@@ -64,6 +64,7 @@ template <typename T>
     case Op::BitsShiftLeft: return value(bits(a) << payload);
     case Op::BitsShiftRight: return value(bits(a) >> payload);
     case Op::RoundTo: return through_type(static_cast<Type>(payload), a);
+    case Op::Random:
     case Op::Number:
     case Op::Constant:
     case Op::Operand:
@@ -81,6 +82,7 @@ template <typename T>
     case Op::ReduceSpread:
     case Op::Call:
     case Op::Cast:
+    case Op::CastStochastic:
     case Op::Largest:
     case Op::Rotate:
     case Op::StopGradient: break;

@@ -46,8 +46,8 @@ NodeId Program::add(Op op, std::span<const NodeId> args, std::int64_t payload) {
     node.by_row = spread.row.present;
     node.by_column = spread.column.present;
   }
-  if (op == Op::RowIndex) node.by_row = true;
-  if (op == Op::ColumnIndex) node.by_column = true;
+  if (op == Op::RowIndex || op == Op::Random) node.by_row = true;
+  if (op == Op::ColumnIndex || op == Op::Random) node.by_column = true;
   for (NodeId arg : node) {
     node.by_row |= nodes_[arg].by_row;
     node.by_column |= nodes_[arg].by_column;

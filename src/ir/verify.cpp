@@ -41,7 +41,10 @@ bool is_arithmetic_of_constants(const Program& program, NodeId id, bool divisor,
 
 class Verifier {
  public:
-  explicit Verifier(const Program& program) : program_(program), wanted_(reachable(program)) {}
+  explicit Verifier(const Program& program) : program_(program), wanted_(reachable(program)), is_seed_(program.size()) {
+    for (NodeId id = 0; id < program.size(); ++id)
+      if (program[id].op == Op::Random) is_seed_[program[id].args[0]] = true;
+  }
 
   Status run() {
     TRIREME_CHECK(signature());
@@ -115,7 +118,7 @@ class Verifier {
       if (node.by_row != operand.spread.row.present || node.by_column != operand.spread.column.present)
         return wrong(id, "was made with another spread than that of '" + operand.name + "'");
     }
-    if (node.op == Op::Cast || node.op == Op::Largest) {
+    if (names_symbol(node.op)) {
       if (!below(program_.symbols.size())) return wrong(id, "names no symbol");
       if (program_.compute) return wrong(id, "is left in a bound program");
       const std::string& symbol = program_.symbols[node.payload];
@@ -134,6 +137,16 @@ class Verifier {
     if ((node.op == Op::Fold || node.op == Op::Reduce || node.op == Op::ReduceSpread) && node.payload < 0)
       return wrong(id, "names no reduction");
     if (node.op == Op::Call && node.payload < 0) return wrong(id, "names no function");
+    for (NodeId arg : node)
+      if (node.op != Op::Random && is_seed_[arg]) return wrong(id, "uses a seed as a number");
+    if (node.op == Op::Random) {
+      const Node& seed = program_[node.args[0]];
+      if (seed.op != Op::Operand || seed.by_row || seed.by_column)
+        return wrong(id, "takes its seed from an operand with one value");
+      if (const std::optional<Type> type = program_.operands[seed.payload].type; type && type != Type::I64)
+        return wrong(id, "takes a seed of i64");
+      if (!below(std::uint64_t{1} << 32)) return wrong(id, "has no stream below 2^32");
+    }
     return node.op == Op::Rotate ? rotation(id, node.args[1]) : Done{};
   }
 
@@ -227,6 +240,7 @@ class Verifier {
     if (!exists(result.value)) return wrong("the result '" + result.name + "' has no value");
     const Node& value = program_[result.value];
     if (is_condition(value.op)) return wrong("the result '" + result.name + "' is a condition, not a value");
+    if (is_seed_[result.value]) return wrong("the result '" + result.name + "' is a seed, which is no number");
     if (takes_column_sum(result.spread) != (value.op == Op::ColumnSum))
       return wrong("the result '" + result.name +
                    (value.op == Op::ColumnSum ? "' is one value a row or element and takes no colsum"
@@ -240,6 +254,7 @@ class Verifier {
   std::vector<bool> wanted_;
   std::unordered_set<std::string_view> in_memory_;  // names of operands in memory and results
   std::vector<std::size_t> operands_read_;
+  std::vector<bool> is_seed_;
 };
 
 // Every id that reachable() follows must exist before it may be called.

@@ -131,6 +131,8 @@ Expr call(std::string_view function, std::span<const Expr> args) {
     state->fail("unknown function " + shown + suggestion.text());
   } else if (by_name) {
     state->fail(shown + " takes the name of an operand or result: cast(value, \"x\"), builder.largest(\"q\")");
+  } else if (callable->form == CallForm::WithStream) {
+    state->fail(shown + " takes the number of a stream: random(seed, 0)");
   } else if (of_bound_programs) {
     state->fail(shown + " belongs to bound programs, whose compute type is known");
   } else if (args.size() != static_cast<std::size_t>(callable->arity)) {
@@ -147,6 +149,20 @@ Expr cast(const Expr& a, std::string_view symbol) {
   if (!state) return BuilderState::unowned();
   if (symbol.empty()) state->fail("cast needs the name of an operand or result");
   return state->operation({.op = Op::Cast, .symbol = std::string(symbol)}, {&a, 1}, "'cast'");
+}
+
+Expr cast_stochastic(const Expr& a, std::string_view symbol, const Expr& random) {
+  const Expr args[] = {a, random};
+  BuilderState* state = BuilderState::builder_of(args);
+  if (!state) return BuilderState::unowned();
+  if (symbol.empty()) state->fail("cast_stochastic needs the name of an operand or result");
+  return state->operation({.op = Op::CastStochastic, .symbol = std::string(symbol)}, args, "'cast_stochastic'");
+}
+
+Expr random(const Expr& seed, std::uint32_t stream) {
+  BuilderState* state = BuilderState::builder_of({&seed, 1});
+  if (!state) return BuilderState::unowned();
+  return state->operation({.op = Op::Random, .payload = stream}, {&seed, 1}, "'random'");
 }
 
 }  // namespace trireme

@@ -22,6 +22,7 @@ RandomProgram options_of(std::uint64_t seed) {
   options.bits = seed % 4 == 0;
   options.odd_names = seed % 5 < 2;
   options.picks = seed % 3 == 1;
+  options.seeds = seed % 3 == 2;
   if (seed % 200 == 7) options.size = 3000;
   return options;
 }
@@ -36,7 +37,7 @@ std::vector<NodeId> meaning(const Program& program, Program& joint) {
     NodeId args[3];
     for (int k = 0; k < node.arity; ++k) args[k] = moved[node.args[k]];
     std::span<const NodeId> used(args, node.arity);
-    bool symbol = node.op == Op::Cast || node.op == Op::Largest;
+    bool symbol = names_symbol(node.op);
     moved[id] =
         symbol ? joint.symbol(node.op, program.symbols[node.payload], used) : joint.add(node.op, used, node.payload);
   }

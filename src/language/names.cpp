@@ -9,9 +9,10 @@ namespace {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 CallForm form_of(Op op) {
-  if (op == Op::Cast || op == Op::Largest) return CallForm::WithSymbol;
+  if (names_symbol(op)) return CallForm::WithSymbol;
   if (op == Op::BitsShiftLeft || op == Op::BitsShiftRight) return CallForm::WithCount;
   if (op == Op::RoundTo) return CallForm::WithType;
+  if (op == Op::Random) return CallForm::WithStream;
   if (op == Op::Rotate) return CallForm::WithConstant;
   if (op == Op::ColumnSum) return CallForm::ColumnSum;
   return CallForm::Expressions;

@@ -11,8 +11,9 @@ namespace trireme {
 // How the arguments of a call are written, beyond the expressions that are its node's arguments.
 enum class CallForm {
   Expressions,   // min(a, b)
-  WithSymbol,    // cast(e, v), largest(v): the last is an operand or result
+  WithSymbol,    // cast(e, v), cast_stochastic(e, v, r), largest(v): v is an operand or result
   WithCount,     // bits_shift_left(e, 23): the last is how far
+  WithStream,    // random(seed, 0): an operand with one value, and a number below 2^32
   WithType,      // round_to(e, bf16)
   WithConstant,  // rotate(e, k): the last is a constant expression
   ColumnSum,     // colsum(e): only as a result's whole right side

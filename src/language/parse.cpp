@@ -32,6 +32,7 @@ Result<Program> Parser::run() {
   signature();
   lines();
   check_all_assigned();
+  check_seeds();
   if (failed()) return *std::move(error_);
   return std::move(program_);
 }

@@ -168,25 +168,27 @@ NodeId Parser::call(const Token& name, const Callable& callable) {
   advance();
 
   bool extra = callable.form == CallForm::WithSymbol || callable.form == CallForm::WithCount ||
-               callable.form == CallForm::WithType;
+               callable.form == CallForm::WithType || callable.form == CallForm::WithStream;
   int wanted = callable.arity + extra, found = 0;
+  const int extra_at = callable.op == Op::CastStochastic ? 1 : callable.arity;
   NodeId args[3] = {no_node, no_node, no_node};
   std::int64_t payload = callable.payload;
   while (!failed() && !token_.is(")")) {
     if (found > 0 && !expect_separator(opened)) break;
     std::size_t offset = token_.offset;
-    if (extra && found == callable.arity) {
+    if (extra && found == extra_at) {
       payload = last_argument(callable);
     } else {
       NodeId arg = expression();
       if (failed()) break;
-      if (found < callable.arity) {
-        bool condition = takes_condition(callable.op, found);
+      if (const int k = found - (extra && found > extra_at); k < callable.arity) {
+        bool condition = takes_condition(callable.op, k);
         if (!condition) value(arg, offset);
         if (condition && !is_condition(program_[arg].op))
           fail(offset, shown + " needs a condition here, such as a < b");
-        if (callable.form == CallForm::WithConstant && found == callable.arity - 1) check_rotation(arg, offset);
-        args[found] = arg;
+        if (callable.form == CallForm::WithStream) check_seed(arg, offset);
+        if (callable.form == CallForm::WithConstant && k == callable.arity - 1) check_rotation(arg, offset);
+        args[k] = arg;
       }
     }
     ++found;
@@ -196,6 +198,29 @@ NodeId Parser::call(const Token& name, const Callable& callable) {
                           ", found " + std::to_string(found));
   expect_close(")", opened);
   return add(callable.op, std::span<const NodeId>(args, static_cast<std::size_t>(callable.arity)), payload);
+}
+
+void Parser::check_seed(NodeId seed, std::size_t offset) {
+  if (failed()) return;
+  const Node& node = program_[seed];
+  if (node.op != Op::Operand || node.by_row || node.by_column)
+    return fail(offset, "'random' needs an operand with one value here, seed[]");
+  seeds_.try_emplace(seed, offset);
+}
+
+// Once all is read: a seed is i64, and as a number of the compute type would be another.
+void Parser::check_seeds() {
+  auto refuse = [&](NodeId id) {
+    if (auto found = seeds_.find(id); found != seeds_.end() && !failed())
+      fail(found->second, "'" + program_.operands[program_[id].payload].name +
+                              "' is a seed here and a number elsewhere; a seed is only a seed");
+  };
+  for (NodeId id = 0; id < program_.size() && !seeds_.empty(); ++id)
+    if (program_[id].op != Op::Random)
+      for (NodeId arg : program_[id]) refuse(arg);
+  for (const Output& result : program_.results) refuse(result.value);
+  for (const Operand& operand : program_.operands)
+    if (operand.fallback != no_node) refuse(operand.fallback);
 }
 
 void Parser::check_rotation(NodeId by, std::size_t offset) {
@@ -214,6 +239,14 @@ std::int64_t Parser::last_argument(const Callable& callable) {
     if (token.kind != TokenKind::Number || !(token.number < width) ||
         token.number != static_cast<double>(static_cast<std::int64_t>(token.number))) {
       fail_here("how many bits to shift by, less than the compute type's width");
+      return 0;
+    }
+    advance();
+    return static_cast<std::int64_t>(token.number);
+  }
+  if (callable.form == CallForm::WithStream) {
+    if (token.kind != TokenKind::Number || !(token.number < 0x1p32) || token.number != std::floor(token.number)) {
+      fail_here("the number of a stream, whole and below 2^32: each use of randomness has its own");
       return 0;
     }
     advance();

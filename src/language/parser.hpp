@@ -14,6 +14,7 @@
 //
 // Types and the compute type ("in f32") stand in bound programs only.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -79,6 +80,8 @@ class Parser {
   NodeId primary();
   NodeId name();
   NodeId call(const Token& name, const Callable& callable);
+  void check_seed(NodeId seed, std::size_t offset);
+  void check_seeds();
   void check_rotation(NodeId by, std::size_t offset);
   std::int64_t last_argument(const Callable& callable);
   NodeId value(NodeId id, std::size_t offset);  // id, if it is a value and not a condition
@@ -118,6 +121,7 @@ class Parser {
   std::unordered_map<std::string_view, std::size_t> constants_ahead_;  // to their index among the operands
   std::unordered_map<std::string_view, std::int64_t>
       symbols_ahead_;                           // operands in memory and results; -1: not yet used
+  std::map<NodeId, std::size_t> seeds_;         // of random(), to where they were first used so
   std::vector<std::size_t> operands_read_;      // by node: the last operand it reads, plus 1
   std::optional<std::size_t> typed_, untyped_;  // where the first name with a type stands, and without
 };

@@ -130,6 +130,11 @@ Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args) {
     case Op::Fold: return called(name_of_total(node.payload), args);
     case Op::Cast:
     case Op::Largest: return called(name, args, program.symbols[node.payload]);
+    case Op::CastStochastic: {
+      const Phrase words[] = {args[0], {.text = program.symbols[node.payload]}, args[1]};
+      return called(name, words);
+    }
+    case Op::Random:
     case Op::BitsShiftLeft:
     case Op::BitsShiftRight: return called(name, args, std::to_string(node.payload));
     case Op::RoundTo: return called(name, args, trireme::name(static_cast<Type>(node.payload)));

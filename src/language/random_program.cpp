@@ -20,7 +20,7 @@ class Maker {
     std::size_t operands = 1 + dice_.below(4);
     std::size_t pickers = want_.picks ? dice_.below(3) : 0;
     bool constants_first = dice_.one_in(2);
-    make_constants(constants_first ? 0 : operands + pickers);
+    make_constants(constants_first ? 0 : operands + pickers + want_.seeds);
     if (constants_first) declare_constants();
     declare_operands(operands, pickers);
     if (!constants_first) declare_constants();
@@ -82,6 +82,7 @@ class Maker {
       values_.push_back(add(Op::Operand, {}, id));
       operands_.push_back(values_.back());
       for (; pickers > 0; --pickers) declare_picker();
+      if (want_.seeds && k == 1) declare_seed();
     }
     for (std::size_t index : constants_) values_.push_back(add(Op::Constant, {}, static_cast<std::int64_t>(index)));
     if (want_.indices)
@@ -99,6 +100,22 @@ class Maker {
     pickers_.push_back(id);
     if (own) own_pickers_.push_back(id);
     values_.push_back(id);
+  }
+
+  void declare_seed() {
+    Operand operand{.name = "seed"};
+    if (want_.bound) operand.type = Type::I64;
+    const NodeId index = static_cast<NodeId>(program_.operands.size());
+    program_.operands.push_back(std::move(operand));
+    seed_ = add(Op::Operand, {}, index);
+  }
+
+  NodeId randomness() {
+    constexpr std::int64_t streams[] = {0, 1, 77, 0xFFFFFFFF};
+    const NodeId drawn = add(Op::Random, {seed_}, dice_.one_of(streams));
+    if (want_.bound || !want_.casts || dice_.one_in(2)) return drawn;
+    const NodeId args[] = {value(), drawn};
+    return program_.symbol(Op::CastStochastic, dice_.one_of(symbols_), args);
   }
 
   void pick_row(Spread& spread, const std::vector<NodeId>& pickers) {
@@ -218,7 +235,9 @@ class Maker {
         if (want_.bound && want_.bits) return bits();
         break;
       case 8: return add(Op::Fma, {value(), value(), value()});
-      case 9: return add(Op::StopGradient, {value()});
+      case 9:
+        if (want_.seeds && dice_.one_in(2)) return randomness();
+        return add(Op::StopGradient, {value()});
       case 10:
       case 11: return add(one, {value()});
       default: break;
@@ -288,6 +307,7 @@ class Maker {
   std::vector<Operand> made_constants_;
   std::vector<std::string> symbols_;
   std::vector<NodeId> values_, conditions_, operands_;
+  NodeId seed_ = no_node;                      // never a value
   std::vector<NodeId> pickers_, own_pickers_;  // own: with a value for each row, which results are picked by
 };
 

@@ -18,6 +18,7 @@ struct RandomProgram {
   bool functions = true;        // those of the table
   bool indices = true;          // i, j, n as numbers
   bool picks = false;           // rows picked by operands p1, p2, which are integers, of other operands and of results
+  bool seeds = false;           // random() of an operand `seed`, which is i64, and cast_stochastic
   bool rotations = true;        // by any arithmetic of numbers, constants and n
   bool casts = true;            // cast and largest; round_to if bound
   bool defaults = true;         // of operands in memory: numbers, and expressions of the operands before

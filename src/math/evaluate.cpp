@@ -128,6 +128,8 @@ void step(const Node& node, const T* __restrict a, const T* __restrict b, const 
     case Op::ReduceSpread:
     case Op::Call:
     case Op::Cast:
+    case Op::CastStochastic:
+    case Op::Random:
     case Op::Largest:
     case Op::Rotate:
     case Op::StopGradient: std::abort();  // not a primitive of elements

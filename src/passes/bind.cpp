@@ -1,9 +1,13 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
+#include "ir/build.hpp"
 #include "ir/index_arithmetic.hpp"
 #include "ir/signature_names.hpp"
 #include "language/diagnostic.hpp"
+#include "math/functions.hpp"
 #include "passes/passes.hpp"
 
 namespace trireme {
@@ -240,6 +244,25 @@ class Binder {
     return type || !names_.operand(name) ? type : type_of("d" + name);
   }
 
+  // To one of the type's two values around it: |value| is counted in steps, powers of two, so that all of this is exact
+  // but the last rounding, which saturates. `random` below what is left of a step goes on to the next.
+  NodeId rounded_by_chance(NodeId value, NodeId random, Type type) {
+    const Formula x{&out_, value}, r{&out_, random};
+    const FloatFormat& format = facts(type).format;
+    if (format.exponent_bits && format.mantissa_bits >= facts(*out_.compute).format.mantissa_bits) return value;
+    Formula step = x.number(1);
+    if (format.exponent_bits) {
+      const Formula least = x.number(std::ldexp(1.0, format.smallest_exponent()));
+      step = max(call("exponent_floor", {x}), least) * x.number(std::ldexp(1.0, -format.mantissa_bits));
+    }
+    const Formula steps = abs(x) / step, whole = floor(steps);
+    const Formula up = select(r < steps - whole, x.number(1), x.number(0));
+    const Formula size = (whole + up) * step;
+    const Formula rounded = select(x < x.number(0), -size, size);
+    const Formula finite = select(abs(x) < x.number(std::numeric_limits<double>::infinity()), rounded, x);
+    return out_.add(Op::RoundTo, {finite.id}, static_cast<std::int64_t>(type));
+  }
+
   Result<NodeId> rebuild(const Node& node) {
     std::array<NodeId, 3> args = node.args;
     for (int k = 0; k < node.arity; ++k) args[k] = moved_[node.args[k]];
@@ -259,6 +282,10 @@ class Binder {
         // What is not stored has no storage type to round to.
         std::optional<Type> type = cast_type(in_.symbols[node.payload]);
         return type ? out_.add(Op::RoundTo, moved, static_cast<std::int64_t>(*type)) : args[0];
+      }
+      case Op::CastStochastic: {
+        std::optional<Type> type = cast_type(in_.symbols[node.payload]);
+        return type ? rounded_by_chance(args[0], args[1], *type) : args[0];
       }
       case Op::Largest: {
         const std::string& name = in_.symbols[node.payload];
@@ -295,6 +322,7 @@ class Binder {
       TRIREME_CHECK(follow_spread(result.name, result.spread));
       TRIREME_CHECK(follow(result.value));
     }
+    TRIREME_CHECK(seeds_are_integers());
     for (const Operand& operand : out_.operands) TRIREME_CHECK(picker_is_integer(operand.name, operand.spread));
     for (const Output& result : out_.results) TRIREME_CHECK(picker_is_integer(result.name, result.spread));
     auto give_name = [&](NodeId id, const std::string& name) {
@@ -306,6 +334,19 @@ class Binder {
     for (std::size_t k = 0; k < in_.operands.size(); ++k)  // a recomputed value keeps its operand's name
       if (place_[k] < 0 && in_.operands[k].fallback != no_node)
         give_name(moved_[in_.operands[k].fallback], in_.operands[k].name);
+    return Done{};
+  }
+
+  Status seeds_are_integers() const {
+    for (NodeId id = 0; id < out_.size(); ++id) {
+      if (out_[id].op != Op::Random) continue;
+      if (out_[out_[id].args[0]].op != Op::Operand)
+        return invalid(in_.name + ": a seed is an operand in memory, and has no default");
+      const Operand& seed = out_.operands[out_[out_[id].args[0]].payload];
+      if (seed.type != Type::I64)
+        return invalid(in_.name + ": " + quoted(seed.name) + " is a seed, and is " +
+                       std::string(trireme::name(*seed.type)) + "; it takes i64");
+    }
     return Done{};
   }
 

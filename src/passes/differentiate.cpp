@@ -171,6 +171,7 @@ class Differentiator {
       const Node& node = in_[id];
       reads_memory_[id] = node.op == Op::Operand && !in_.operands[node.payload].spread.row.picked();
       for (NodeId arg : node) reads_memory_[id] = reads_memory_[id] || reads_memory_[arg];
+      if (node.op == Op::Random) reads_memory_[id] = false;  // a seed has no gradient
       if (node.op == Op::ColumnSum) continue;
       std::array<NodeId, 3> args = node.args;
       for (int k = 0; k < node.arity; ++k) args[k] = value_[node.args[k]];
@@ -259,6 +260,7 @@ class Differentiator {
       case Op::Floor:
       case Op::Round: reached_[a] = true; break;  // 0
       case Op::Cast:
+      case Op::CastStochastic:
       case Op::RoundTo: give(a, {}); break;
       case Op::Sum: give(a, {}); break;
       case Op::Mean: give(a, {1, {{out_.program.add(Op::ColumnCount), -1}}}); break;
@@ -296,6 +298,7 @@ class Differentiator {
       case Op::RowIndex:
       case Op::ColumnIndex:
       case Op::ColumnCount:
+      case Op::Random:
       case Op::Largest: break;
     }
   }

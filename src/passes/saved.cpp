@@ -123,7 +123,7 @@ class Finisher {
       const Node& node = in_[id];
       for (NodeId arg : node) in_default_[id] ? mark_default(arg) : mark(arg);
       if (node.op == Op::Operand || node.op == Op::Constant) use(static_cast<std::size_t>(node.payload));
-      if (node.op != Op::Cast && node.op != Op::Largest) continue;
+      if (!names_symbol(node.op)) continue;
       auto [first, last] = typed.equal_range(in_.symbols[node.payload]);
       for (auto it = first; it != last; ++it) use(it->second);
     }
@@ -172,14 +172,14 @@ class Finisher {
     const std::string& symbol = in_.symbols[node.payload];
     for (const std::string& name : {symbol, "d" + symbol})
       if (taken_.contains(name)) return out_.symbol(node.op, name, args);
-    if (node.op == Op::Cast) return args[0];
+    if (node.op != Op::Largest) return args[0];
     untyped_ = symbol;
     return out_.number(1);
   }
 
   NodeId copied(const Node& node, std::span<const NodeId> args) {
     bool operand = node.op == Op::Operand || node.op == Op::Constant;
-    if (node.op == Op::Cast || node.op == Op::Largest) return cast(node, args);
+    if (names_symbol(node.op)) return cast(node, args);
     return out_.add(node.op, args, operand ? place_[node.payload] : node.payload);
   }
 

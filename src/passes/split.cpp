@@ -75,9 +75,10 @@ class Splitter {
     for (NodeId id = 0; id < in_.size(); ++id) {
       if (!wanted_[id]) continue;
       if (in_[id].op == Op::Rotate) return wrong("rotate reads columns of other parts");
+      if (in_[id].op == Op::Random) return wrong("random counts the columns of the whole row");
       std::optional<std::size_t> operand;
       if (in_[id].op == Op::Operand) operand = static_cast<std::size_t>(in_[id].payload);
-      if (in_[id].op == Op::Cast || in_[id].op == Op::Largest) operand = in_.find_operand(in_.symbols[in_[id].payload]);
+      if (names_symbol(in_[id].op)) operand = in_.find_operand(in_.symbols[in_[id].payload]);
       if (operand) TRIREME_CHECK(check(in_.operands[*operand].name, in_.operands[*operand].spread));
     }
     for (const Output& result : in_.results) TRIREME_CHECK(check(result.name, result.spread));
@@ -176,7 +177,7 @@ class Splitter {
         continue;
       }
       if (node.op == Op::Operand || node.op == Op::Constant) used[node.payload] = true;
-      if (node.op == Op::Cast || node.op == Op::Largest) {
+      if (names_symbol(node.op)) {
         const std::string& symbol = in_.symbols[node.payload];
         std::optional<std::size_t> result = in_.find_result(symbol);
         if (!result) {
@@ -270,7 +271,7 @@ class Splitter {
     if (node.op == Op::ColumnCount) return work.columns;
     if (node.op == Op::ColumnIndex) return out.add(Op::Add, {out.add(Op::ColumnIndex), work.first_column});
     if (node.op == Op::Operand || node.op == Op::Constant) return out.add(node.op, {}, place_[node.payload]);
-    if (node.op == Op::Cast || node.op == Op::Largest) return out.symbol(node.op, in_.symbols[node.payload], moved);
+    if (names_symbol(node.op)) return out.symbol(node.op, in_.symbols[node.payload], moved);
     return out.add(node.op, moved, node.payload);
   }
 

@@ -155,6 +155,8 @@ class Replay {
       case Op::Or: return args[0] || args[1];
       case Op::Not: return !args[0];
       case Op::Cast: return cast(args[0], program_.symbols[node.payload]);
+      case Op::CastStochastic: return cast_stochastic(args[0], program_.symbols[node.payload], args[1]);
+      case Op::Random: return random(args[0], static_cast<std::uint32_t>(node.payload));
       case Op::Largest: return builder_.largest(program_.symbols[node.payload]);
       case Op::Call: return call(functions()[node.payload].name, args);
       case Op::Reduce:
@@ -189,6 +191,7 @@ TEST(Builder, random_programs) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomProgram options{.seed = static_cast<std::uint64_t>(seed), .size = seed % 61};
     options.columns_multiple = seed % 3 == 0 ? 12 : 1;
+    options.seeds = seed % 4 == 1;
     expect_replayed(print(random_program(options)));
     if (HasFailure()) return;
   }

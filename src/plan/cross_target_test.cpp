@@ -109,6 +109,7 @@ TEST(CrossTarget, RandomProgramsTypesShapesAndStrides) {
     options.columns_multiple = static_cast<int>(std::gcd(columns, 60));
     options.special_numbers = seed % 3 == 0;
     options.picks = seed % 2 == 0;
+    options.seeds = seed % 4 == 1;
     Program program = random_program(options);
     std::vector<Type> types = {Type::F32, Type::F32};
     for (const TypeFacts& each : type_facts)
@@ -118,6 +119,7 @@ TEST(CrossTarget, RandomProgramsTypesShapesAndStrides) {
       if (operand.constant && operand.fallback == no_node) binding.constants[operand.name] = 0.75;
       if (!operand.constant) binding.types[operand.name] = random.of(types);
       if (operand.name[0] == 'p') binding.types[operand.name] = random.below(2) ? Type::I32 : Type::I64;
+      if (operand.name == "seed") binding.types[operand.name] = Type::I64;
     }
     for (const Output& result : program.results) binding.types[result.name] = random.of(types);
     for (const Output& result : program.results)

@@ -83,7 +83,7 @@ Status check_indices(const PlanState& plan) {
     for (NodeId arg : node) used[arg] = true;
     if (node.op == Op::RowIndex && plan.rows > most)
       return plan.wrong(Code::InvalidArgument, "the program computes with i, and there are more than 2^31 rows");
-    if ((node.op == Op::ColumnIndex || node.op == Op::ColumnCount) && plan.columns > most)
+    if ((node.op == Op::ColumnIndex || node.op == Op::ColumnCount || node.op == Op::Random) && plan.columns > most)
       return plan.wrong(Code::InvalidArgument,
                         "the program computes with j or n, and there are more than 2^31 columns");
   }

@@ -35,12 +35,15 @@ inline const std::vector<Type> storage_types = [] {
   return types;
 }();
 
-// Any type, but of an operand that picks rows.
+// Any type, but of an operand that picks rows, and of a seed.
 inline Type random_type(const Program& program, std::size_t operand, Random& random) {
   for (std::size_t k = 0; k < program.array_count(); ++k)
     if (const Axis& row = program.array(k).spread.row;
         row.picked() && program[row.pick].payload == static_cast<std::int64_t>(operand))
       return random.below(2) ? Type::I32 : Type::I64;
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (program[id].op == Op::Random && program[program[id].args[0]].payload == static_cast<std::int64_t>(operand))
+      return Type::I64;
   return random.of(storage_types);
 }
 

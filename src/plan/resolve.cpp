@@ -35,7 +35,8 @@ class Types {
   Type of_operand(const std::string& name) const {
     if (std::optional<Type> given = look_up(problem_.types, name)) return *given;
     if (std::optional<std::size_t> result = names_.result(name)) return of_result(forward_.results[*result]);
-    if (std::optional<std::size_t> operand = names_.operand(name)) return picks(*operand) ? Type::I32 : base_;
+    if (std::optional<std::size_t> operand = names_.operand(name))
+      return is_seed(*operand) ? Type::I64 : picks(*operand) ? Type::I32 : base_;
     if (!name.starts_with('d')) return base_;
     std::optional<std::size_t> result = names_.result(std::string_view(name).substr(1));
     return result ? of_result(forward_.results[*result]) : base_;
@@ -46,6 +47,13 @@ class Types {
   }
 
  private:
+  bool is_seed(std::size_t operand) const {
+    for (NodeId id = 0; id < forward_.size(); ++id)
+      if (forward_[id].op == Op::Random && forward_[forward_[id].args[0]].payload == static_cast<std::int64_t>(operand))
+        return true;
+    return false;
+  }
+
   bool picks(std::size_t operand) const {
     auto picked_by = [&](const Spread& spread) {
       return spread.row.picked() && forward_[spread.row.pick].payload == static_cast<std::int64_t>(operand);

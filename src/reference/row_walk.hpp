@@ -11,6 +11,7 @@
 
 #include "ir/index_arithmetic.hpp"
 #include "ir/integers.hpp"
+#include "ir/philox.hpp"
 #include "ir/primitives.hpp"
 #include "math/reductions.hpp"
 #include "reference/column_sum.hpp"
@@ -161,6 +162,14 @@ class RowWalk {
         Values& out = make(id, count);
         for (std::int64_t j = 0; j < count; ++j)
           out[j] = row ? arithmetic_.load(array, *row, index.column.entry(j)) : arithmetic_.number(0);
+        return Done{};
+      }
+      case Op::Random: {
+        const Array& seed = problem_.arrays[program_[node.args[0]].payload];
+        const std::int64_t key = load_integer(seed.type, seed.data);
+        Values& out = make(id, count);
+        for (std::int64_t j = 0; j < count; ++j)
+          out[j] = arithmetic_.number(philox::uniform(key, i, j, static_cast<std::uint32_t>(node.payload)));
         return Done{};
       }
       case Op::Sum: {

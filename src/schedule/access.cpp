@@ -201,19 +201,19 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
   return {value};
 }
 
-Values RowLowering::rotated_index(std::int64_t rotate, const Leaf& leaf) {
+Values RowLowering::rotated_index(const Node& node, std::int64_t rotate, const Leaf& leaf) {
   ColumnMap map{.axis = {.present = true}, .rotate = rotate};
+  auto at = [&](Reg column) {
+    if (node.op == Op::Random) return random_at(node, column);
+    return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = column});
+  };
   if (!config_.simd) {
     Values values;
     Reg first = b_.add(leaf.column, leaf.offset);
-    for (int e = 0; e < config_.vector; ++e)
-      values.push_back(b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = mapped_column(map, b_.add(first, e))}));
+    for (int e = 0; e < config_.vector; ++e) values.push_back(at(mapped_column(map, b_.add(first, e))));
     return values;
   }
-  lane_by_lane(leaf, [&](Reg column, Reg place) {
-    Reg number = b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = mapped_column(map, column)});
-    put_lane(number, place);
-  });
+  lane_by_lane(leaf, [&](Reg column, Reg place) { put_lane(at(mapped_column(map, column)), place); });
   Reg value = b_.fresh(Bank::Lane);
   take_lanes(value, leaf.mask);
   return {value};
@@ -321,7 +321,10 @@ Reg RowLowering::at_column(NodeId id, Reg column, std::unordered_map<NodeId, Reg
   const bool is_rotated = node.op == Op::Rotate;
   const Node& leaf = program_[is_rotated ? node.args[0] : id];
   Reg value;
-  if (leaf.op == Op::Operand) {
+  if (leaf.op == Op::Random) {
+    const Reg place = is_rotated ? rotated_column({.axis = {.present = true}, .rotate = rotation(id)}, column) : column;
+    value = random_at(leaf, place);
+  } else if (leaf.op == Op::Operand) {
     const Operand& operand = program_.operands[leaf.payload];
     Reg place = mapped_column(map_of_operand(leaf.payload, is_rotated ? rotation(id) : 0), column);
     if (layout_.array(leaf.payload).backwards) place = b_.index(Do::IndexSub, zero_, place);

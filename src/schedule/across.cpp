@@ -268,7 +268,7 @@ bool goes_across(const Program& program) {
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id)
     if (used[id] && (program[id].op >= Op::Mean || program[id].op == Op::Fold || program[id].op == Op::PickColumn ||
-                     compares_integers(program, program[id])))
+                     program[id].op == Op::Random || compares_integers(program, program[id])))
       return false;
   return elements;
 }

@@ -75,7 +75,7 @@ void RowLowering::plan_elements(std::size_t k) {
     if (!wanted[*id]) continue;
     elements_[k].push_back(*id);
     const Node& node = program_[*id];
-    if (kept(*id) || node.op == Op::Rotate || compares_integers(program_, node)) continue;
+    if (kept(*id) || node.op == Op::Rotate || node.op == Op::Random || compares_integers(program_, node)) continue;
     for (NodeId arg : node) wanted[arg] = true;
   }
   std::reverse(elements_[k].begin(), elements_[k].end());

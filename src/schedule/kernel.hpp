@@ -90,6 +90,8 @@ enum class Do : std::uint8_t {
   LaneSlot,       // dst = the value of the compute type at args[imm], in all lanes
   LaneFromIndex,  // dst = a, rounded once, in all lanes
   LaneColumn,     // dst = a + imm + lane (simd) or a + imm (threads), rounded once
+  Random,         // dst = philox::uniform(d, b, column, imm2); a, b, d: Index. The column is a + imm + lane (simd) or
+                  // a + imm (threads); count = 1: a + imm in all lanes; count = 4: a is a multiple of 4 (threads)
   LaneMove,       // dst = a
   Primitive,      // dst = op(a, b, c); imm: a shift, type: RoundTo's; conditions are Mask registers
   ShuffleXor,     // dst = a of the lane whose number is this one's ^ imm (within the group)

@@ -25,6 +25,7 @@ bool RowLowering::can_overlap() const {
     if (program_.operands[k].spread.row.present && !program_.operands[k].spread.row.plain()) return false;
   for (const Output& result : program_.results)
     if (result.spread.row.picked()) return false;
+  if (has(program_, Op::Random)) return false;  // which is drawn for the row at hand
   for (NodeId id : work_[count - 1].row)
     if (is_condition(program_[id].op)) return false;
   return std::none_of(kept_.begin(), kept_.end(), [&](const Kept& each) {

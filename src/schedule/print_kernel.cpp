@@ -172,6 +172,9 @@ std::string print(const Instr& instr, const Kernel& kernel) {
     case Do::StoreOne: return fmt::format("store one {} = {}{}", access(instr), text(instr.values), condition(instr));
     case Do::LaneConstant: return is(fmt::format("{}", std::bit_cast<double>(instr.imm)));
     case Do::LaneFromIndex: return is(fmt::format("float({})", text(instr.a)));
+    case Do::Random:
+      return is(fmt::format("random({}, {}, {}, {})", text(instr.d), text(instr.b),
+                            instr.count == 1 ? text(instr.a) : here, instr.imm2));
     case Do::LaneColumn: return is(fmt::format("float({})", here));
     case Do::Primitive: return is(primitive(instr));
     case Do::ShuffleXor: return is(fmt::format("shuffle_xor({}, {})", text(instr.a), instr.imm));

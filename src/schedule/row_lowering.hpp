@@ -78,6 +78,8 @@ class RowLowering {
   Instr element_access(Do code, Type type, const ArrayLayout& layout, const Leaf& leaf) const;
   Reg back_from(Reg column);
   Values fresh_values();
+  Reg random(const Node& node, const Leaf& leaf, int element);
+  Reg random_at(const Node& node, Reg column);  // of one column, in all lanes
 
   // access.cpp: divided, wrapped, rotated and strided indices, and comparisons of integers
   struct ColumnMap {
@@ -110,7 +112,7 @@ class RowLowering {
   Reg mapped_column(const ColumnMap& map, Reg column);
   ColumnMap map_of_operand(std::size_t operand, std::int64_t rotate);
   Values load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf);
-  Values rotated_index(std::int64_t rotate, const Leaf& leaf);
+  Values rotated_index(const Node& node, std::int64_t rotate, const Leaf& leaf);  // j, or random
   void store_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf, const Values& values);
   void put_lane(Reg value, Reg place);
   void take_lanes(Reg value, Reg mask);
@@ -384,6 +386,7 @@ class RowLowering {
   std::unordered_map<std::size_t, ColumnSteps> column_steps_;  // of strided arrays
   std::unordered_map<NodeId, Reg> divisors_;                   // Index registers
   std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;       // of this row, by divisor and wrap
+  std::map<NodeId, Reg> seeds_;                                // Index registers
   std::map<std::size_t, Pick> picks_;                          // of this row, by array
   std::int64_t lanes_at_ = 0;                                  // scratch: one vector, filled or read lane by lane
 

@@ -47,7 +47,7 @@ void RowLowering::plan_work() {
   if (by_entries())
     for (NodeId id = 0; id < program_.size(); ++id) {
       const Node& node = program_[id];
-      varies_by_row_[id] = node.arity ? is_row_reduction(node.op)
+      varies_by_row_[id] = node.arity ? is_row_reduction(node.op) || node.op == Op::Random
                                       : node.by_row && !(node.op == Op::Operand && same_in_block(node.payload));
       for (NodeId arg : node) varies_by_row_[id] = varies_by_row_[id] || varies_by_row_[arg];
     }
@@ -91,7 +91,7 @@ void RowLowering::plan_work() {
         continue;
       }
       // An earlier sweep's result; or something that looks at its arguments in its own way.
-      if (is_row_reduction(program_[id].op) || program_[id].op == Op::Rotate ||
+      if (is_row_reduction(program_[id].op) || program_[id].op == Op::Rotate || program_[id].op == Op::Random ||
           compares_integers(program_, program_[id]))
         continue;
       if (program_[id].op == Op::PickColumn) {  // its value is made for one column; what that needs of the row is known
@@ -116,7 +116,13 @@ void RowLowering::plan_work() {
 
 void RowLowering::evaluate_whole() {
   for (NodeId id = 0; id < program_.size(); ++id)
-    if (used_[id] && !program_[id].by_column && !varies_by_row(id) && program_[id].op != Op::ColumnSum)
+    if (used_[id] && program_[id].op == Op::Random) {
+      const NodeId seed = program_[id].args[0];
+      if (!seeds_.contains(seed)) seeds_[seed] = integer_of_row(seed);
+    }
+  for (NodeId id = 0; id < program_.size(); ++id)
+    if (used_[id] && !seeds_.contains(id) && !program_[id].by_column && !varies_by_row(id) &&
+        program_[id].op != Op::ColumnSum)
       whole_[id] = evaluate_one(id);
 }
 
@@ -230,6 +236,23 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
   return values;
 }
 
+// Threads take columns from a multiple of their vector on.
+Reg RowLowering::random(const Node& node, const Leaf& leaf, int element) {
+  return b_.into(Bank::Lane, {.code = Do::Random,
+                              .a = leaf.column,
+                              .b = row_,
+                              .d = seeds_.at(node.args[0]),
+                              .imm = leaf.offset + element,
+                              .imm2 = node.payload,
+                              .count = config_.simd || config_.vector % 4 ? 0 : 4});
+}
+
+Reg RowLowering::random_at(const Node& node, Reg column) {
+  return b_.into(
+      Bank::Lane,
+      {.code = Do::Random, .a = column, .b = row_, .d = seeds_.at(node.args[0]), .imm2 = node.payload, .count = 1});
+}
+
 Values RowLowering::fresh_values() {
   Values values;
   for (int e = 0; e < config_.vector; ++e) values.push_back(b_.fresh(Bank::Lane));
@@ -252,8 +275,10 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
         values = load_mapped(*operand.type, pointer, map_of_operand(inner.payload, rotation(id)), leaf);
         values = inside_or_0(inner.payload, values);
       } else {
-        values = rotated_index(rotation(id), leaf);
+        values = rotated_index(inner, rotation(id), leaf);
       }
+    } else if (node.op == Op::Random) {
+      for (int e = 0; e < config_.vector; ++e) values.push_back(random(node, leaf, e));
     } else if (compares_integers(program_, node)) {
       values = integer_condition(node, leaf);
     } else if (node.op == Op::ColumnIndex) {

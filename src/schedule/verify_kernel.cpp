@@ -15,7 +15,7 @@ struct Form {
   bool threads_only = false;
 };
 
-constexpr std::array<Form, 46> forms = {{
+constexpr std::array<Form, 47> forms = {{
     {Do::IndexConstant, "x", "", "", "", ""},
     {Do::IndexSlot, "x", "", "", "", ""},
     {Do::IndexArgument, "x", "", "", "", ""},
@@ -46,6 +46,7 @@ constexpr std::array<Form, 46> forms = {{
     {Do::LaneSlot, "f", "", "", "", ""},
     {Do::LaneFromIndex, "f", "x", "", "", ""},
     {Do::LaneColumn, "f", "x", "", "", ""},
+    {Do::Random, "f", "x", "x", "", "x"},
     {Do::LaneMove, "f", "f", "", "", ""},
     {Do::Primitive, "f", "f", "f", "f", ""},  // see primitive_form
     {Do::ShuffleXor, "f", "f", "", "", ""},

@@ -44,6 +44,7 @@ inline int instructions_a_vector(const Program& program, const InstructionCosts&
         break;
       case Op::Min:
       case Op::Max: count += costs.extremum; break;
+      case Op::Random: count += 220; break;  // ten rounds of two products of 64 bits (x86/random.cpp)
       case Op::Div: count += costs.divide; break;
       case Op::Sqrt: count += costs.square_root; break;
       case Op::Fold: count += 3 + (node.payload % 2 ? instructions_of_term(program, node, costs) : 0); break;

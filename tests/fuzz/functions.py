@@ -55,6 +55,13 @@ def flat(x, y):
     return np.zeros_like(x)
 
 
+def power_of_two(x, up):
+    """Not below, or not above, |x|, and at least 2^-127; of finite numbers."""
+    share, exponent = np.frexp(np.abs(x))  # x = share * 2^exponent, share from 1/2 on
+    found = np.ldexp(1.0, exponent - (share == 0.5) if up else exponent - 1)
+    return np.where(np.isfinite(x), np.maximum(np.where(x == 0, 0, found), 2.0**-127), np.nan)
+
+
 UNARY = {
     "exp": Function(np.exp, lambda x, y: y, ("ulp", 1.1, 1.5)),
     "log": Function(np.log, lambda x, y: 1 / x, ("ulp", 1.1, 1.5), lowest=0),
@@ -97,6 +104,8 @@ UNARY = {
     "square": Function(lambda x: x * x, lambda x, y: 2 * x, turns=(0.0,)),
     "sign": Function(np.sign, flat),
     "abs": Function(np.abs, lambda x, y: np.sign(x), turns=(0.0,)),
+    "exponent_ceil": Function(lambda x: power_of_two(x, True), flat, turns=(0.0,)),
+    "exponent_floor": Function(lambda x: power_of_two(x, False), flat, turns=(0.0,)),
     "floor": Function(np.floor, flat),
     "round": Function(np.rint, flat),
 }

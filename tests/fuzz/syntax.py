@@ -10,9 +10,9 @@ CONDITIONS = {"and": 2, "or": 2, "not": 1}
 OTHERS = {"select": 3, "rotate": 2, "colsum": 1, "stop_gradient": 1, "cast": 2, "largest": 1}
 ARITY = {**FUNCTIONS, **CONDITIONS, **OTHERS, **dict.fromkeys(REDUCTIONS, 1)}
 # Not drawn here: the C++ fuzzers draw these, against the oracle. The first names are free for values.
-UNDRAWN = {"variance", "logsumexp", "softmax", "exponent_ceil", "exponent_floor"}
+UNDRAWN = {"variance", "logsumexp", "softmax", "random", "cast_stochastic"}
 VALUES_OF_INTEGERS = ("i", "j", "n")
-RESERVED = {"i", "j", "n", "inf", "nan"} | set(ARITY) | {"exponent_ceil", "exponent_floor"}
+RESERVED = {"i", "j", "n", "inf", "nan"} | set(ARITY) | {"random", "cast_stochastic"}
 
 
 @dataclass(frozen=True)

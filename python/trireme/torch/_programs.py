@@ -5,6 +5,7 @@ gradients that arrive, and its derivative by them, applied to tangents of the op
 is forward mode. What stands in the way is names (`dx` would be both a result and a gradient), saved results (a statistic
 depends on the operands, so its formula must stand in the program), and statistics that take no gradient.
 """
+import functools
 import re
 from typing import NamedTuple
 
@@ -46,6 +47,12 @@ def _in_parentheses(text, start):
 
 def names_in(text):
     return set(re.findall(NAME, text))
+
+
+@functools.cache
+def counts_rows(text):
+    """Whether values depend on which row they stand in: by `i` as a number, or by what is drawn there."""
+    return bool(names_in(take_apart(text).body) & {"i", "random"})
 
 
 def read_by(operator):

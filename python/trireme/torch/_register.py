@@ -13,6 +13,7 @@ from torch import _C
 from torch.autograd import forward_ad
 
 from ._autograd import Call, Function, is_plain, is_wrapped, needs_graph
+from ._programs import counts_rows
 
 LIBRARY = torch.library.Library("trireme", "FRAGMENT")
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
@@ -110,8 +111,8 @@ def batched(self, size, in_dims, operands, rest, wanted):
     by_rows = all(each is None or (spread in ("[i,j]", "[i]") if dim is not None else "i" not in spread or
                                    spread in ("[i,j]", "[i]")) for each, dim, spread in zip(operands, in_dims, spreads))
     is_wanted = [wanted >> k & 1 for k in range(len(self.results))]
-    by_rows = by_rows and all(spread in ("[i,j]", "[i]") for (_, spread, *_), has in zip(self.operator.results, is_wanted)
-                              if has)
+    by_rows = by_rows and not counts_rows(self.operator.text) and all(
+        spread in ("[i,j]", "[i]") for (_, spread, *_), has in zip(self.operator.results, is_wanted) if has)
     if by_rows:
         given = [each if each is None or "i" not in spread else
                  each.expand(size, *each.shape) if dim is None else each.movedim(dim, 0)

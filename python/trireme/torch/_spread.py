@@ -175,8 +175,8 @@ def _cut(operator, group, widths, mine, what):
 def check_rows(operator, cut, constants, in_order):
     """Rows that know their number cannot be anywhere."""
     parts = _programs.take_apart(operator.operator.text)
-    if "i" in _programs.names_in(parts.body):
-        raise trireme.Unsupported(f"{operator.name}: the program computes with i, which counts rows over all machines; spread "
+    if found := {"i", "random"} & _programs.names_in(parts.body):
+        raise trireme.Unsupported(f"{operator.name}: the program computes with {found.pop()}, which counts rows over all machines; spread "
                                   "its columns, or give it all rows")
     if "colmax(" in parts.body:
         raise trireme.Unsupported(f"{operator.name}: colmax over machines is not combined; give it all rows")

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ir/philox.hpp"
 #include "targets/lanes/machine_memory.hpp"
 #include "targets/lanes/machine_primitives.hpp"
 
@@ -118,6 +119,14 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
     case Do::LaneFromIndex:
       return set_lanes([&](int t) { return static_cast<T>(indices(instr.a)[kernel_.simd ? 0 : t]); }), true;
     case Do::LaneColumn: return set_lanes([&](int t) { return static_cast<T>(column(t)); }), true;
+    case Do::Random:
+      return set_lanes([&](int t) {
+               const int at = kernel_.simd ? 0 : t;
+               const std::int64_t column_here = instr.count == 1 ? indices(instr.a)[at] + instr.imm : column(t);
+               return static_cast<T>(philox::uniform(indices(instr.d)[at], indices(instr.b)[at], column_here,
+                                                     static_cast<std::uint32_t>(instr.imm2)));
+             }),
+             true;
     case Do::LaneMove: return set_lanes([a = lanes(instr.a)](int t) { return a[t]; }), true;
     case Do::Primitive: return primitive(instr, active), true;
     case Do::ShuffleXor: return shuffle(instr, active), true;

@@ -68,6 +68,7 @@ void Machine<R>::block(const std::vector<Instr>& body) {
 template <typename R>
 void Machine<R>::instruction(const Instr& instr) {
   auto condition = [&] { return k_.setp(IntCompare::Lt, index(instr.a), second(instr)); };
+  if (instr.code != Do::Random) drawn_.reset();
   switch (instr.code) {
     case Do::IndexConstant:
     case Do::IndexSlot:
@@ -118,6 +119,7 @@ void Machine<R>::instruction(const Instr& instr) {
       break;
     case Do::LaneSlot: k_.load<R>(args_, static_cast<std::uint32_t>(8 * instr.imm), into(lane(instr.dst))); break;
     case Do::LaneFromIndex: k_.template cvt_s<R>(index(instr.a), into(lane(instr.dst))); break;
+    case Do::Random: random(instr); break;
     case Do::LaneColumn: k_.template cvt_s<R>(k_.add(index(instr.a), instr.imm), into(lane(instr.dst))); break;
     case Do::LaneMove: k_.assign(lane(instr.dst), lane(instr.a)); break;
     case Do::Primitive: primitive(instr); break;

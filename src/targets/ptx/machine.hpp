@@ -22,6 +22,16 @@ class Machine {
   void divide_by(R a, double divisor, R d);
   void primitive(const Instr& instr);
 
+  // random.cpp
+  struct Drawn {  // four columns' words
+    Reg column, row, seed;
+    std::int64_t offset = 0, stream = 0;
+    std::array<U32, 4> words = {};
+  };
+  std::array<U32, 4> draw(U32 block, const Instr& instr);
+  void random(const Instr& instr);
+  std::optional<Drawn> drawn_;  // by the instruction before
+
   // memory.cpp
   void load(const Instr& instr);
   void store(const Instr& instr);

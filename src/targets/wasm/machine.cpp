@@ -135,6 +135,7 @@ Status Machine::step(const Instr& instr) {
            : (f().op("f32.convert_i64_s"), f().op("f32x4.splat"));
       f().set(lane(instr.dst));
       break;
+    case Do::Random: random(instr); break;
     case Do::LaneColumn:  // numbers below 2^31
       f().get(integer(instr.a)), f().op("i32.wrap_i64"), f().i32_const(static_cast<std::int32_t>(instr.imm));
       f().op("i32.add"), f().op("i32x4.splat"), f().v128_const(std::array<std::uint32_t, 4>{0, 1, 2, 3});

@@ -60,6 +60,7 @@ class Machine {
   Address address(const Instr& instr);
   MemArg at(const Address& address, const Instr& instr, int element = 0) const;
   Value<I32x4> load_vector(const Address& address, const Instr& instr);
+  void random(const Instr& instr);
   void load_i64(const Instr& instr);
   void store_i64(const Instr& instr);
   void round_to_i64(const Instr& instr);

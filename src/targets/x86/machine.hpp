@@ -45,6 +45,8 @@ class Machine {
   void constant(const Vec& dst, double value);
   void slot(const Vec& dst, const Mem& at);
   void from_index(const Vec& dst, const Gp& index);
+  void random(const Vec& dst, const Gp& column, std::int32_t more, const Gp& row, const Gp& seed, std::uint32_t stream,
+              bool all_the_same);
   void column(const Vec& dst, const Gp& index, std::int32_t more);  // index + more + lane < 2^31
   void move(const Vec& dst, const Vec& a) { cc_.vmovaps(dst, a); }
   void move(const Mask& dst, const Mask& a);

@@ -237,6 +237,9 @@ class Walker {
       case Do::LaneConstant: return machine_.constant(lane(i.dst), std::bit_cast<double>(i.imm));
       case Do::LaneSlot: return machine_.slot(lane(i.dst), slot(i));
       case Do::LaneFromIndex: return machine_.from_index(lane(i.dst), index(i.a));
+      case Do::Random:
+        return machine_.random(lane(i.dst), index(i.a), imm32(i), index(i.b), index(i.d),
+                               static_cast<std::uint32_t>(i.imm2), i.count == 1);
       case Do::LaneColumn: return machine_.column(lane(i.dst), index(i.a), imm32(i));
       case Do::LaneMove:
         if (i.dst.bank == Bank::Mask) return machine_.move(mask(i.dst), mask(i.a));
