@@ -71,6 +71,14 @@ def test_torchrun(tmp_path):
     assert all(f"fine {case} {rank}" in done.stdout for case in ("norms",) for rank in range(2))
 
 
+def test_four_processes_train_as_one(tmp_path):
+    """Losses and weights, bit for bit."""
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples/train_parallel.py"
+    done = subprocess.run([sys.executable, str(example), "--reference", "--steps", "2"], env=environment(), capture_output=True, text=True,
+                          timeout=SECONDS)
+    assert done.returncode == 0 and "the same bits: 2 losses, 12 weights" in done.stdout, done.stdout + done.stderr
+
+
 def trees():
     from trireme.torch._exchange import tree_of
     return tree_of

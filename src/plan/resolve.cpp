@@ -104,14 +104,30 @@ Result<Program> backward_of(const Problem& problem, const Program& forward) {
 
 namespace {
 
-std::int64_t least_row_block(const Program& program, const std::set<std::string>& wanted, const Problem& problem) {
-  bool per_column = false;
-  for (const Output& result : program.results)
-    per_column =
-        per_column || (wanted.contains(result.name) && sums_over_rows(program, result) && !result.spread.row.present &&
-                       result.spread.column.present && result.spread.column.plain());
-  const std::int64_t rows = problem.rows();
-  return per_column ? contract::row_block(rows, problem.columns()) : (rows + 8191) / 8192;  // blocks, at most
+// The contract's own row block, the largest of all sums over rows that are stored.
+Result<std::int64_t> least_row_block(const Program& program, const std::set<std::string>& wanted,
+                                     const Problem& problem) {
+  std::vector<double> constants;
+  for (const Operand& operand : program.operands) {
+    auto given = problem.constants.find(operand.name);
+    std::optional<double> value;
+    if (given != problem.constants.end()) value = given->second;
+    else if (operand.fallback != no_node) value = as_number(program, operand.fallback);
+    constants.push_back(value.value_or(0));
+  }
+  const std::int64_t rows = problem.rows(), columns = problem.columns();
+  std::int64_t least = 1;
+  for (const Output& result : program.results) {
+    if (!wanted.contains(result.name) || !sums_over_rows(program, result)) continue;
+    TRIREME_TRY(where, indexing(program, result.spread, columns, constants));
+    if (!where.row.present && !where.column.present) continue;  // the sum of the rows' sums
+    const std::int64_t divide = std::max<std::int64_t>(where.row.divide, 1);
+    std::int64_t sharing = rows;
+    if (where.row.wrap) sharing = (rows + divide * where.row.wrap - 1) / (divide * where.row.wrap) * divide;
+    else if (where.row.present) sharing = std::min(rows, divide);
+    least = std::max(least, contract::row_block(std::min(sharing, rows), where.entries(rows, columns)));
+  }
+  return least;
 }
 
 }  // namespace
@@ -154,10 +170,12 @@ Result<Binding> binding_of(const Problem& problem, const Program& forward, const
   }
   binding.row_block = problem.row_block;
   // Machines make room for as many blocks as the contract makes, and no more.
-  if (const std::int64_t least = least_row_block(program, wanted, problem);
-      problem.row_block && problem.row_block < least)
-    return wrong("row_block=" + std::to_string(problem.row_block) + " is less than the contract's, " +
-                 std::to_string(least) + "; blocks of a larger problem have at least as many rows");
+  if (problem.row_block) {
+    TRIREME_TRY(least, least_row_block(program, wanted, problem));
+    if (problem.row_block < least)
+      return wrong("row_block=" + std::to_string(problem.row_block) + " is less than the contract's, " +
+                   std::to_string(least) + "; blocks of a larger problem have at least as many rows");
+  }
   if (wanted.size() < program.results.size()) binding.wanted = wanted;
   if (problem.columns() > 0) binding.columns = problem.columns();
   for (const Operand& operand : program.operands)

@@ -77,6 +77,8 @@ TEST(RowBlock, says_what_it_refuses) {
   says("rms_norm 3x5 row_block=4", "no result that is stored sums over rows");
   says("rms_norm 3x5 backward dgamma=none row_block=4", "no result that is stored sums over rows");
   says("rms_norm 4096x5 backward row_block=8", "row_block=8 is less than the contract's, 16");
+  says("rms_norm_heads 65536x8 heads=32 backward row_block=8", "row_block=8 is less than the contract's, 16");
+  EXPECT_TRUE(prepare_problem(parse_problem("rms_norm_heads 8192x8 heads=64 backward row_block=1").value()));
   says("rms_norm 4096x5 backward row_block=0", "row_block is a number of rows, not '0'");
   says("rms_norm 4096x5 backward row_block=few", "row_block is a number of rows, not 'few'");
   EXPECT_EQ(print(parse_problem("rms_norm 4096x5 backward row_block=32").value()),

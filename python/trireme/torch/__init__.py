@@ -6,6 +6,7 @@
     mine = tt.op("scaled(x[i,j], s = 2) -> (y[i,j])\\n y = x * s")
     loss = tt.linear_cross_entropy(x, head, labels)      # head and loss, without the logits of all tokens
     tt.patch(model)                                      # a Hugging Face model's norms, gated units, rope and loss
+    from trireme.torch import parallel                   # rows or columns over a process group; DTensors are taken as they are
 
 Everything works under torch.compile(fullgraph=True), autocast, checkpointing and CUDA graphs. `trireme.rms_norm` itself
 also takes tensors: the raw path, without dispatcher and gradients.

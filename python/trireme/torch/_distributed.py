@@ -13,7 +13,7 @@ import trireme
 
 from ._made import MADE
 from ._register import extents
-from ._rows import Row, row_of
+from ._rows import Row, is_picked, row_of
 
 
 def is_distributed(*arrays):
@@ -71,7 +71,8 @@ def _places_of(name, placements, shape, axes, constants):
 
     def places(where):
         """Of an array with that spread: the axis that is cut along each axis of the mesh."""
-        row, rank = row_of(where, values), len(extents(where, shape, axes, values))
+        row = row_of(where, values)
+        rank = where.count(",") + 1 if is_picked(where) else len(extents(where, shape, axes, values))
         found = []
         for axis in cut:
             if axis == -1:

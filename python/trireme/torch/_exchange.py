@@ -120,11 +120,12 @@ met_numbers._dynamo_marked_constant = True  # compiled code takes what comes out
 
 
 def _timeout(group):
-    return group._get_backend(_device(group)).options._timeout
-
-
-def _device(group):
-    return torch.device("cuda" if dist.get_backend(group) == "nccl" else "cpu")
+    for device in ("cpu", "cuda"):
+        try:
+            return group._get_backend(torch.device(device)).options._timeout
+        except (AttributeError, RuntimeError):  # the group has none for that device
+            continue
+    return dist.constants.default_pg_timeout
 
 
 def number_of(text):

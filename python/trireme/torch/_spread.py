@@ -214,7 +214,7 @@ def sum_class(spread, constants, rows, by_rows, columns, in_order):
 def run_spread(operator, spread, operands, constants, axes, types, wanted):
     """The results on this machine; None where they are not wanted."""
     spreads = [each[1] for each in operator.operator.operands]
-    first = next(each for each, where in zip(operands, spreads) if each is not None and where == "[i,j]")
+    first = operands[operator.first_element(operands)]
     if spread.columns is not None and axes != 1:
         raise trireme.Unsupported(f"{operator.name}: rows of one axis are cut by columns; give axes=1, and tensors whose last "
                                   "axis is the row")
@@ -386,7 +386,7 @@ class _Machine:
                 said[name] = fallback
         kinds = {}
         for name in results:
-            partial = name in phase.exchanged or (name in phase.row_sums and self.by_rows)
+            partial = name in phase.exchanged or (name in phase.row_sums and self.by_rows and not self.own_entries(name))
             kinds[name] = self.compute if partial or name not in self.storage else self.storage[name]
         places = {name: k for k, name in enumerate(operator.results)}
         made = operator.call(operands, [said[name] for name in operator.constants], 1,
