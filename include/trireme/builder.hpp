@@ -81,6 +81,7 @@ TRIREME_API Expr operator-(const Expr& a, const Expr& b);
 TRIREME_API Expr operator*(const Expr& a, const Expr& b);
 TRIREME_API Expr operator/(const Expr& a, const Expr& b);
 TRIREME_API Expr operator-(const Expr& a);
+TRIREME_API Expr operator%(const Expr& a, const Expr& b);  // of a group's index alone: sum(x, build.j() % 4)
 TRIREME_API Expr operator<(const Expr& a, const Expr& b);
 TRIREME_API Expr operator<=(const Expr& a, const Expr& b);
 TRIREME_API Expr operator>(const Expr& a, const Expr& b);
@@ -137,6 +138,13 @@ inline Expr variance(const Expr& a) { return call("variance", {a}); }
 inline Expr logsumexp(const Expr& a) { return call("logsumexp", {a}); }
 inline Expr softmax(const Expr& a) { return call("softmax", {a}); }
 inline Expr amin(const Expr& a) { return call("amin", {a}); }
+// Inside groups of columns, build.j() / 32 or build.j() % 4.
+inline Expr sum(const Expr& a, const Expr& group) { return call("sum", {a, group}); }
+inline Expr mean(const Expr& a, const Expr& group) { return call("mean", {a, group}); }
+inline Expr amax(const Expr& a, const Expr& group) { return call("amax", {a, group}); }
+inline Expr amin(const Expr& a, const Expr& group) { return call("amin", {a, group}); }
+// What sum, mean, amax and amin run over: once over each group's value.
+inline Expr entries(const Expr& a, const Expr& group) { return call("entries", {a, group}); }
 inline Expr colsum(const Expr& a) { return call("colsum", {a}); }  // the whole value of a result
 inline Expr rotate(const Expr& a, const Expr& columns) { return call("rotate", {a, columns}); }
 inline Expr stop_gradient(const Expr& a) { return call("stop_gradient", {a}); }

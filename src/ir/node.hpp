@@ -49,6 +49,7 @@ enum class Op : std::uint8_t {
   Amax,
   Amin,
   Fold,        // over j, one of the two totals of a fold; payload: 2 * index into folds() (math/reductions.hpp) + which
+  Group,       // inside groups of columns, or over groups; args: value, g; payload: a GroupReduction (ir/groups.hpp)
   PickColumn,  // args: value, column (an integer of the row); what sum(select(j == column, value, 0)) is
   ColumnSum,   // over all (i, j) that land on the same entry of its result
   // Composed: `bind` and `expand` replace these
@@ -70,7 +71,7 @@ struct OpFacts {
   bool commutative;  // `a + b` and `b + a` are one node
 };
 
-inline constexpr std::array<OpFacts, 47> op_facts = {{
+inline constexpr std::array<OpFacts, 48> op_facts = {{
     {Op::Number, "number", 0, false},
     {Op::Constant, "constant", 0, false},
     {Op::Operand, "operand", 0, false},
@@ -107,6 +108,7 @@ inline constexpr std::array<OpFacts, 47> op_facts = {{
     {Op::Amax, "amax", 1, false},
     {Op::Amin, "amin", 1, false},
     {Op::Fold, "fold", 1, false},
+    {Op::Group, "group", 2, false},
     {Op::PickColumn, "pick_column", 2, false},
     {Op::ColumnSum, "colsum", 1, false},
     {Op::Mean, "mean", 1, false},

@@ -75,6 +75,7 @@ template <typename T>
     case Op::Amax:
     case Op::Amin:
     case Op::Fold:
+    case Op::Group:
     case Op::PickColumn:
     case Op::ColumnSum:
     case Op::Mean:

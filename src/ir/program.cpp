@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/contract.hpp"
+#include "ir/groups.hpp"
 
 namespace trireme {
 namespace {
@@ -53,6 +54,7 @@ NodeId Program::add(Op op, std::span<const NodeId> args, std::int64_t payload) {
     node.by_column |= nodes_[arg].by_column;
   }
   if (is_row_reduction(op) || op == Op::PickColumn) node.by_column = false;
+  if (op == Op::Group) node.by_column = !group_of(payload).entries;
 
   NodeId id = static_cast<NodeId>(nodes_.size());
   nodes_.push_back(node);

@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "ir/groups.hpp"
 #include "ir/index_arithmetic.hpp"
 #include "ir/integers.hpp"
 
@@ -41,7 +42,7 @@ bool is_arithmetic_of_constants(const Program& program, NodeId id, bool divisor,
 
 class Verifier {
  public:
-  explicit Verifier(const Program& program) : program_(program), wanted_(reachable(program)), is_seed_(program.size()) {
+  explicit Verifier(const Program& program) : program_(program), spreads_(program), wanted_(reachable(program)), is_seed_(program.size()) {
     for (NodeId id = 0; id < program.size(); ++id)
       if (program[id].op == Op::Random) is_seed_[program[id].args[0]] = true;
   }
@@ -88,7 +89,7 @@ class Verifier {
     return wrong("'" + name + (has_type ? "' has a type, but the program is not bound" : "' has no type"));
   }
 
-  Status node(NodeId id) const {
+  Status node(NodeId id) {
     const Node& node = program_[id];
     const OpFacts& fact = facts(node.op);
     if (node.op == Op::Call ? node.arity < 1 : node.arity != fact.arity)
@@ -104,7 +105,7 @@ class Verifier {
     return payload(id, node);
   }
 
-  Status payload(NodeId id, const Node& node) const {
+  Status payload(NodeId id, const Node& node) {
     auto below = [&](std::size_t limit) {
       return node.payload >= 0 && static_cast<std::uint64_t>(node.payload) < limit;
     };
@@ -147,7 +148,19 @@ class Verifier {
         return wrong(id, "takes a seed of i64");
       if (!below(std::uint64_t{1} << 32)) return wrong(id, "has no stream below 2^32");
     }
+    if (node.op == Op::Group) return group(id, node);
     return node.op == Op::Rotate ? rotation(id, node.args[1]) : Done{};
+  }
+
+  Status group(NodeId id, const Node& node) {
+    if (node.payload < 0 || node.payload >= group_payloads) return wrong(id, "names no reduction");
+    if (!is_divisor(program_, node.args[1]))
+      return wrong(id, "needs a short quotient of constants, n and positive integers as its group");
+    const GroupReduction kind = group_of(node);
+    const ColumnSpread entries{ColumnSpread::Kind::Group, kind.wraps, node.args[1]};
+    if (kind.entries && !trireme::fits(spreads_[node.args[0]], entries))
+      return wrong(id, "runs over the entries of a value that has not one for each of its groups");
+    return Done{};
   }
 
   Status rotation(NodeId id, NodeId by) const {
@@ -205,12 +218,15 @@ class Verifier {
     return Done{};
   }
 
-  bool fits(const Node& value, const Spread& spread) const {
-    auto one_fits = [](bool differs, const Axis& axis) { return !differs || (axis.present && !axis.divided()); };
-    return one_fits(value.by_row, spread.row) && one_fits(value.by_column, spread.column);
+  bool fits(NodeId value, const Spread& spread) {
+    const bool row_fits = !program_[value].by_row || (spread.row.present && !spread.row.divided());
+    const ColumnSpread wanted = spread.column.present && spread.column.divided() && !is_group(spread.column)
+                                    ? ColumnSpread{}
+                                    : spread_of(spread.column);
+    return row_fits && trireme::fits(spreads_[value], wanted);
   }
 
-  Status operand(std::size_t k) const {
+  Status operand(std::size_t k) {
     const Operand& operand = program_.operands[k];
     if (operand.constant) {
       if (operand.spread.row.present || operand.spread.column.present || operand.type)
@@ -227,13 +243,14 @@ class Verifier {
     const Node& value = program_[operand.fallback];
     if (is_condition(value.op) || value.op == Op::ColumnSum)
       return wrong("the default of '" + operand.name + "' is not a value");
-    if (!fits(value, operand.spread)) return wrong("the default of '" + operand.name + "' is spread wider than it");
+    if (!fits(operand.fallback, operand.spread))
+      return wrong("the default of '" + operand.name + "' is spread wider than it");
     if (operands_read_[operand.fallback] > k)
       return wrong("the default of '" + operand.name + "' reads an operand that does not stand before it");
     return Done{};
   }
 
-  Status result(const Output& result) const {
+  Status result(const Output& result) {
     TRIREME_CHECK(spread(result.name, result.spread));
     TRIREME_CHECK(pick(result.name, result.spread, program_.operands.size()));
     TRIREME_CHECK(type(result.name, result.type.has_value()));
@@ -241,16 +258,17 @@ class Verifier {
     const Node& value = program_[result.value];
     if (is_condition(value.op)) return wrong("the result '" + result.name + "' is a condition, not a value");
     if (is_seed_[result.value]) return wrong("the result '" + result.name + "' is a seed, which is no number");
-    if (takes_column_sum(result.spread) != (value.op == Op::ColumnSum))
+    const bool sums = value.op == Op::ColumnSum;
+    if (sums ? !takes_column_sum(result.spread) : needs_column_sum(result.spread))
       return wrong("the result '" + result.name +
-                   (value.op == Op::ColumnSum ? "' is one value a row or element and takes no colsum"
-                                              : "' needs a colsum as its value"));
-    if (value.op != Op::ColumnSum && !fits(value, result.spread))
+                   (sums ? "' is one value a row or element and takes no colsum" : "' needs a colsum as its value"));
+    if (!sums && !fits(result.value, result.spread))
       return wrong("the result '" + result.name + "' is spread narrower than its value");
     return Done{};
   }
 
   const Program& program_;
+  ColumnSpreads spreads_;
   std::vector<bool> wanted_;
   std::unordered_set<std::string_view> in_memory_;  // names of operands in memory and results
   std::vector<std::size_t> operands_read_;

@@ -1,5 +1,8 @@
 #include "trireme/builder.hpp"
 
+#include <algorithm>
+
+#include "ir/groups.hpp"
 #include "language/builder_state.hpp"
 #include "language/diagnostic.hpp"
 #include "language/names.hpp"
@@ -101,6 +104,12 @@ Expr operator+(const Expr& a, const Expr& b) { return binary(Op::Add, "'+'", a, 
 Expr operator-(const Expr& a, const Expr& b) { return binary(Op::Sub, "'-'", a, b); }
 Expr operator*(const Expr& a, const Expr& b) { return binary(Op::Mul, "'*'", a, b); }
 Expr operator/(const Expr& a, const Expr& b) { return binary(Op::Div, "'/'", a, b); }
+Expr operator%(const Expr& a, const Expr& b) {
+  const Expr args[] = {a, b};
+  BuilderState* state = BuilderState::builder_of(args);
+  if (!state) return BuilderState::unowned();
+  return state->operation({.op = Op::Div, .index = true}, args, "'%'");
+}
 Expr operator<(const Expr& a, const Expr& b) { return binary(Op::Less, "'<'", a, b); }
 Expr operator<=(const Expr& a, const Expr& b) { return binary(Op::LessEqual, "'<='", a, b); }
 Expr operator>(const Expr& a, const Expr& b) { return binary(Op::Less, "'>'", a, b, true); }
@@ -121,6 +130,9 @@ Expr call(std::string_view function, std::span<const Expr> args) {
   if (!state) return BuilderState::unowned();
   std::string shown = "'" + std::string(function.substr(0, max_name_bytes)) + "'";
   auto callable = callable_named(function);
+  const bool reduces = callable && std::find(group_ops.begin(), group_ops.end(), callable->op) != group_ops.end();
+  if ((reduces || function == "entries") && (args.size() == 1 || args.size() == 2))
+    return state->reduction(reduces ? callable->op : Op::Group, args, shown);
   bool by_name = callable && callable->form == CallForm::WithSymbol;
   bool of_bound_programs = callable && (callable->form == CallForm::WithCount || callable->form == CallForm::WithType ||
                                         callable->op == Op::PickColumn || callable->op == Op::BitsAdd ||

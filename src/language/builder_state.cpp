@@ -84,7 +84,9 @@ std::optional<double> BuilderState::plain_number(const Expr& expr) {
 bool BuilderState::check_argument(Op op, int k, std::uint32_t arg, const std::string& shown) {
   Op given = nodes[arg].op;
   bool comparison = op == Op::Less || op == Op::LessEqual || op == Op::Equal;
-  if (given == Op::ColumnSum) {
+  if (nodes[arg].index) {
+    fail(shown + " was given an index of groups or their entries, which only sum, mean, amax and amin take");
+  } else if (given == Op::ColumnSum) {
     fail(shown + " was given a colsum, which is the whole value of a result and nothing else's");
   } else if (takes_condition(op, k) && !is_condition(given)) {
     fail(shown + " needs a condition as its argument " + std::to_string(k + 1) + ", such as a < b");

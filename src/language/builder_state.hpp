@@ -23,6 +23,7 @@ struct WrittenNode {
   std::vector<std::uint32_t> args = {};
   std::int64_t payload = 0;
   std::string symbol = {};  // of Cast and Largest
+  bool index = false;       // `j % g`, and `entries(e, j / g)`: parts of a reduction, no values
 };
 
 struct BuilderState : std::enable_shared_from_this<BuilderState> {
@@ -68,6 +69,7 @@ struct BuilderState : std::enable_shared_from_this<BuilderState> {
   // A mistake that belongs to no builder; the first that uses it reports it.
   static Expr unowned();
   static std::optional<double> plain_number(const Expr& expr);
+  Expr reduction(Op op, std::span<const Expr> args, const std::string& shown);  // groups of columns among them
 
  private:
   std::optional<std::uint32_t> take(const Expr& expr, const std::string& user);

@@ -21,7 +21,8 @@ CallForm form_of(Op op) {
 // Leaves have names in op_facts too, but are not written as calls; operators are not spelled with letters.
 bool is_called(const OpFacts& fact) {
   bool leaf = fact.op <= Op::ColumnCount;
-  bool of_a_table = fact.op == Op::Call || fact.op == Op::Fold || fact.op == Op::Reduce || fact.op == Op::ReduceSpread;
+  bool of_a_table = fact.op == Op::Call || fact.op == Op::Group || fact.op == Op::Fold || fact.op == Op::Reduce ||
+                    fact.op == Op::ReduceSpread;
   return !leaf && !of_a_table && is_letter(fact.name[0]);
 }
 

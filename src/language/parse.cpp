@@ -81,7 +81,7 @@ NodeId Parser::right_side(const Token& target, const Name* meaning) {
   bool result = meaning->kind == NameKind::Result;
   const Spread& spread = result ? program_.results[meaning->index].spread : program_.operands[meaning->index].spread;
   value(id, offset);
-  if (result && takes_column_sum(spread))
+  if (result && needs_column_sum(spread))
     fail(offset, "several elements land on one entry of '" + std::string(target.text) +
                      "': its right side must be colsum(e) as a whole");
   check_fits(id, spread, target.text, offset);
@@ -105,13 +105,21 @@ NodeId Parser::column_sum(const Token& target, const Name* meaning) {
 
 void Parser::check_fits(NodeId id, const Spread& spread, std::string_view name, std::size_t offset) {
   if (failed()) return;
-  auto check = [&](bool differs, const Axis& axis, const char* along, const char* hint) {
-    if (differs && !(axis.present && !axis.divided()))
+  auto check = [&](bool differs, const char* along, const char* hint) {
+    if (differs)
       fail(offset,
            "this value differs from " + std::string(along) + ", and '" + std::string(name) + "' does not" + hint);
   };
-  check(program_[id].by_column, spread.column, "column to column", "; sum, mean, amax and amin reduce a row");
-  check(program_[id].by_row, spread.row, "row to row", "");
+  const ColumnSpread wanted = spread_of(spread.column);
+  if (wanted.is_group() && !fits(spreads_[id], wanted))
+    return fail(offset, spreads_[id].is_group()
+                            ? "this value has other groups of columns than '" + std::string(name) +
+                                  "': they are the same only where their indices are"
+                            : "this value differs inside the groups of columns of '" + std::string(name) +
+                                  "'; sum, mean, amax and amin reduce a group: sum(e, j / g)");
+  const bool plain = spread.column.present && (wanted.is_group() || !spread.column.divided());
+  check(program_[id].by_column && !plain, "column to column", "; sum, mean, amax and amin reduce a row");
+  check(program_[id].by_row && !(spread.row.present && !spread.row.divided()), "row to row", "");
 }
 
 void Parser::check_reads_before(NodeId id, std::size_t operand, std::size_t offset) {

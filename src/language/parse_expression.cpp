@@ -1,4 +1,5 @@
 // Expressions: one function for each strength of binding, loosest first.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -59,7 +60,8 @@ NodeId Parser::product() {
     NodeId right = value(unary(), right_offset);
     left = add(op, {left, right});
   }
-  if (token_.is("%")) fail(token_.offset, "'%' stands only in the index of an operand or result");
+  if (token_.is("%"))
+    fail(token_.offset, "'%' stands only in the index of an operand, a result or a group: sum(e, j % g)");
   return left;
 }
 
@@ -140,6 +142,10 @@ NodeId Parser::name() {
 }
 
 NodeId Parser::unknown(const Token& name, bool called) {
+  if (called && name.text == "entries") {
+    fail(name.offset, "entries(e) stands only as what sum, mean, amax or amin run over: sum(entries(e))");
+    return no_node;
+  }
   Suggestion suggestion(name.text);
   for (const auto& [known, meaning] : names_)
     if (!called) suggestion.consider(known);
@@ -152,6 +158,7 @@ NodeId Parser::unknown(const Token& name, bool called) {
 }
 
 NodeId Parser::call(const Token& name, const Callable& callable) {
+  if (std::find(group_ops.begin(), group_ops.end(), callable.op) != group_ops.end()) return reduction(name, callable);
   std::size_t opened = token_.offset;
   std::string shown = "'" + std::string(name.text) + "'";
   if (!token_.is("(")) {

@@ -11,6 +11,7 @@
 //   product    = unary {("*" | "/") unary}
 //   unary      = ["-"] unary | primary                                   "-" before a number is the number's sign
 //   primary    = NUMBER | NAME | NAME "(" arguments ")" | "(" expression ")"
+//   a reduction's arguments = expression ["," index] | "entries" "(" expression ["," index] ")"
 //
 // Types and the compute type ("in f32") stand in bound programs only.
 #pragma once
@@ -20,7 +21,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "ir/program.hpp"
+#include "ir/groups.hpp"
 #include "language/lexer.hpp"
 #include "language/names.hpp"
 
@@ -82,6 +83,12 @@ class Parser {
   NodeId call(const Token& name, const Callable& callable);
   void check_seed(NodeId seed, std::size_t offset);
   void check_seeds();
+
+  // parse_groups.cpp
+  bool at_entries() const;
+  Axis group();
+  NodeId reduction(const Token& name, const Callable& callable);
+
   void check_rotation(NodeId by, std::size_t offset);
   std::int64_t last_argument(const Callable& callable);
   NodeId value(NodeId id, std::size_t offset);  // id, if it is a value and not a condition
@@ -116,6 +123,7 @@ class Parser {
   std::optional<Error> error_;
 
   Program program_;
+  ColumnSpreads spreads_{program_};
   std::unordered_map<std::string_view, Name> names_;
   // The signature's names, known before it is parsed: an index may name a constant that stands further on.
   std::unordered_map<std::string_view, std::size_t> constants_ahead_;  // to their index among the operands

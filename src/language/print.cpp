@@ -27,6 +27,7 @@ class Printer {
  public:
   explicit Printer(const Program& program)
       : program_(program),
+        spreads_(program),
         in_body_(program.size()),
         order_(program.size()),
         uses_(program.size()),
@@ -101,7 +102,7 @@ class Printer {
       if (result.value != no_node) in_body_[result.value] = true;
     for (NodeId id = static_cast<NodeId>(program_.size()); id-- > 0;)
       if (in_body_[id])
-        for (NodeId arg : program_[id]) in_body_[arg] = true;
+        for (int k = 0; k < written_arguments(program_[id]); ++k) in_body_[program_[id].args[k]] = true;
     for (NodeId id = 0; id < program_.size(); ++id)
       if (in_body_[id] && order_[id] == 0) order_[id] = ++ordered_;
     for (NodeId id = 0; id < program_.size(); ++id)
@@ -111,7 +112,7 @@ class Printer {
 
   void count_uses() {
     for (NodeId id : body_)
-      for (NodeId arg : program_[id]) ++uses_[arg];
+      for (int k = 0; k < written_arguments(program_[id]); ++k) ++uses_[program_[id].args[k]];
     for (const Operand& operand : program_.operands)
       if (is_deferred(operand)) ++uses_[operand.fallback];
     // Results with the same column sum, spread differently, are each written out.
@@ -143,7 +144,7 @@ class Printer {
   // Names are made up later, in the order of the lines; until then the widest one stands for each. Parsed again, a
   // line is therefore never longer than it was measured here, and nothing more is cut.
   Phrase reference(NodeId id) const {
-    if (is_leaf(id)) return phrase(program_, id, {});
+    if (is_leaf(id)) return phrase(program_, id, {}, spreads_);
     return {.text = names_[id].empty() ? std::string(widest_made_up_name, 't') : names_[id]};
   }
 
@@ -155,14 +156,14 @@ class Printer {
       while (true) {
         Phrase args[3];
         NodeId longest = no_node;
-        for (int k = 0; k < node.arity; ++k) {
+        for (int k = 0; k < written_arguments(node); ++k) {
           NodeId arg = node.args[k];
           bool named = is_leaf(arg) || has_line_[arg];
           args[k] = named ? reference(arg) : phrases[arg];
           auto weight = [&](NodeId each) { return phrases[each].text.size() + 4 * phrases[each].nesting; };
           if (!named && (longest == no_node || weight(arg) > weight(longest))) longest = arg;
         }
-        phrases[id] = phrase(program_, id, std::span<const Phrase>(args, node.arity));
+        phrases[id] = phrase(program_, id, std::span<const Phrase>(args, node.arity), spreads_);
         bool fine = phrases[id].text.size() <= line_width && phrases[id].nesting <= deepest_nesting;
         if (fine || longest == no_node) break;
         has_line_[longest] = true;
@@ -203,11 +204,11 @@ class Printer {
   Phrase whole(NodeId id, bool tree = false) const {
     const Node& node = program_[id];
     Phrase args[3];
-    for (int k = 0; k < node.arity; ++k) {
+    for (int k = 0; k < written_arguments(node); ++k) {
       NodeId arg = node.args[k];
       args[k] = is_leaf(arg) || (has_line_[arg] && !tree) ? reference(arg) : whole(arg, tree);
     }
-    return phrase(program_, id, std::span<const Phrase>(args, node.arity));
+    return phrase(program_, id, std::span<const Phrase>(args, node.arity), spreads_);
   }
 
   std::string signature() const {
@@ -242,6 +243,7 @@ class Printer {
   static std::string_view name_of(Type type) { return trireme::name(type); }
 
   const Program& program_;
+  mutable ColumnSpreads spreads_;
   std::vector<bool> in_body_;
   std::vector<std::uint32_t> order_;  // 0: not written
   std::uint32_t ordered_ = 0;

@@ -77,6 +77,19 @@ std::string index_text(const Program& program, const Axis& axis, std::string_vie
   return text + " % " + divisor_text(program, axis.wrap);
 }
 
+// `sum(e, j / g)`, `sum(entries(e))`, and `sum(entries(e, j / g))` where e itself does not say which entries.
+Phrase group(const Program& program, const Node& node, const Phrase& value, ColumnSpreads& spreads) {
+  const GroupReduction kind = group_of(node);
+  const Axis axis{
+      .present = true, .divide = kind.wraps ? no_node : node.args[1], .wrap = kind.wraps ? node.args[1] : no_node};
+  const std::string_view name = facts(kind.op).name;
+  const std::string index = index_text(program, axis, "j");
+  if (!kind.entries) return called(name, {&value, 1}, index);
+  const bool says_so = spreads[node.args[0]] == spread_of(axis);
+  const Phrase entries = called("entries", {&value, 1}, says_so ? std::string_view() : index);
+  return called(name, {&entries, 1});
+}
+
 }  // namespace
 
 std::string number_text(double value) {
@@ -101,7 +114,7 @@ std::string spread_text(const Program& program, const Spread& spread) {
   return text + "]";
 }
 
-Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args) {
+Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args, ColumnSpreads& spreads) {
   const Node& node = program[id];
   std::string_view name = facts(node.op).name;
   switch (node.op) {
@@ -138,6 +151,7 @@ Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args) {
     case Op::BitsShiftLeft:
     case Op::BitsShiftRight: return called(name, args, std::to_string(node.payload));
     case Op::RoundTo: return called(name, args, trireme::name(static_cast<Type>(node.payload)));
+    case Op::Group: return group(program, node, args[0], spreads);
     case Op::Abs:
     case Op::Sqrt:
     case Op::Fma:

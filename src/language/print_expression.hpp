@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "ir/program.hpp"
+#include "ir/groups.hpp"
 
 namespace trireme {
 
@@ -17,7 +17,10 @@ struct Phrase {
   std::size_t equals_at = 0;  // where the outermost `==` stands, so that not(a == b) becomes a != b
 };
 
-Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args);
+Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args, ColumnSpreads& spreads);
+
+// The arguments of a node that are written as expressions; what a group is divided by stands in its index.
+constexpr int written_arguments(const Node& node) { return node.op == Op::Group ? 1 : node.arity; }
 
 // The shortest text that reads back as the same number.
 std::string number_text(double value);

@@ -68,6 +68,13 @@ NodeId RandomIndices::whole_quotient(int depth) {
   }
 }
 
+// Mostly sizes that kernels care for, and some that they do not.
+NodeId RandomIndices::group() {
+  constexpr std::int64_t sizes[] = {1, 2, 3, 4, 5, 8, 12, 16, 32, 64, 100, 128, 256, 300};
+  if (dice_.one_in(4)) return divisor();
+  return number(dice_.one_of(sizes));
+}
+
 // Simple ones half of the time: numbers, n, and n less or more than a number.
 NodeId RandomIndices::rotation() {
   return amount(static_cast<int>(dice_.one_in(2) ? dice_.below(2) : 1 + dice_.below(3)));

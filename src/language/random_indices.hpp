@@ -16,6 +16,7 @@ class RandomIndices {
 
   Axis axis(bool divided);
   NodeId rotation();
+  NodeId group();  // what a group's j is divided or wrapped by
 
  private:
   NodeId number(std::int64_t value) { return program_.number(static_cast<double>(value)); }

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "language/random_indices.hpp"
+#include "language/random_groups.hpp"
 #include "math/functions.hpp"
 #include "math/reductions.hpp"
 
@@ -144,6 +144,10 @@ class Maker {
 
   // Makes a value fit a spread: reduces it along the row, or gives up and takes a number.
   NodeId narrowed(NodeId id, const Spread& spread) {
+    if (is_group(spread.column) && want_.groups && want_.reductions) {
+      id = groups_.fitted(id, spread.column);
+      return program_[id].by_row && !(spread.row.present && !spread.row.divided()) ? number() : id;
+    }
     if (program_[id].by_column && !(spread.column.present && spread.column.plain())) {
       if (!want_.reductions) return number();
       const Op op = dice_.one_of(plain_reductions);
@@ -157,7 +161,8 @@ class Maker {
   NodeId value_for(const Spread& spread) {
     NodeId value = values_[values_.size() - 1 - dice_.below(std::min<std::size_t>(values_.size(), 6))];
     for (std::size_t k = dice_.below(4); k > 0; --k) value = add(Op::Add, {value, dice_.one_of(values_)});
-    return takes_column_sum(spread) ? add(Op::ColumnSum, {value}) : narrowed(value, spread);
+    const bool own = is_of_groups(spread) && want_.groups && want_.reductions && dice_.one_in(2);
+    return takes_column_sum(spread) && !own ? add(Op::ColumnSum, {value}) : narrowed(value, spread);
   }
 
   NodeId number() {
@@ -215,6 +220,7 @@ class Maker {
       case 0:
         if (want_.reductions && dice_.one_in(3)) return composed();
         if (want_.reductions && want_.conditions && want_.indices && dice_.one_in(6)) return one_term();
+        if (want_.reductions && want_.groups && dice_.one_in(2)) return groups_.reduction(value());
         if (want_.reductions) return add(reduction, {value()});
         break;
       case 1:
@@ -304,6 +310,7 @@ class Maker {
   Program program_;
   std::vector<std::size_t> constants_, counts_;  // indices of operands; counts are small positive integers
   RandomIndices indices_;
+  RandomGroups groups_{program_, dice_, indices_};
   std::vector<Operand> made_constants_;
   std::vector<std::string> symbols_;
   std::vector<NodeId> values_, conditions_, operands_;

@@ -11,6 +11,7 @@ struct RandomProgram {
   int size = 40;           // about how many operations
 
   bool reductions = true;   // sum, mean, amax, amin, and the composed ones
+  bool groups = true;       // reductions inside groups of columns and over them; needs `reductions`
   bool column_sums = true;  // results [j], [] and, with `divided`, divided and wrapped ones
   bool divided = true;  // w[i % heads, j]; the constants in indices have 1 .. 5 as defaults, and may be what divides 60
   int columns_multiple = 1;     // n is a multiple of it, and divided by its parts in indices and rotations

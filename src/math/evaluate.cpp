@@ -121,6 +121,7 @@ void step(const Node& node, const T* __restrict a, const T* __restrict b, const 
     case Op::Amax:
     case Op::Amin:
     case Op::Fold:
+    case Op::Group:
     case Op::PickColumn:
     case Op::ColumnSum:
     case Op::Mean:

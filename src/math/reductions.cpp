@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/groups.hpp"
 #include "ir/rewrite.hpp"
 #include "math/functions.hpp"
 #include "math/parts.hpp"
@@ -144,6 +145,12 @@ NodeId expanded_reduction(Program& out, const Node& node, NodeId element) {
 Program expand_reductions(const Program& program) {
   return rewrite(program, [](Program& out, const Node& node, std::span<const NodeId> args) {
     if (node.op == Op::Mean) return out.add(Op::Div, {out.add(Op::Sum, args), out.add(Op::ColumnCount)});
+    if (node.op == Op::Group && group_of(node).op == Op::Mean) {
+      GroupReduction kind = group_of(node);
+      kind.op = Op::Sum;
+      const NodeId total = add_group(out, kind, args[0], args[1]);
+      return out.add(Op::Div, {total, add_group(out, kind, out.number(1), args[1])});
+    }
     if (node.op != Op::Reduce && node.op != Op::ReduceSpread) return copy_node(out, node, args);
     return expanded_reduction(out, node, args[0]);
   });

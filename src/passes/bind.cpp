@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/build.hpp"
+#include "ir/groups.hpp"
 #include "ir/index_arithmetic.hpp"
 #include "ir/signature_names.hpp"
 #include "language/diagnostic.hpp"
@@ -111,14 +112,14 @@ class Binder {
       if (id != no_node) visit(id);
   }
 
-  // Constants that divisors and rotations use become numbers.
+  // Constants that divisors, rotations and groups use become numbers.
   void find_index_constants() {
     std::vector<bool> in_index(in_.size());
     auto mark = [&](NodeId id) { in_index[id] = true; };
     for (const Operand& operand : in_.operands) each_divisor(operand.spread, mark);
     for (const Output& result : in_.results) each_divisor(result.spread, mark);
     for (NodeId id = 0; id < in_.size(); ++id)
-      if (in_[id].op == Op::Rotate) mark(in_[id].args[1]);
+      if (in_[id].op == Op::Rotate || in_[id].op == Op::Group) mark(in_[id].args[1]);
     index_constant_.resize(in_.operands.size());
     for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;) {
       if (!in_index[id]) continue;
@@ -277,6 +278,11 @@ class Binder {
         Result<NodeId> by = rotation(args[1]);
         if (!by) return invalid(in_.name + ": " + by.error().message);
         return out_.add(Op::Rotate, {args[0], *by});
+      }
+      case Op::Group: {
+        NodeId by = args[1];
+        TRIREME_CHECK(fold_divisor("j" + std::string(group_of(node).wraps ? " % " : " / ") + "...", by));
+        return out_.add(Op::Group, {args[0], by}, node.payload);
       }
       case Op::Cast: {
         // What is not stored has no storage type to round to.

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ir/groups.hpp"
 #include "ir/rewrite.hpp"
 #include "language/diagnostic.hpp"
 #include "math/functions.hpp"
@@ -83,8 +84,11 @@ Result<Program> without_absent(const Program& program, const std::set<std::strin
   return out;
 }
 
-// Walks the forward backwards. An adjoint is held per element where its node differs along the row; otherwise it is the
-// row's total. Nothing is summed over rows on the way: that is done once, by the colsum of an operand's gradient.
+constexpr ColumnSpread per_row, per_element{ColumnSpread::Kind::Element};
+
+// Walks the forward backwards. An adjoint is held per element where its node differs along the row, per group where it
+// is one value a group; otherwise it is the row's total. Nothing is summed over rows on the way: that is done once, by
+// the colsum of an operand's gradient.
 class Differentiator {
  public:
   Differentiator(const Program& forward, const DifferentiateOptions& options)
@@ -92,7 +96,10 @@ class Differentiator {
         options_(options),
         algebra_(out_.program),
         value_(forward.size(), no_node),
+        in_spreads_(forward),
+        out_spreads_(out_.program),
         adjoint_(forward.size()),
+        shares_(forward.size()),
         reached_(forward.size()),
         reads_memory_(forward.size()) {}
 
@@ -200,28 +207,62 @@ class Differentiator {
     Terms arriving = {{1, {{out_.program.add(Op::Operand, {}, static_cast<std::int64_t>(gradient)), 1}}}};
     const Node& value = in_[result.value];
     if (value.op == Op::ColumnSum) {
-      contribute(value.args[0], arriving, true);
+      contribute(value.args[0], arriving, per_element);
     } else {
-      contribute(result.value, arriving, result.spread.column.present);
+      contribute(result.value, arriving, spread_of(result.spread.column));
     }
   }
 
-  // `per_element`: a share for each element of the row, to be summed if the node is one value a row.
-  void contribute(NodeId id, const Terms& terms, bool per_element) {
+  // `from`: what the terms are shares of, each element of the row or each group, to be summed if the node is less.
+  void contribute(NodeId id, const Terms& terms, const ColumnSpread& from) {
     if (!reads_memory_[id]) return;  // a number's gradient, say: nobody asks for it
     reached_[id] = true;
-    Terms& adjoint = adjoint_[id];
-    if (!per_element || in_[id].by_column) add(adjoint, terms);
+    const ColumnSpread& own = in_spreads_[id];
+    Terms& adjoint = from != own && own.is_group() ? shares_[id] : adjoint_[id];
+    if (from == own || own.is_group()) add(adjoint, terms);
+    else if (from.is_group()) add(adjoint, summed(terms, from, true));
     else
       for (const Term& term : terms) add(adjoint, algebra_.sum_along_row(term));
-    if (adjoint.size() > 4 * most_terms) write_down(id);
+    if (adjoint.size() > 4 * most_terms) write_down(adjoint);
   }
 
-  void write_down(NodeId id) {
-    NodeId written = writer_->write(adjoint_[id]);
+  void write_down(Terms& adjoint) {
+    NodeId written = writer_->write(adjoint);
     algebra_.keep_whole(written);
-    adjoint_[id].clear();
-    add(adjoint_[id], algebra_.term_of(written));
+    adjoint.clear();
+    add(adjoint, algebra_.term_of(written));
+  }
+
+  // The sum of shares inside each group, or over all groups' entries. What is the same in all of them leaves the sum;
+  // shares that have the same outside are summed together.
+  Terms summed(const Terms& shares, const ColumnSpread& group, bool entries) {
+    const NodeId by = value_[group.by];
+    const ColumnSpread outside_spread = entries ? per_row : ColumnSpread{group.kind, group.wraps, by};
+    struct Sum {
+      Term outside;
+      Terms inside;
+    };
+    std::vector<Sum> sums;
+    for (const Term& share : shares) {
+      Term outside, inside{share.coefficient, {}};
+      for (const Factor& factor : share.factors)
+        (fits(out_spreads_[factor.node], outside_spread) ? outside : inside).factors.push_back(factor);
+      auto same =
+          std::find_if(sums.begin(), sums.end(), [&](const Sum& each) { return same_factors(each.outside, outside); });
+      if (same == sums.end()) sums.push_back({outside, {inside}});
+      else add(same->inside, inside);
+    }
+    Terms total;
+    for (Sum& each : sums) {
+      if (each.inside.empty()) continue;
+      if (each.inside.size() == 1) std::swap(each.outside.coefficient, each.inside[0].coefficient);
+      const NodeId inside = writer_->write(each.inside);
+      const NodeId sum = add_group(out_.program, {Op::Sum, group.wraps, entries}, inside, by);
+      algebra_.keep_whole(sum);
+      each.outside.multiply(sum);
+      add(total, each.outside);
+    }
+    return total;
   }
 
   Formula expr(NodeId in_id) { return {&out_.program, value_[in_id]}; }
@@ -232,11 +273,12 @@ class Differentiator {
   void pass_on(NodeId id) {
     const Node& node = in_[id];
     if (node.arity == 0 || node.op == Op::ColumnSum) return;
-    if (is_long(adjoint_[id])) write_down(id);
+    if (!shares_[id].empty()) add(adjoint_[id], summed(shares_[id], in_spreads_[id], false));
+    if (is_long(adjoint_[id])) write_down(adjoint_[id]);
     const Terms adjoint = adjoint_[id];
     const NodeId a = node.args[0], b = node.args[1];
     auto give = [&](NodeId arg, const Term& factor) {
-      contribute(arg, algebra_.product(adjoint, factor), node.by_column || is_row_reduction(node.op));
+      contribute(arg, algebra_.product(adjoint, factor), is_row_reduction(node.op) ? per_element : in_spreads_[id]);
     };
     auto choose = [&](NodeId condition, NodeId where_true, NodeId where_false) {
       give(where_true, algebra_.mask(condition, true));
@@ -266,6 +308,7 @@ class Differentiator {
       case Op::Mean: give(a, {1, {{out_.program.add(Op::ColumnCount), -1}}}); break;
       case Op::Amax:
       case Op::Amin: share(id, adjoint); break;
+      case Op::Group: group(id, adjoint); break;
       case Op::Reduce: give(a, algebra_.term_of(reductions()[node.payload].slope(expr(a), expr(id)).id)); break;
       case Op::ReduceSpread: normalised(id, adjoint); break;
       case Op::Call:
@@ -312,11 +355,32 @@ class Differentiator {
   // Shared evenly among the elements that equal the largest (or smallest).
   void share(NodeId id, const Terms& adjoint) {
     NodeId arg = in_[id].args[0];
-    if (!in_[arg].by_column) return contribute(arg, adjoint, false);
+    if (!in_[arg].by_column) return contribute(arg, adjoint, per_row);
     Term largest = algebra_.mask(equal(expr(arg), expr(id)).id, true);
     Terms shares = algebra_.product(adjoint, largest), count = algebra_.sum_along_row(largest);
     for (Term& each : shares) each.multiply(count[0].factors[0].node, -1);
-    contribute(arg, shares, true);
+    contribute(arg, shares, per_element);
+  }
+
+  // A reduction inside groups hands the group's adjoint to each of its columns, one over entries the row's to each
+  // group.
+  void group(NodeId id, const Terms& adjoint) {
+    const Node& node = in_[id];
+    const GroupReduction kind = group_of(node);
+    const NodeId arg = node.args[0];
+    const ColumnSpread of{ColumnSpread::Kind::Group, kind.wraps, node.args[1]};
+    const ColumnSpread &own = kind.entries ? per_row : of, &from = kind.entries ? of : per_element;
+    auto give = [&](const Term& factor) { contribute(arg, algebra_.product(adjoint, factor), from); };
+    if (kind.op == Op::Sum) return give({});
+    if (kind.op == Op::Mean) {
+      const GroupReduction count{Op::Sum, kind.wraps, kind.entries};
+      return give({1, {{add_group(out_.program, count, number(1), value_[of.by]), -1}}});
+    }
+    if (fits(in_spreads_[arg], own)) return contribute(arg, adjoint, own);
+    Term largest = algebra_.mask(equal(expr(arg), expr(id)).id, true);
+    const Terms count = summed({largest}, of, kind.entries);
+    largest.multiply(count[0].factors[0].node, -1);
+    give(largest);
   }
 
   // Of values that sum to 1 along the row: s (g - sum(g y)).
@@ -327,18 +391,18 @@ class Differentiator {
     for (const Term& each : algebra_.product(adjoint, term(id)))
       for (const Term& sum : algebra_.sum_along_row(each))
         for (const Term& share : algebra_.product({sum}, slope)) add(shares, Term{-1, {}} * share);
-    contribute(node.args[0], shares, true);
+    contribute(node.args[0], shares, per_element);
   }
 
   void rotate_back(const Node& node, const Terms& adjoint) {
     NodeId arg = node.args[0], by = value_[node.args[1]];
-    if (adjoint.empty() || !in_[arg].by_column) return contribute(arg, adjoint, node.by_column);
+    if (adjoint.empty() || !in_[arg].by_column) return contribute(arg, adjoint, in_spreads_[arg]);
     NodeId written = writer_->write(adjoint);
     if (out_.program[written].by_column) {
       written = out_.program.add(Op::Rotate, {written, turned_back(by)});
     }
     algebra_.keep_whole(written);
-    contribute(arg, {algebra_.term_of(written)}, true);
+    contribute(arg, {algebra_.term_of(written)}, per_element);
   }
 
   NodeId turned_back(NodeId by) {
@@ -358,6 +422,15 @@ class Differentiator {
 
   // ---- results ----
 
+  // A term for each element of the row, or of its group, whose sum is the given one.
+  Term spread_along_row(NodeId leaf, const Term& term) {
+    const ColumnSpread& own = in_spreads_[leaf];
+    if (own.is_one()) return algebra_.spread_along_row(term);
+    if (own.is_element()) return term;
+    const NodeId count = add_group(out_.program, {Op::Sum, own.wraps, false}, number(1), value_[own.by]);
+    return term * Term{1, {{count, -1}}};
+  }
+
   Status make_results() {
     Program& out = out_.program;
     std::vector<NodeId> leaves(in_.operands.size(), no_node);
@@ -371,10 +444,12 @@ class Differentiator {
       NodeId value;
       if (!takes_column_sum(spread)) {
         value = writer_->write(gradient);
+      } else if (is_of_groups(spread) && !gradient.empty()) {
+        add(gradient, summed(shares_[leaf], in_spreads_[leaf], false));
+        value = writer_->write(gradient);
       } else {
-        Terms spread_out;
-        for (const Term& each : gradient)
-          add(spread_out, spread.column.present ? each : algebra_.spread_along_row(each));
+        Terms spread_out = shares_[leaf];
+        for (const Term& each : gradient) add(spread_out, spread_along_row(leaf, each));
         value = out.add(Op::ColumnSum, {writer_->write(spread_out)});
       }
       out.results.push_back({"d" + in_.operands[k].name, spread, value});
@@ -396,7 +471,9 @@ class Differentiator {
   Algebra algebra_;
   std::optional<Writer> writer_;
   std::vector<NodeId> value_;  // of each node of the forward, in the backward
+  ColumnSpreads in_spreads_, out_spreads_;
   std::vector<Terms> adjoint_;
+  std::vector<Terms> shares_;  // of nodes that are one value a group: what elements have given, not summed yet
   std::vector<bool> reached_, reads_memory_;
 };
 

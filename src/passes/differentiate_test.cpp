@@ -240,6 +240,44 @@ double gradient_at(std::string_view text, const Values& inputs, const std::strin
   return Evaluation(*ready, 1, columns).run(inputs, {}).at(wanted).at(entry);
 }
 
+TEST(Differentiate, Groups) {
+  check_gradients("f(x[i,j]) -> (y[i,j])\n y = x * rsqrt(mean(x * x, j / 3) + 0.1)\n", {.columns = 8});
+  check_gradients(
+      "f(x[i,j], w[j / g], v[i, j / g], g = 3) -> (y[i,j], r[i, j / g])\n"
+      " r = sum(x * x, j / g) * w * w\n y = x * r * v\n",
+      {.columns = 8});
+  check_gradients(
+      "f(x[i,j], s[i, j % g], t[], g = 3) -> (y[i,j], r[i, j % g])\n"
+      " r = mean(x, j % g) * s * t + s * s\n y = x * sum(r, j / 2)\n",
+      {.columns = 8, .gradients = std::set<std::string>{"y", "r"}});
+  check_gradients(
+      "f(x[i,j], s[i], w[j / 3]) -> (y[i])\n r = sum(x, j / 3) * s * w\n"
+      " y = sum(entries(r * r)) + mean(entries(s * r)) + sum(entries(s, j / 3)) + sum(r)\n",
+      {.columns = 8});
+  check_gradients(
+      "f(x[i,j]) -> (y[i,j], z[i])\n m = amax(x * x, j / 3)\n y = x / m\n"
+      " z = amax(entries(m)) + amin(entries(m * m))\n",
+      {.columns = 8});
+  check_gradients(
+      "f(x[i,j]) -> (y[i,j])\n e = exp(x)\n a = e / sum(e, j / 2)\n b = a / sum(a, j % 2)\n"
+      " y = b / sum(b, j / 2)\n");
+  check_gradients("f(x[i,j]) -> (y[i,j])\n y = x * rotate(mean(x, j / 3), 2) * sum(sum(x, j / 3), j / 3)\n",
+                  {.columns = 8});
+}
+
+TEST(Differentiate, GroupsReadLikeATextbook) {
+  Program forward = parse(
+                        "f(x[i,j], gamma[j] = 1, eps = 1e-6) -> (y[i,j], rstd[i, j / 64])\n"
+                        " rstd = rsqrt(mean(x * x, j / 64) + eps)\n y = x * rstd * gamma\n")
+                        .value();
+  EXPECT_EQ(print(backward_of(forward)),
+            "f_backward(dy[i,j] = 0, x[i,j], gamma[j] = 1, rstd[i, j / 64] = rsqrt(mean(x * x, j / 64) + eps), "
+            "eps = 1e-6) -> (\n        dx[i,j], dgamma[j])\n"
+            "    g      = dy * gamma\n"
+            "    dx     = rstd * (g - sum(g * x, j / 64) * rstd * rstd / sum(1, j / 64) * x)\n"
+            "    dgamma = colsum(dy * x * rstd)\n");
+}
+
 TEST(Differentiate, Ties) {
   EXPECT_EQ(
       gradient_at("f(a[i,j], b[i,j]) -> (y[i,j])\ny = min(a, b)", {{"a", {1}}, {"b", {1}}, {"dy", {1}}}, "da", 0, 1),

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ir/groups.hpp"
 #include "ir/primitives.hpp"
 #include "math/reductions.hpp"
 #include "passes/passes.hpp"
@@ -99,6 +101,7 @@ class Evaluation {
       case Op::Sum:
       case Op::Amax:
       case Op::Amin: return each([&](auto i, auto) { return reduced(node, i); });
+      case Op::Group: return each([&](auto i, auto j) { return grouped(node, i, j); });
       case Op::PickColumn:
         return each([&](auto i, auto) {
           const auto column = static_cast<std::int64_t>(value(node.args[1], i, 0));
@@ -114,6 +117,25 @@ class Evaluation {
           return zero(apply_primitive<double>(node, args[0], args[1], args[2]));
         });
     }
+  }
+
+  // Of the columns that share a group with j, or over the first columns of all groups.
+  double grouped(const Node& node, std::int64_t i, std::int64_t j) const {
+    const GroupReduction group = group_of(node);
+    const auto by = static_cast<std::int64_t>(constant_of(node.args[1]));
+    std::optional<double> total;
+    for (std::int64_t other = 0; other < columns_; ++other) {
+      const bool first = group.wraps ? other < by : other % by == 0;
+      const bool together = group.wraps ? other % by == j % by : other / by == j / by;
+      if (group.entries ? !first : !together) continue;
+      const double next = value(node.args[0], i, other);
+      if (!total) total = next;
+      else
+        total = group.op == Op::Sum    ? *total + next
+                : group.op == Op::Amax ? larger(*total, next)
+                                       : smaller(*total, next);
+    }
+    return *total;
   }
 
   // The whole row as one stripe.

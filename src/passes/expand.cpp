@@ -33,7 +33,7 @@ Program pick_columns(const Program& program) {
   std::vector<bool> reduces;  // by node of what is made: itself or something below it
   auto look_at_new = [&](const Program& out) {
     for (NodeId id = static_cast<NodeId>(reduces.size()); id < out.size(); ++id) {
-      bool found = is_row_reduction(out[id].op);
+      bool found = is_row_reduction(out[id].op) || out[id].op == Op::Group;
       for (NodeId arg : out[id]) found = found || reduces[arg];
       reduces.push_back(found);
     }
@@ -55,7 +55,8 @@ Program pick_columns(const Program& program) {
 }
 
 // Rotations sink to the leaves: a value `shift` columns further on is the same expression over leaves that are read
-// further on. Results are followed down, so that what is rotated twice is made once, for both together.
+// further on. A group's value is a leaf too: what it is made of stays where it stands. Results are followed down, so
+// that what is rotated twice is made once, for both together.
 class Sinker {
  public:
   explicit Sinker(const Program& program)
@@ -85,7 +86,7 @@ class Sinker {
   Place argument(Place place, int k) {
     const Node& node = in_[place.id];
     NodeId arg = node.args[k];
-    if (!in_[arg].by_column) return {arg, no_node};
+    if (!in_[arg].by_column || node.op == Op::Group) return {arg, no_node};  // groups are of columns as they stand
     return {arg, node.op == Op::Rotate ? further(place.shift, made({node.args[1], no_node})) : place.shift};
   }
 
@@ -121,7 +122,8 @@ class Sinker {
     std::array<NodeId, 3> args;
     for (int k = 0; k < node.arity; ++k) args[k] = made(argument(place, k));
     NodeId id = out_.add(node.op, std::span<const NodeId>(args.data(), node.arity), node.payload);
-    bool leaf = node.op == Op::Operand || node.op == Op::ColumnIndex || node.op == Op::Random;
+    bool leaf = node.op == Op::Operand || node.op == Op::ColumnIndex || node.op == Op::Random ||
+                node.op == Op::Group;
     return leaf && place.shift != no_node ? out_.add(Op::Rotate, {id, place.shift}) : id;
   }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "ir/groups.hpp"
+
 namespace trireme {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr std::size_t most_tried = 8;
 class Finisher {
  public:
   Finisher(const Program& forward, const Backward& backward)
-      : forward_(forward), backward_(backward), in_(backward.program) {}
+      : forward_(forward), backward_(backward), in_(backward.program), spreads_(backward.program) {}
 
   Result<Program> run() {
     choose();
@@ -34,13 +36,12 @@ class Finisher {
   // ---- which results to read ----
 
   // A result can be read in place of its value if it is stored as it is, and is more than a load already.
-  bool can_be_saved(std::size_t k) const {
+  bool can_be_saved(std::size_t k) {
     NodeId value = backward_.saved_values[k];
     if (value == no_node || in_[value].arity == 0) return false;
-    const Spread& spread = forward_.results[k].spread;
-    if (takes_column_sum(spread) || spread.row.picked()) return false;
-    if (in_[value].by_row != spread.row.present || in_[value].by_column != spread.column.present) return false;
-    return true;
+    const Spread& spread = in_.operands[backward_.first_saved + k].spread;
+    if (needs_column_sum(spread) || spread.row.picked()) return false;
+    return in_[value].by_row == spread.row.present && spreads_[value] == spread_of(spread.column);
   }
 
   struct Cost {
@@ -54,11 +55,11 @@ class Finisher {
     for (const Output& result : in_.results) read[result.value] = true;
     Cost cost{};
     auto count_array = [&](const Spread& spread) {
-      if (spread.row.present) ++cost.counts[spread.column.present ? 0 : 2];
+      if (spread.row.present) ++cost.counts[spread.column.present && !is_group(spread.column) ? 0 : 2];
     };
     for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;) {
       if (!read[id] || cut[id]) continue;
-      if (is_row_reduction(in_[id].op) || in_[id].op == Op::ReduceSpread) ++cost.counts[1];
+      if (is_row_reduction(in_[id].op) || in_[id].op == Op::ReduceSpread || in_[id].op == Op::Group) ++cost.counts[1];
       if (in_[id].op == Op::Operand) count_array(in_.operands[in_[id].payload].spread);
       for (NodeId arg : in_[id]) read[arg] = true;
     }
@@ -261,6 +262,7 @@ class Finisher {
   const Program& forward_;
   const Backward& backward_;
   const Program& in_;
+  ColumnSpreads spreads_;
   Program out_;
   std::vector<std::size_t> saved_;         // results, in order of their values
   std::vector<bool> needed_, in_default_;  // nodes: for the results, for defaults of the forward's operands

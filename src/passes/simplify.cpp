@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ir/build.hpp"
+#include "ir/groups.hpp"
 #include "ir/integers.hpp"
 #include "ir/primitives.hpp"
 #include "ir/rewrite.hpp"
@@ -211,6 +212,10 @@ class Simplifier {
       case Op::Amin:
       case Op::Rotate:  // of one value a row
         if (!out_[args[0]].by_column) return args[0];
+        break;
+      case Op::Group:  // largest and smallest of one value a row
+        if (!out_[args[0]].by_column && group_of(payload).op != Op::Sum && group_of(payload).op != Op::Mean)
+          return args[0];
         break;
       default: break;
     }

@@ -76,6 +76,7 @@ class Splitter {
       if (!wanted_[id]) continue;
       if (in_[id].op == Op::Rotate) return wrong("rotate reads columns of other parts");
       if (in_[id].op == Op::Random) return wrong("random counts the columns of the whole row");
+      if (in_[id].op == Op::Group) return wrong("groups of columns may lie in several parts of a row");
       std::optional<std::size_t> operand;
       if (in_[id].op == Op::Operand) operand = static_cast<std::size_t>(in_[id].payload);
       if (names_symbol(in_[id].op)) operand = in_.find_operand(in_.symbols[in_[id].payload]);

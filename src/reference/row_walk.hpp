@@ -16,6 +16,7 @@
 #include "math/reductions.hpp"
 #include "reference/column_sum.hpp"
 #include "reference/fold.hpp"
+#include "reference/group.hpp"
 #include "reference/reference.hpp"
 #include "reference/row_sum.hpp"
 #include "support/float_types.hpp"
@@ -69,7 +70,7 @@ class RowWalk {
     last_use_.assign(program_.size(), no_node);
     for (const Output& result : program_.results) {
       bool sums = program_[result.value].op == Op::ColumnSum;
-      if (!sums && takes_column_sum(result.spread))
+      if (!sums && needs_column_sum(result.spread))
         return wrong(Code::InvalidProgram, "result '" + result.name + "' must be a colsum");
       wanted[sums ? program_[result.value].args[0] : result.value] = true;
       TRIREME_TRY(of_result, indexing(program_, result.spread, n_));
@@ -86,7 +87,7 @@ class RowWalk {
         }
     operand_indexing_.resize(program_.operands.size());
     for (const Output& result : program_.results) TRIREME_CHECK(prepare_pick(result.spread));
-    rotations_.resize(program_.size());
+    whole_numbers_.resize(program_.size());
     for (NodeId id = 0; id < program_.size(); ++id) {
       if (!wanted[id]) continue;
       (program_[id].by_row ? per_row_ : once_).push_back(id);
@@ -94,7 +95,11 @@ class RowWalk {
         return wrong(Code::Internal, "'" + std::string(facts(program_[id].op).name) + "' has no place here");
       if (program_[id].op == Op::Rotate) {
         TRIREME_TRY(by, index_constant(program_, program_[id].args[1], {n_}, a_rotation));
-        rotations_[id] = by;
+        whole_numbers_[id] = by;
+      }
+      if (program_[id].op == Op::Group) {
+        TRIREME_TRY(by, index_constant(program_, program_[id].args[1], {n_}, a_divisor));
+        whole_numbers_[id] = by;
       }
       if (program_[id].op != Op::Operand) continue;
       const Operand& operand = program_.operands[program_[id].payload];
@@ -172,17 +177,16 @@ class RowWalk {
           out[j] = arithmetic_.number(philox::uniform(key, i, j, static_cast<std::uint32_t>(node.payload)));
         return Done{};
       }
-      case Op::Sum: {
-        Values row = spread_up(node.args[0]);
-        make(id, 1)[0] = row_sum<Value>(row);
-        return Done{};
-      }
+      case Op::Sum:
       case Op::Amax:
       case Op::Amin: {
-        Value best = at(node.args[0], 0);
-        for (std::int64_t j = 1; j < n_; ++j)
-          best = node.op == Op::Amax ? larger(best, at(node.args[0], j)) : smaller(best, at(node.args[0], j));
-        make(id, 1)[0] = best;
+        Values row = spread_up(node.args[0]);
+        make(id, 1)[0] = reduced(node.op, row);
+        return Done{};
+      }
+      case Op::Group: {
+        const Values elements = spread_up(node.args[0]);
+        reduce_groups(group_of(node), whole_numbers_[id], elements, make(id, count));
         return Done{};
       }
       case Op::Fold: {
@@ -199,7 +203,7 @@ class RowWalk {
       }
       case Op::Rotate: {
         Values& out = make(id, count);
-        for (std::int64_t j = 0; j < count; ++j) out[j] = at(node.args[0], turned(j + rotations_[id], n_));
+        for (std::int64_t j = 0; j < count; ++j) out[j] = at(node.args[0], turned(j + whole_numbers_[id], n_));
         return Done{};
       }
       default: break;  // an op of single numbers
@@ -234,7 +238,7 @@ class RowWalk {
     if (node.op == Op::RowIndex) return i;
     if (node.op == Op::ColumnIndex) return j;
     if (node.op == Op::ColumnCount) return n_;
-    if (node.op == Op::Rotate) return integer(node.args[0], i, turned(j + rotations_[id], n_));
+    if (node.op == Op::Rotate) return integer(node.args[0], i, turned(j + whole_numbers_[id], n_));
     if (node.op == Op::Number) return static_cast<std::int64_t>(node.number());
     const Indexing& index = operand_indexing_[node.payload];
     const Array& array = problem_.arrays[node.payload];
@@ -257,7 +261,18 @@ class RowWalk {
     std::int64_t count = result.spread.column.present ? n_ : 1;
     const std::optional<std::int64_t> row =
         row_entry(result.spread, result_indexing_[k], problem_.arrays[program_.array_of_result(k)], i);
+    if (is_of_groups(result.spread)) return finish_groups(k, *row);
     for (std::int64_t j = 0; row && j < count; ++j) arithmetic_.store(k, *row, j, at(result.value, j));
+  }
+
+  // An entry that no column stands on is +0.0.
+  void finish_groups(std::size_t k, std::int64_t row) {
+    const AxisIndexing& column = result_indexing_[k].column;
+    const bool wraps = column.wrap != 0;
+    const std::int64_t by = wraps ? column.wrap : column.divide, groups = group_count(n_, by, wraps);
+    for (std::int64_t entry = 0; entry < column.extent(n_); ++entry)
+      arithmetic_.store(k, row, entry,
+                        entry < groups ? at(program_.results[k].value, first_column(entry, by, wraps)) : Value(0.0));
   }
 
   void store_column_result(std::size_t k) {
@@ -276,7 +291,7 @@ class RowWalk {
   Arithmetic& arithmetic_;
   std::int64_t n_;
   std::vector<Indexing> operand_indexing_, result_indexing_;
-  std::vector<std::int64_t> rotations_;  // by node: columns further on
+  std::vector<std::int64_t> whole_numbers_;  // by node: columns further on; what a group's j is divided by
   std::vector<NodeId> once_, per_row_, last_use_;
   std::vector<Values> values_, free_;  // free_: buffers of values that nothing reads any more
   std::vector<std::optional<ColumnSum<Value>>> column_sums_;

@@ -36,6 +36,8 @@ void RowLowering::evaluate_divisors() {
   };
   for (const Operand& operand : program_.operands)
     evaluate_axis(operand.spread.row), evaluate_axis(operand.spread.column);
+  for (const Stage& stage : stages_.sweeps)
+    for (NodeId id : stage.groups) evaluate(evaluate, program_[id].args[1]);
   for (std::size_t k : used_operands())
     if (layout_.array(k).strided) column_steps_[k] = column_steps(b_, layout_.array(k), k);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
@@ -113,22 +115,23 @@ void RowLowering::take_lanes(Reg value, Reg mask) {
            .values = {value}});
 }
 
-// Simd machines: each(column, place) for the leaf's existing columns; `place` is the lane, as an Index.
-template <typename Each>
-void RowLowering::lane_by_lane(const Leaf& leaf, Each&& each) {
-  Reg first = b_.add(leaf.column, leaf.offset);
-  Reg count = b_.index(Do::IndexMin, b_.index(Do::IndexSub, columns_, first), config_.lanes);
-  Reg place = b_.copy(zero_);
-  b_.repeat_while_less(place, count, [&] {
-    each(b_.add(first, place), place);
-    b_.increase(place, 1);
-  });
+Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf) {
+  return load_mapped({.code = Do::Load, .type = type, .a = pointer}, map, leaf);
 }
 
-Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf) {
+// `from`: where the row begins.
+Values RowLowering::load_mapped(const Instr& from, const ColumnMap& map, const Leaf& leaf) {
   Reg first = b_.add(leaf.column, leaf.offset);
   auto load_one = [&](Reg column, Reg dst, Reg mask) {
-    b_.emit({.code = Do::LoadOne, .type = type, .dst = dst, .a = pointer, .b = column, .c = mask});
+    Instr load = from;
+    load.code = Do::LoadOne;
+    load.dst = dst, load.b = column, load.c = mask;
+    b_.emit(std::move(load));
+  };
+  auto load_all = [&](Reg column, Reg mask, Values values) {
+    Instr load = from;
+    load.b = column, load.c = mask, load.values = std::move(values);
+    b_.emit(std::move(load));
   };
   if (!config_.simd) {
     // Known at compile time: do the elements of a thread stay together?
@@ -141,12 +144,7 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
         !map.steps && map.axis.divide == no_node && divides(map.axis.wrap) && map.rotate % config_.vector == 0;
     if (together) {
       Values values = fresh_values();
-      b_.emit({.code = Do::Load,
-               .type = type,
-               .a = pointer,
-               .b = mapped_column(map, first),
-               .c = leaf.mask,
-               .values = values});
+      load_all(mapped_column(map, first), leaf.mask, values);
       return values;
     }
     if (!map.rotate && map.axis.divide != no_node && divides(map.axis.divide)) {
@@ -174,29 +172,28 @@ Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, co
     const Reg last_lane = b_.add(first, config_.lanes - 1);
     Reg last = b_.index(Do::IndexMin, last_lane, b_.index(Do::IndexSub, columns_, one_index_));
     // One entry for all lanes: no turn of the rotation between the first and the last, and the same quotient.
-    Reg from = rotated_column(map, first), to = rotated_column(map, last);
+    Reg begin = rotated_column(map, first), to = rotated_column(map, last);
     auto quotient = [&](Reg column) { return b_.index(Do::IndexDivide, column, divisor(map.axis.divide)); };
     auto squared_difference = [&](Reg a, Reg b) {
       Reg difference = b_.index(Do::IndexSub, a, b);
       return b_.index(Do::IndexMul, difference, difference);
     };
     const Reg last_entry = quotient(to);
-    Reg apart = squared_difference(last_entry, quotient(from));
+    Reg apart = squared_difference(last_entry, quotient(begin));
     if (map.rotate) {
-      const Reg rotated_by = b_.index(Do::IndexSub, to, from);
+      const Reg rotated_by = b_.index(Do::IndexSub, to, begin);
       apart = b_.add(apart, squared_difference(rotated_by, b_.index(Do::IndexSub, last, first)));
     }
     b_.when_less(
         apart, one_index_, [&] { load_one(mapped_column(map, first), value, {}); }, gather);
   } else {
-    Reg from = mapped_column(map, first);
+    Reg from_column = mapped_column(map, first);
     Reg end = map.axis.wrap != no_node ? divisor(map.axis.wrap) : columns_;
     if (map.axis.wrap != no_node && map.rotate)  // the row may end sooner
-      end = b_.index(Do::IndexMin, end, b_.add(from, b_.index(Do::IndexSub, columns_, rotated_column(map, first))));
+      end = b_.index(Do::IndexMin, end,
+                     b_.add(from_column, b_.index(Do::IndexSub, columns_, rotated_column(map, first))));
     b_.when_less(
-        b_.add(from, config_.lanes - 1), end,
-        [&] { b_.emit({.code = Do::Load, .type = type, .a = pointer, .b = from, .c = leaf.mask, .values = {value}}); },
-        gather);
+        b_.add(from_column, config_.lanes - 1), end, [&] { load_all(from_column, leaf.mask, {value}); }, gather);
   }
   return {value};
 }

@@ -1,5 +1,7 @@
 #include "schedule/config.hpp"
 
+#include <cmath>
+
 #include "ir/integers.hpp"
 #include "schedule/choose.hpp"
 #include "schedule/sum_classes.hpp"
@@ -11,6 +13,11 @@ bool goes_lane_by_lane(const Program& program, const Layout& layout) {
   if (layout.strided()) return true;
   for (const Operand& operand : program.operands)
     if (!operand.constant && !operand.spread.column.plain()) return true;
+  for (const Output& result : program.results)  // which lanes have a group's entry
+    if (result.value != no_node && program[result.value].op != Op::ColumnSum &&
+        result.spread.column.divide != no_node &&
+        std::fmod(as_number(program, result.spread.column.divide).value_or(1), 16) != 0)
+      return true;
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id)
     if (used[id] &&

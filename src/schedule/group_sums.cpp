@@ -1,7 +1,7 @@
-// Sums inside the groups of columns that share an entry of a result, [j / g], [j % c] and the like: rule 4 over a
-// group's columns, in order. A sweep leaves the row's terms in memory of its own, scratch or (long rows of thread
-// machines) the workspace; after it the groups are summed from there, and their sums added to those of other rows or
-// stored.
+// Reductions inside groups of columns: those that share an entry of a result, [j / g], [j % c] and the like, and those
+// of a value (group_values.cpp). Rule 4 over a group's columns, in order. A sweep leaves the row's terms in memory of
+// its own, scratch or (long rows of thread machines) the workspace; after it the groups are reduced from there; a
+// result's sums are added to those of other rows or stored.
 #include <algorithm>
 #include <bit>
 
@@ -21,12 +21,12 @@ std::int64_t whole(std::int64_t value, std::int64_t unit) { return (value + unit
 
 // Rule 4's tree over `count` values, a power of two, depth first; `leaf(k)` may have none.
 template <typename Leaf>
-std::optional<Reg> tree_of(KernelBuilder& b, int count, Leaf&& leaf) {
+std::optional<Reg> tree_of(KernelBuilder& b, Op op, int count, Leaf&& leaf) {
   auto tree = [&](auto&& self, int base, int step) -> std::optional<Reg> {
     if (step == count) return leaf(base);
     const std::optional<Reg> low = self(self, base, step * 2), high = self(self, base + step, step * 2);
     if (!low || !high) return low ? low : high;
-    return b.primitive(Op::Add, {*low, *high});
+    return combine(b, op, *low, *high);
   };
   return tree(tree, 0, 1);
 }
@@ -55,11 +55,21 @@ std::int64_t RowLowering::lay_out_groups() {
       wide = std::max(wide, each.wide);
       groups_.push_back(each);
     }
+  for (const Stage& stage : stages_.sweeps)
+    for (NodeId id : stage.groups) {
+      Groups each = groups_of_node(id);
+      each.terms_at = at;
+      each.values_at = at + row * value_bytes();
+      at += (row + (config_.simd ? whole(config_.columns + config_.lanes, line_values) : row)) * value_bytes();
+      most = std::max(most, each.most());
+      wide = std::max(wide, each.wide);
+      groups_.push_back(each);
+    }
   if (groups_.empty()) return 0;
   if (!config_.simd) {
     group_team_bytes_ = at;
     if (at * config_.teams <= most_group_bytes) return at * config_.teams;
-    b_.kernel().launch.terms = static_cast<int>(groups_.size());
+    b_.kernel().launch.terms = static_cast<int>(at / (row * value_bytes()));
     return 0;
   }
   group_sums_at_ = at;
@@ -97,36 +107,44 @@ Reg RowLowering::load_term(std::int64_t at, Reg index, Reg mask) {
   Reg value = b_.fresh(Bank::Lane);
   load.values = {value};
   b_.emit(std::move(load));
-  return mask ? b_.primitive(Op::Select, {mask, value, b_.number(-0.0)}) : value;
+  return mask ? b_.primitive(Op::Select, {mask, value, b_.number(identity_of(group_op_))}) : value;
 }
 
 void RowLowering::keep_terms(std::size_t k, const Leaf& leaf) {
   for (const Groups& each : groups_) {
-    const std::vector<std::size_t>& sums = stages_.sweeps[k].group_sums;
-    if (std::find(sums.begin(), sums.end(), each.result) == sums.end()) continue;
+    if (!finishes(k, each)) continue;
     Instr store = term_access(Do::Store, each.terms_at + leaf.offset * value_bytes(), leaf.column, leaf.mask);
-    store.values = chunk(program_[program_.results[each.result].value].args[0], leaf);
+    const NodeId reduction = each.node == no_node ? program_.results[each.result].value : each.node;
+    store.values = chunk(program_[reduction].args[0], leaf);
     b_.emit(std::move(store));
   }
 }
 
+bool RowLowering::finishes(std::size_t k, const Groups& groups) const {
+  const Stage& stage = stages_.sweeps[k];
+  auto has = [](const auto& list, auto wanted) { return std::find(list.begin(), list.end(), wanted) != list.end(); };
+  return groups.node == no_node ? has(stage.group_sums, groups.result) : has(stage.groups, groups.node);
+}
+
 void RowLowering::sum_groups(std::size_t k) {
-  if (stages_.sweeps[k].group_sums.empty()) return;
+  if (stages_.sweeps[k].group_sums.empty() && stages_.sweeps[k].groups.empty()) return;
   b_.note("sums of groups");
   if (!config_.simd) b_.emit({.code = Do::Barrier});
   for (const Groups& each : groups_) {
-    const std::vector<std::size_t>& sums = stages_.sweeps[k].group_sums;
-    if (std::find(sums.begin(), sums.end(), each.result) == sums.end()) continue;
+    if (!finishes(k, each)) continue;
+    group_op_ = each.op;
     if (!config_.simd) {
       groups_by_threads(each);
     } else {
       if (!each.column.wrap) contiguous_groups(each);
       else if (each.column.divide == 1) strided_groups(each);
       else groups_of_strided_runs(each);
-      finish_groups(each);
+      each.node == no_node ? finish_groups(each) : spread_groups(each);
     }
   }
   if (!config_.simd) b_.emit({.code = Do::Barrier});
+  for (const Groups& each : groups_)
+    if (each.entries && finishes(k, each)) row_values_[each.node] = load_term(each.values_at, zero_, state_.exists);
 }
 
 // Simd machines. A vector of the tree over `count` values (a power of two up to 256), `value(k)` the k-th, where `k` is
@@ -134,22 +152,23 @@ void RowLowering::sum_groups(std::size_t k) {
 template <typename Value>
 Reg RowLowering::tree_through_scratch(int count, Value&& value) {
   if (count <= most_unrolled)
-    return tree_of(b_, count, [&](int k) { return value(Reg{}, k); }).value_or(b_.number(-0.0));
+    return tree_of(b_, group_op_, count, [&](int k) { return value(Reg{}, k); })
+        .value_or(b_.number(identity_of(group_op_)));
   // Those that the upper levels bring together, then their sums.
   const int turns = count / most_unrolled, vector_bytes = static_cast<int>(config_.lanes * value_bytes());
   Reg at = b_.copy(zero_), place = b_.copy(zero_);
   b_.repeat_while_less(at, b_.index(turns), [&] {
-    const std::optional<Reg> sum = tree_of(b_, most_unrolled, [&](int k) { return value(at, k * turns); });
+    const std::optional<Reg> sum = tree_of(b_, group_op_, most_unrolled, [&](int k) { return value(at, k * turns); });
     b_.emit({.code = Do::Store,
              .type = *program_.compute,
              .space = Space::Scratch,
              .a = place,
              .imm = group_spill_at_,
-             .values = {sum ? *sum : b_.number(-0.0)}});
+             .values = {sum ? *sum : b_.number(identity_of(group_op_))}});
     b_.increase(at, 1);
     b_.increase(place, vector_bytes);
   });
-  return *tree_of(b_, turns, [&](int k) -> std::optional<Reg> {
+  return *tree_of(b_, group_op_, turns, [&](int k) -> std::optional<Reg> {
     return load_term(group_spill_at_ + static_cast<std::int64_t>(k) * vector_bytes, {}, {});
   });
 }
@@ -167,14 +186,14 @@ Reg RowLowering::sum_contiguous(std::int64_t at, Reg begin, Reg count, std::int6
       return load_term(at + fixed * value_bytes(), offset ? b_.add(begin, offset) : begin, mask);
     });
     for (int s = std::min(config_.lanes, power_above(columns)) / 2; s >= 1; s /= 2)
-      sum = b_.primitive(Op::Add, {sum, b_.shuffle_xor(sum, s)});
+      sum = combine(group_op_, sum, b_.shuffle_xor(sum, s));
     return sum;
   };
   if (most <= contract::stripe) return stripe({}, most);
   const Reg stripes = b_.index(Do::IndexShiftRight, b_.add(count, contract::stripe - 1),
                                std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
   const int levels = std::bit_width(static_cast<std::uint64_t>(contract::stripes(most)));
-  return PairSums(b_, zero_, levels).sum_one_by_one(zero_, stripes, [&](Reg which) {
+  return PairSums(b_, zero_, levels, group_op_).sum_one_by_one(zero_, stripes, [&](Reg which) {
     return stripe(b_.mul(which, contract::stripe), contract::stripe);
   });
 }
@@ -192,13 +211,12 @@ void RowLowering::put_group_sum(Reg entry, Reg sum) {
 void RowLowering::contiguous_groups(const Groups& groups) {
   const std::int64_t run = groups.column.divide;
   Reg entry = b_.copy(zero_), begin = b_.copy(zero_), end = b_.index(groups.wide);
-  if (run > 1 && run <= config_.lanes && std::has_single_bit(static_cast<std::uint64_t>(run))) {
+  if (run > 1 && run <= config_.lanes && std::has_single_bit(static_cast<std::uint64_t>(run)) && !groups.entries) {
     // Groups of a vector at once; their sums then stand in the first lane of each.
     Reg columns = b_.index(config_.columns);
     b_.repeat_while_less(begin, columns, [&] {
       Reg sum = load_term(groups.terms_at, begin, b_.below(begin, 0, columns));
-      for (int s = static_cast<int>(run) / 2; s >= 1; s /= 2)
-        sum = b_.primitive(Op::Add, {sum, b_.shuffle_xor(sum, s)});
+      for (int s = static_cast<int>(run) / 2; s >= 1; s /= 2) sum = combine(group_op_, sum, b_.shuffle_xor(sum, s));
       Instr store = term_access(Do::Store, group_spill_at_, {}, {});
       store.values = {sum};
       b_.emit(std::move(store));
@@ -235,15 +253,16 @@ void RowLowering::strided_groups(const Groups& groups) {
                        all ? Reg{} : b_.below(index, k * wrap, columns));
     });
   };
-  b_.repeat_while_less(entry, b_.index(wrap), [&] {
+  b_.repeat_while_less(entry, b_.index(groups.wide), [&] {
     Reg sum;
     if (most <= contract::stripe) {
       sum = stripe({}, std::max<std::int64_t>(most, 1));
     } else {
       const int levels = std::bit_width(static_cast<std::uint64_t>(contract::stripes(most)));
-      sum = PairSums(b_, zero_, levels).sum_one_by_one(zero_, b_.index(contract::stripes(most)), [&](Reg which) {
-        return stripe(b_.mul(which, contract::stripe * wrap), contract::stripe);
-      });
+      sum = PairSums(b_, zero_, levels, group_op_)
+                .sum_one_by_one(zero_, b_.index(contract::stripes(most)), [&](Reg which) {
+                  return stripe(b_.mul(which, contract::stripe * wrap), contract::stripe);
+                });
     }
     Instr store = term_access(Do::Store, group_sums_at_, entry, {});
     store.values = {sum};
@@ -359,20 +378,20 @@ void RowLowering::groups_by_threads(const Groups& groups) {
     };
     Reg sum, mask;
     if (by_thread) {
-      sum = tree_of(b_, power_above(std::max<std::int64_t>(most, 1)), [&](int k) -> std::optional<Reg> {
+      sum = tree_of(b_, group_op_, power_above(std::max<std::int64_t>(most, 1)), [&](int k) -> std::optional<Reg> {
               if (k >= most) return std::nullopt;
               return term(first, wrap ? k / run * run * wrap + k % run : k);
-            }).value_or(b_.number(-0.0));
+            }).value_or(b_.number(identity_of(group_op_)));
       mask = b_.below(entry, 0, limit);
     } else {
       auto stripe = [&](Reg begin, std::int64_t count) {
         const int chunks = power_above((count + config_.lanes - 1) / config_.lanes);
         const Reg from = begin ? b_.add(begin, lane_) : lane_;
-        Reg all = *tree_of(b_, chunks, [&](int c) -> std::optional<Reg> {
+        Reg all = *tree_of(b_, group_op_, chunks, [&](int c) -> std::optional<Reg> {
           if (std::int64_t{c} * config_.lanes >= count) return std::nullopt;
           return term(of_k(b_.add(from, std::int64_t{c} * config_.lanes)), 0);
         });
-        for (int s = config_.lanes / 2; s >= 1; s /= 2) all = b_.primitive(Op::Add, {all, b_.shuffle_xor(all, s)});
+        for (int s = config_.lanes / 2; s >= 1; s /= 2) all = combine(group_op_, all, b_.shuffle_xor(all, s));
         return all;
       };
       if (most <= contract::stripe) {
@@ -380,20 +399,25 @@ void RowLowering::groups_by_threads(const Groups& groups) {
       } else {
         const std::int64_t stripes = contract::stripes(most);
         const int levels = std::bit_width(static_cast<std::uint64_t>(stripes));
-        sum = PairSums(b_, zero_, levels).sum_one_by_one(zero_, b_.index(stripes), [&](Reg which) {
+        sum = PairSums(b_, zero_, levels, group_op_).sum_one_by_one(zero_, b_.index(stripes), [&](Reg which) {
           return stripe(b_.mul(which, contract::stripe), contract::stripe);
         });
       }
       mask = b_.below(b_.add(entry, b_.mul(lane_, groups.wide)), 0, limit);  // lane 0
     }
     // Of entries without columns +0.0: those whose first column does not exist.
-    sum = b_.primitive(Op::Select, {b_.below(first, 0, columns), sum, b_.number(0.0)});
+    if (groups.node == no_node) sum = b_.primitive(Op::Select, {b_.below(first, 0, columns), sum, b_.number(0.0)});
     finish_by_threads(groups, entry, sum, mask);
     b_.increase(base, step);
   });
 }
 
 void RowLowering::finish_by_threads(const Groups& groups, Reg entry, Reg sum, Reg mask) {
+  if (groups.node != no_node) {
+    Instr store = term_access(Do::StoreOne, groups.values_at, entry, mask);
+    store.values = {sum};
+    return b_.emit(std::move(store));
+  }
   const Output& result = program_.results[groups.result];
   const std::size_t array = program_.array_of_result(groups.result);
   Instr store{.code = Do::StoreOne, .type = *result.type, .b = entry, .c = mask};

@@ -8,6 +8,7 @@
 #include "ir/contract.hpp"
 #include "schedule/across.hpp"
 #include "schedule/lower_columns.hpp"
+#include "schedule/resolve_groups.hpp"
 #include "schedule/row_lowering.hpp"
 #include "schedule/sum_classes.hpp"
 #include "schedule/valid.hpp"
@@ -18,6 +19,9 @@ RowLowering::RowLowering(const Program& program, const Stages& stages, const Con
                          const std::vector<SumClass>& sums, Kernel& kernel)
     : program_(program), stages_(stages), config_(config), layout_(config.layout), b_(kernel) {
   find_sums(sums);
+  kept_groups_.resize(program.size());
+  for (const Stage& stage : stages.sweeps)
+    for (NodeId id : stage.groups) kept_groups_[id] = true;
 }
 
 int RowLowering::chunks() const {
@@ -220,7 +224,7 @@ Kernel lower_rows(const Program& program, Config config, const std::vector<SumCl
     config.hoist |= config.stage;
     config.ring = 0, config.stage = false;
   }
-  const Stages stages = split_into_stages(program, config.layout.over_operands);
+  const Stages stages = split_into_stages(program, config.layout.over_operands, groups_in_chunks(program, config));
   Kernel kernel = new_kernel(program, config, stages, std::move(name));
   kernel.slots = std::move(slots);
   kernel.launch.sums = sums;
@@ -231,9 +235,9 @@ Kernel lower_rows(const Program& program, Config config, const std::vector<SumCl
 }  // namespace
 
 Result<Kernels> lower(const Program& given, const Config& config) {
-  std::optional<Program> summed, rest;
-  const Program& program = with_row_sums(given, summed);
-  Stages stages = split_into_stages(program, config.layout.over_operands);
+  std::optional<Program> summed, rest, resolved;
+  const Program& program = resolve_groups(with_row_sums(given, summed), config.columns, resolved);
+  Stages stages = split_into_stages(program, config.layout.over_operands, groups_in_chunks(program, config));
   TRIREME_CHECK(lowerable(program, config, stages));
   Kernels kernels;
   TRIREME_TRY(classes, sum_classes(program, config.columns));

@@ -13,8 +13,11 @@ inline double identity_of(Op reduction) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   return reduction == Op::Sum ? -0.0 : reduction == Op::Amax ? -infinity : infinity;
 }
+inline Op combination_of(Op reduction) {
+  return reduction == Op::Sum ? Op::Add : reduction == Op::Amax ? Op::Max : Op::Min;
+}
 inline Reg combine(KernelBuilder& b, Op reduction, Reg low, Reg high) {
-  return b.primitive(reduction == Op::Sum ? Op::Add : reduction == Op::Amax ? Op::Max : Op::Min, {low, high});
+  return b.primitive(combination_of(reduction), {low, high});
 }
 
 inline Reg primitive(KernelBuilder& b, const Node& node, Reg x, Reg y, Reg z) {
@@ -38,7 +41,7 @@ inline std::vector<bool> varying_by_row(const Program& program) {
   std::vector<bool> varies(program.size());
   for (NodeId id = 0; id < program.size(); ++id) {
     const Node& node = program[id];
-    varies[id] = node.by_row || is_row_reduction(node.op);
+    varies[id] = node.by_row || is_row_reduction(node.op) || node.op == Op::Group;
     for (NodeId arg : node) varies[id] = varies[id] || varies[arg];
   }
   return varies;

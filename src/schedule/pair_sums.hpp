@@ -1,11 +1,11 @@
-// Sums of many values in neighbouring pairs, level by level, one that is left over moving up: the contract's order of
-// stripes and of row blocks, for any number of them in a few registers.
+// Sums (or largest, or smallest) of many values in neighbouring pairs, level by level, one that is left over moving up:
+// the contract's order of stripes and of row blocks, for any number of them in a few registers.
 #pragma once
 #include <bit>
 #include <utility>
 #include <vector>
 
-#include "schedule/kernel_builder.hpp"
+#include "schedule/nodes.hpp"
 
 namespace trireme {
 
@@ -14,13 +14,14 @@ class PairSums {
   static constexpr int unit = 8;  // values added as one tree
 
   // `levels`: the sum of up to unit * 2^levels values fits.
-  PairSums(KernelBuilder& builder, Reg zero, int levels) : b_(builder), zero_(zero), levels_(levels) {}
+  PairSums(KernelBuilder& builder, Reg zero, int levels, Op op = Op::Sum)
+      : b_(builder), zero_(zero), levels_(levels), op_(op) {}
 
   // A power of two of values.
   Reg tree(std::vector<Reg> values) {
     for (; values.size() > 1; values.resize(values.size() / 2))
       for (std::size_t e = 0; e < values.size() / 2; ++e)
-        values[e] = b_.primitive(Op::Add, {values[2 * e], values[2 * e + 1]});
+        values[e] = combine(b_, op_, values[2 * e], values[2 * e + 1]);
     return values[0];
   }
 
@@ -29,7 +30,7 @@ class PairSums {
   template <typename Value>
   Reg sum(Reg from, Reg to, Value&& value) {
     std::vector<Reg> held;
-    for (int l = 0; l < levels_; ++l) held.push_back(b_.number(-0.0));
+    for (int l = 0; l < levels_; ++l) held.push_back(b_.number(identity_of(op_)));
     Reg k = b_.copy(from), units = b_.copy(zero_), full = b_.index(Do::IndexSub, to, unit - 1);
     b_.repeat_while_less(k, full, [&] {
       std::vector<Reg> values;
@@ -46,7 +47,7 @@ class PairSums {
     // What is left makes one more unit, filled up with -0.0, the identity of addition.
     std::vector<Reg> values;
     for (int e = 0; e < unit; ++e) {
-      values.push_back(b_.number(-0.0));
+      values.push_back(b_.number(identity_of(op_)));
       Reg which = b_.add(k, e);
       b_.when_less(which, to, [&] { value(which, values.back()); });
     }
@@ -60,7 +61,7 @@ class PairSums {
   template <typename Value>
   Reg sum_one_by_one(Reg from, Reg to, Value&& value) {
     std::vector<Reg> held;
-    for (int l = 0; l < levels_; ++l) held.push_back(b_.number(-0.0));
+    for (int l = 0; l < levels_; ++l) held.push_back(b_.number(identity_of(op_)));
     Reg k = b_.copy(from), count = b_.copy(zero_);
     b_.repeat_while_less(k, to, [&] {
       Reg carry = b_.fresh(Bank::Lane);
@@ -69,7 +70,7 @@ class PairSums {
       b_.increase(k, 1);
       b_.increase(count, 1);
     });
-    Reg total = b_.number(-0.0);
+    Reg total = b_.number(identity_of(op_));
     add_held(held, count, total);
     return total;
   }
@@ -84,8 +85,9 @@ class PairSums {
  private:
   void add_held(const std::vector<Reg>& held, Reg units, Reg total) {
     for (int l = 0; l < levels_; ++l)
-      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
-                   [&] { b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = total, .a = held[l], .b = total}); });
+      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l), [&] {
+        b_.emit({.code = Do::Primitive, .op = combination_of(op_), .dst = total, .a = held[l], .b = total});
+      });
   }
 
   void push(const std::vector<Reg>& held, std::size_t l, Reg carry, Reg units) {
@@ -93,7 +95,7 @@ class PairSums {
     b_.when_less(
         zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
         [&] {
-          b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = carry, .a = held[l], .b = carry});
+          b_.emit({.code = Do::Primitive, .op = combination_of(op_), .dst = carry, .a = held[l], .b = carry});
           push(held, l + 1, carry, units);
         },
         [&] { b_.assign(held[l], carry); });
@@ -102,6 +104,7 @@ class PairSums {
   KernelBuilder& b_;
   Reg zero_;
   int levels_;
+  Op op_;
 };
 
 }  // namespace trireme

@@ -11,7 +11,7 @@ namespace trireme {
 // Combines lanes whose numbers differ by `from`, then by the next power of two towards `to`; every lane gets the
 // result.
 Reg RowLowering::butterfly(Op op, Reg value, int from, int to) {
-  if (config_.lanes == 1) return value;
+  if (config_.lanes == 1 || from < 1) return value;
   for (int m = from;; m = from > to ? m / 2 : m * 2) {
     value = combine(op, value, b_.shuffle_xor(value, m));
     if (m == to) return value;
@@ -125,8 +125,8 @@ Values RowLowering::halved(Op op, const Values& values, int lanes) {
 // `stripes` (a power of two of them) hold `vector` values a lane, already added over the chunks of each stripe. While
 // more than one value is left, a level across lanes halves them: each half of the lanes keeps one half and sends the
 // other, so w values cost w - 1 shuffles and not w a level. What they stood for (element, stripe) then stands in the
-// lane's number.
-Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes) {
+// lane's number. All lanes take part, or as many neighbours as `lanes` says.
+Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes, int lanes) {
   // Whole stripes that do not exist need no work: the tree is cut at its top.
   while (stripes.size() > 1 &&
          std::none_of(stripes.begin() + stripes.size() / 2, stripes.end(), [](const auto& s) { return bool(s); }))
@@ -137,11 +137,11 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
     for (const auto& stripe : stripes)
       if (stripe)
         for (Reg value : *stripe) all = all ? combine(op, *all, value) : value;
-    return butterfly(op, all ? *all : b_.number(identity_of(op)), config_.lanes / 2, 1);
+    return butterfly(op, all ? *all : b_.number(identity_of(op)), lanes / 2, 1);
   }
   if (config_.simd) {  // shuffles are cheap, and one value a lane leaves nothing to exchange
     for (const auto& stripe : stripes)
-      values.push_back(stripe ? butterfly(op, (*stripe)[0], config_.lanes / 2, 1) : b_.number(identity_of(op)));
+      values.push_back(stripe ? butterfly(op, (*stripe)[0], lanes / 2, 1) : b_.number(identity_of(op)));
     while (values.size() > 1) {
       for (std::size_t k = 0; k < values.size() / 2; ++k) values[k] = combine(op, values[2 * k], values[2 * k + 1]);
       values.resize(values.size() / 2);
@@ -154,7 +154,7 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
   int element_bits = std::countr_zero(static_cast<unsigned>(config_.vector));
   int bits = std::countr_zero(static_cast<unsigned>(values.size()));
   std::vector<int> lane_of_bit(bits, 0);  // where a bit of the value's number went; 0: still several registers
-  for (int m = config_.lanes / 2; m >= 1; m /= 2) {
+  for (int m = lanes / 2; m >= 1; m /= 2) {
     if (values.size() == 1) {
       values[0] = combine(op, values[0], b_.shuffle_xor(values[0], m));
       continue;
@@ -187,7 +187,7 @@ Reg RowLowering::across_lanes(Op op, std::vector<std::optional<Values>> stripes)
 std::vector<Reg> RowLowering::across_lanes_apart(Op op, std::vector<Values> stripes) {
   std::vector<Reg> totals;
   if (config_.simd || stripes.empty()) {
-    for (Values& each : stripes) totals.push_back(across_lanes(op, {std::move(each)}));
+    for (Values& each : stripes) totals.push_back(across_lanes(op, {std::move(each)}, config_.lanes));
     return totals;
   }
   if (op != Op::Sum)  // the order of a maximum changes nothing

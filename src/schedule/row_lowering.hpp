@@ -113,6 +113,7 @@ class RowLowering {
   ColumnMap map_of_operand(std::size_t operand, std::int64_t rotate);
   Values load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf);
   Values rotated_index(const Node& node, std::int64_t rotate, const Leaf& leaf);  // j, or random
+  Values load_mapped(const Instr& from, const ColumnMap& map, const Leaf& leaf);
   void store_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf, const Values& values);
   void put_lane(Reg value, Reg place);
   void take_lanes(Reg value, Reg mask);
@@ -154,7 +155,10 @@ class RowLowering {
     std::vector<OpenSums> open_;
   };
   std::optional<Values> fold(Op op, const std::optional<Values>& a, const std::optional<Values>& b);
-  Reg across_lanes(Op op, std::vector<std::optional<Values>> stripes);
+  Reg across_lanes(Op op, std::vector<std::optional<Values>> stripes, int lanes);
+  Reg across_lanes(Op op, std::vector<std::optional<Values>> stripes) {
+    return across_lanes(op, std::move(stripes), config_.lanes);
+  }
   std::vector<Reg> across_lanes_apart(Op op, std::vector<Values> stripes);
   Values halved(Op op, const Values& values, int lanes);
   void publish(std::size_t sweep, std::size_t which, Reg partial);
@@ -272,13 +276,17 @@ class RowLowering {
   void begin_block();
 
   // group_sums.cpp
-  struct Groups {  // of columns that share an entry of a result
-    std::size_t result;
+  struct Groups {  // of columns that share an entry of a result, or one of a value's groups
+    std::size_t result = 0;
+    NodeId node = no_node;  // of a value
+    Op op = Op::Sum;
+    bool entries = false;  // of a value: only the first group is wanted
     AxisIndexing column;
     Shares shares;
-    std::int64_t wide = 1;      // entries
-    std::int64_t terms_at = 0;  // bytes, where a row's terms lie
-    std::int64_t most() const;  // columns of an entry
+    std::int64_t wide = 1;       // entries
+    std::int64_t terms_at = 0;   // bytes, where a row's terms lie
+    std::int64_t values_at = 0;  // of a value: where what they come to lies
+    std::int64_t most() const;   // columns of an entry
   };
   std::int64_t lay_out_groups();
   void place_terms();
@@ -286,6 +294,7 @@ class RowLowering {
   Reg load_term(std::int64_t at, Reg index, Reg mask);
   void keep_terms(std::size_t sweep, const Leaf& leaf);
   void sum_groups(std::size_t sweep);
+  bool finishes(std::size_t sweep, const Groups& groups) const;
   template <typename Value>
   Reg tree_through_scratch(int count, Value&& value);
   Reg sum_contiguous(std::int64_t at, Reg begin, Reg count, std::int64_t most);
@@ -296,6 +305,18 @@ class RowLowering {
   void finish_groups(const Groups& groups);
   void groups_by_threads(const Groups& groups);
   void finish_by_threads(const Groups& groups, Reg entry, Reg sum, Reg mask);
+
+  // group_values.cpp
+  bool is_kept_group(NodeId id) const { return kept_groups_[id]; }
+  Groups groups_of_node(NodeId id) const;
+  void spread_groups(const Groups& groups);
+  Values load_group(NodeId id, std::int64_t rotate, const Leaf& leaf);
+  Values group_in_chunk(const Node& node, const Leaf& leaf);
+  void store_groups(std::size_t result, const Leaf& leaf);
+  void store_empty_groups(std::size_t result);
+  std::vector<bool> kept_groups_;  // by node: reductions inside groups whose values lie in scratch
+  Op group_op_ = Op::Sum;          // of the groups at hand
+
   bool writes(std::size_t result) const;
   void lay_out_scratch();
   void prefetch(Reg row, Reg end, Reg ring_offset);
@@ -415,5 +436,17 @@ class RowLowering {
   Reg ring_offset_;
   std::map<std::size_t, std::int64_t> staged_operands_;  // operand -> offset in scratch
 };
+
+// Simd machines: each(column, place) for the leaf's existing columns; `place` is the lane, as an Index.
+template <typename Each>
+void RowLowering::lane_by_lane(const Leaf& leaf, Each&& each) {
+  Reg first = b_.add(leaf.column, leaf.offset);
+  Reg count = b_.index(Do::IndexMin, b_.index(Do::IndexSub, columns_, first), config_.lanes);
+  Reg place = b_.copy(zero_);
+  b_.repeat_while_less(place, count, [&] {
+    each(b_.add(first, place), place);
+    b_.increase(place, 1);
+  });
+}
 
 }  // namespace trireme

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ir/contract.hpp"
+#include "ir/groups.hpp"
 #include "schedule/config.hpp"
 #include "schedule/stages.hpp"
 #include "schedule/sum_classes.hpp"
@@ -62,15 +63,15 @@ inline Shape shape_of(const Program& given, const Layout& layout) {
           (result.spread.row.present || result.spread.column.present) && !sums_own_row(program, result);
       continue;
     }
-    if (!result.spread.row.present || !result.spread.column.present) continue;
+    if (!result.spread.row.present || !result.spread.column.present || is_group(result.spread.column)) continue;
     std::int64_t size = static_cast<std::int64_t>(bytes(*result.type));
     shape.widest = std::max(shape.widest, size);
     shape.stored_bytes += size;
     shape.narrowest_stored = std::min(shape.narrowest_stored, size);
   }
   for (const Stage& stage : split_into_stages(program, layout.over_operands).sweeps) {
-    shape.reductions += stage.reduces() || !stage.group_sums.empty();
-    shape.row_sums += static_cast<int>(stage.totals() + stage.group_sums.size());
+    shape.reductions += stage.reduces() || !stage.group_sums.empty() || !stage.groups.empty();
+    shape.row_sums += static_cast<int>(stage.totals() + stage.group_sums.size() + stage.groups.size());
   }
   const std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id) shape.rotations += used[id] && program[id].op == Op::Rotate;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/groups.hpp"
 #include "math/reductions.hpp"
 #include "schedule/sum_classes.hpp"
 
@@ -21,7 +22,8 @@ NodeId& total_of(Stage& stage, const Node& node) {
 
 }  // namespace
 
-Stages split_into_stages(const Program& program, const std::vector<bool>& over_operands) {
+Stages split_into_stages(const Program& program, const std::vector<bool>& over_operands,
+                         const std::vector<bool>& in_chunks) {
   // sweep_of[id]: the first sweep in which the node's value can be used; a reduction is finished by the one before.
   std::vector<std::size_t> sweep_of(program.size(), 0);
   std::vector<bool> used = reachable(program);
@@ -35,9 +37,11 @@ Stages split_into_stages(const Program& program, const std::vector<bool>& over_o
     std::size_t from = 0;
     for (NodeId arg : program[id]) from = std::max(from, sweep_of[arg]);
     sweep_of[id] = from;
-    if (!is_row_reduction(program[id].op)) continue;
+    const bool group = program[id].op == Op::Group && !(id < in_chunks.size() && in_chunks[id]);
+    if (!is_row_reduction(program[id].op) && !group) continue;
     sweep_of[id] = from + 1;
-    if (program[id].op == Op::Fold) total_of(sweep(from), program[id]) = id;
+    if (group) sweep(from).groups.push_back(id);
+    else if (program[id].op == Op::Fold) total_of(sweep(from), program[id]) = id;
     else sweep(from).reductions.push_back(id);
   }
   std::vector<std::size_t> late;
@@ -70,6 +74,11 @@ std::string print(const Stages& stages, const Program& program) {
     for (NodeId id : stage.reductions) {
       const std::string* name = program.name_of(id);
       text += fmt::format("  reduce {} {}\n", facts(program[id].op).name, name ? *name : fmt::format("%{}", id));
+    }
+    for (NodeId id : stage.groups) {
+      const std::string* name = program.name_of(id);
+      text += fmt::format("  reduce groups {} {}\n", facts(group_of(program[id]).op).name,
+                          name ? *name : fmt::format("%{}", id));
     }
     for (const FoldTotals& each : stage.folds) {
       const std::string* name = program.name_of(each.element);

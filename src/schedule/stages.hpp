@@ -23,6 +23,7 @@ struct Stage {
   std::vector<std::size_t> stores;      // element results written during it
   std::vector<std::size_t> columns;     // column-sum results it adds to
   std::vector<std::size_t> group_sums;  // results whose columns share entries: it leaves their terms
+  std::vector<NodeId> groups;           // reductions inside groups of columns: the same
 
   bool reduces() const { return !reductions.empty() || !folds.empty(); }
   // Numbers a row that the sweep reduces to: those of its reductions, then two a fold.
@@ -36,7 +37,8 @@ struct Stages {
   std::vector<std::size_t> column_results;  // results that are column sums, in order
 
   bool sums_groups() const {
-    return std::any_of(sweeps.begin(), sweeps.end(), [](const Stage& each) { return !each.group_sums.empty(); });
+    return std::any_of(sweeps.begin(), sweeps.end(),
+                       [](const Stage& each) { return !each.group_sums.empty() || !each.groups.empty(); });
   }
   bool reduces() const {  // along rows
     return std::any_of(sweeps.begin(), sweeps.end(), [](const Stage& each) { return each.reduces(); });
@@ -45,8 +47,9 @@ struct Stages {
 
 // A result without a value is another kernel's. `over_operands`, per result: element results that may lie on an
 // operand. Those are written by the last sweep, after which nobody reads the row's operands any more; all others as
-// early as they are known.
-Stages split_into_stages(const Program& program, const std::vector<bool>& over_operands = {});
+// early as they are known. `in_chunks`, per node: reductions inside groups that a chunk holds whole, known at once.
+Stages split_into_stages(const Program& program, const std::vector<bool>& over_operands = {},
+                         const std::vector<bool>& in_chunks = {});
 std::string print(const Stages& stages, const Program& program);
 
 }  // namespace trireme

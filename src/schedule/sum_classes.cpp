@@ -60,10 +60,9 @@ Result<std::vector<SumClass>> sum_classes(const Program& program, std::int64_t c
 }
 
 bool fixes_columns(const Program& program) {
-  return !sum_classes(program, 0) ||
-         std::any_of(program.results.begin(), program.results.end(), [&](const Output& result) {
-           return result.value != no_node && program[result.value].op == Op::ColumnSum && !result.spread.column.plain();
-         });
+  return !sum_classes(program, 0) || has(program, Op::Group) ||
+         std::any_of(program.results.begin(), program.results.end(),
+                     [&](const Output& result) { return result.value != no_node && !result.spread.column.plain(); });
 }
 
 namespace {

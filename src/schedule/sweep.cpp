@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/contract.hpp"
+#include "ir/groups.hpp"
 #include "schedule/picked_rows.hpp"
 
 namespace trireme {
@@ -362,6 +363,10 @@ void RowLowering::finish(std::size_t k, const Leaf& leaf) {
   for (std::size_t r : stage.stores) {
     const Output& result = program_.results[r];
     const std::size_t array = program_.array_of_result(r);
+    if (is_of_groups(result.spread)) {
+      store_groups(r, leaf);
+      continue;
+    }
     const bool picked = result.spread.row.picked();
     if (auto it = column_steps_.find(array); it != column_steps_.end()) {
       auto store_all = [&](Reg inside) {

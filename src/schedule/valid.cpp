@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "ir/contract.hpp"
+#include "ir/groups.hpp"
 #include "ir/integers.hpp"
 #include "schedule/across.hpp"
 #include "schedule/shape.hpp"
@@ -23,13 +24,14 @@ Status is_lowered(const Program& program) {
   auto refuse = [&](std::string what) { return Error{Code::Unsupported, program.name + ": " + what}; };
   for (const Output& result : program.results) {
     bool sum = program[result.value].op == Op::ColumnSum;
-    if (!sum && takes_column_sum(result.spread))
+    if (!sum && needs_column_sum(result.spread))
       return refuse("results spread like " + result.name + " are not lowered yet");
   }
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id) {
     if (!used[id]) continue;
-    if (program[id].op >= Op::Mean && program[id].op != Op::Rotate)
+    if ((program[id].op >= Op::Mean && program[id].op != Op::Rotate) ||
+        (program[id].op == Op::Group && group_of(program[id]).op == Op::Mean))
       return refuse(fmt::format("{} is not lowered yet", facts(program[id].op).name));
     if (program[id].op == Op::Rotate && as_number(program, program[id].args[1]).value_or(-1) < 0)
       return refuse("what rotates is bound with its number of columns, and this is not");

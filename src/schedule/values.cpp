@@ -10,7 +10,9 @@ namespace trireme {
 // A load and a store a chunk, against evaluating it again: an exponential is 15 primitives.
 bool RowLowering::worth_keeping(NodeId id, std::size_t sweep) const {
   constexpr int least = 8;
-  if (!config_.simd || !program_[id].by_column || !varies_by_row(id) || is_condition(program_[id].op)) return false;
+  if (!config_.simd || !program_[id].by_column || !varies_by_row(id) || is_condition(program_[id].op) ||
+      is_kept_group(id))
+    return false;
   bool known = false;
   for (std::size_t k = 0; k < sweep; ++k) known |= std::binary_search(work_[k].chunk.begin(), work_[k].chunk.end(), id);
   if (!known) return false;
@@ -21,7 +23,8 @@ bool RowLowering::worth_keeping(NodeId id, std::size_t sweep) const {
     NodeId next = open.back();
     open.pop_back();
     const Node& node = program_[next];
-    if (seen[next] || !node.by_column || is_row_reduction(node.op) || node.op == Op::Operand || node.op == Op::Rotate)
+    if (seen[next] || !node.by_column || is_row_reduction(node.op) || node.op == Op::Operand || node.op == Op::Rotate ||
+        is_kept_group(next))
       continue;
     seen[next] = true;
     ++cost;
@@ -47,20 +50,22 @@ void RowLowering::plan_work() {
   if (by_entries())
     for (NodeId id = 0; id < program_.size(); ++id) {
       const Node& node = program_[id];
-      varies_by_row_[id] = node.arity ? is_row_reduction(node.op) || node.op == Op::Random
+      varies_by_row_[id] = node.arity ? is_row_reduction(node.op) || node.op == Op::Group || node.op == Op::Random
                                       : node.by_row && !(node.op == Op::Operand && same_in_block(node.payload));
       for (NodeId arg : node) varies_by_row_[id] = varies_by_row_[id] || varies_by_row_[arg];
     }
-  // What a rotation turns by stands in its accesses; it is a value only where others compute with it.
+  // What a rotation turns by stands in its accesses, and so does what a group's columns share; it is a value only where
+  // others compute with it.
+  auto has_amount = [](Op op) { return op == Op::Rotate || op == Op::Group; };
   std::vector<bool> computed(program_.size());
   for (const Output& result : program_.results)
     if (result.value != no_node) computed[result.value] = true;
   for (NodeId id = 0; id < program_.size(); ++id)
-    for (int k = 0; used_[id] && k < program_[id].arity - (program_[id].op == Op::Rotate); ++k)
+    for (int k = 0; used_[id] && k < program_[id].arity - has_amount(program_[id].op); ++k)
       computed[program_[id].args[k]] = true;
   for (NodeId id = 0; id < program_.size(); ++id) {
     if (!used_[id]) continue;
-    if (program_[id].op == Op::Rotate) used_[program_[id].args[1]] = computed[program_[id].args[1]];
+    if (has_amount(program_[id].op)) used_[program_[id].args[1]] = computed[program_[id].args[1]];
     looks_elsewhere_ |=
         program_[id].op == Op::Rotate || program_[id].op == Op::PickColumn || compares_integers(program_, program_[id]);
   }
@@ -73,6 +78,7 @@ void RowLowering::plan_work() {
       for (std::size_t r : stage.stores) open.push_back(program_.results[r].value);
       for (std::size_t r : stage.columns) open.push_back(program_[program_.results[r].value].args[0]);
       for (std::size_t r : stage.group_sums) open.push_back(program_[program_.results[r].value].args[0]);
+      for (NodeId id : stage.groups) open.push_back(program_[id].args[0]);
     } else {
       for (std::size_t r : stages_.row_stores) open.push_back(program_.results[r].value);
       for (std::size_t r : stages_.row_sums) open.push_back(program_[program_.results[r].value].args[0]);
@@ -91,14 +97,17 @@ void RowLowering::plan_work() {
         continue;
       }
       // An earlier sweep's result; or something that looks at its arguments in its own way.
-      if (is_row_reduction(program_[id].op) || program_[id].op == Op::Rotate || program_[id].op == Op::Random ||
+      if (is_row_reduction(program_[id].op) || is_kept_group(id) || program_[id].op == Op::Rotate ||
+          program_[id].op == Op::Random ||
           compares_integers(program_, program_[id]))
         continue;
       if (program_[id].op == Op::PickColumn) {  // its value is made for one column; what that needs of the row is known
         for (NodeId arg : row_values_below(program_[id].args[0])) open.push_back(arg);
         continue;
       }
-      for (NodeId arg : program_[id]) open.push_back(arg);
+      if (program_[id].op == Op::Group) open.push_back(program_[id].args[0]);
+      else
+        for (NodeId arg : program_[id]) open.push_back(arg);
     }
     Work work;
     for (NodeId id = 0; id < program_.size(); ++id) {
@@ -269,7 +278,9 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
       values = inside_or_0(node.payload, load_chunk(node.payload, leaf));
     } else if (node.op == Op::Rotate) {
       const Node& inner = program_[node.args[0]];
-      if (inner.op == Op::Operand) {
+      if (inner.op == Op::Group) {
+        values = load_group(node.args[0], rotation(id), leaf);
+      } else if (inner.op == Op::Operand) {
         const Operand& operand = program_.operands[inner.payload];
         Reg pointer = operand.spread.row.present ? row_pointer(inner.payload) : column_pointers_.at(inner.payload);
         values = load_mapped(*operand.type, pointer, map_of_operand(inner.payload, rotation(id)), leaf);
@@ -281,6 +292,8 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
       for (int e = 0; e < config_.vector; ++e) values.push_back(random(node, leaf, e));
     } else if (compares_integers(program_, node)) {
       values = integer_condition(node, leaf);
+    } else if (node.op == Op::Group) {
+      values = is_kept_group(id) ? load_group(id, 0, leaf) : group_in_chunk(node, leaf);
     } else if (node.op == Op::ColumnIndex) {
       for (int e = 0; e < config_.vector; ++e)
         values.push_back(b_.into(Bank::Lane, {.code = Do::LaneColumn, .a = leaf.column, .imm = leaf.offset + e}));

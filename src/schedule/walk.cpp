@@ -321,6 +321,8 @@ void RowLowering::store_rows() {
     result.spread.row.picked() ? store_picked(array, store) : store({});
   }
   for (std::size_t r : stages_.row_sums) add_to_rows(r);
+  for (const Stage& stage : stages_.sweeps)
+    for (std::size_t r : stage.stores) store_empty_groups(r);
 }
 
 // The thread that has the row's first column.

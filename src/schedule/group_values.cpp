@@ -1,0 +1,183 @@
+// Values that are one a group of columns. Where a chunk holds whole groups they are made of shuffles; else
+// group_sums.cpp leaves them in the row's own memory, on simd machines spread to columns, on others one a group.
+#include <algorithm>
+#include <bit>
+
+#include "ir/groups.hpp"
+#include "schedule/row_lowering.hpp"
+#include "schedule/sum_classes.hpp"
+
+namespace trireme {
+
+// The entries of j / g are the first columns of its groups, every g-th: the first group of j % g. And those of j % g
+// are the first g columns: the first group of j / g.
+RowLowering::Groups RowLowering::groups_of_node(NodeId id) const {
+  const GroupReduction kind = group_of(program_[id]);
+  const auto by = static_cast<std::int64_t>(program_[program_[id].args[1]].number());
+  const bool wraps = kind.wraps != kind.entries;
+  AxisIndexing column{.present = true, .divide = wraps ? 1 : by, .wrap = wraps ? by : 0};
+  Groups groups{.node = id, .op = kind.op, .entries = kind.entries, .column = column};
+  groups.shares = shares_of(column, config_.columns);
+  groups.wide = kind.entries ? 1 : group_count(config_.columns, by, wraps);
+  return groups;
+}
+
+// Simd machines: each column gets its group's value. What is stored beyond a group is stored again by the next, and
+// beyond the last column there is room.
+void RowLowering::spread_groups(const Groups& groups) {
+  const Reg columns = b_.index(config_.columns);
+  auto store = [&](Reg at, Reg value) {
+    Instr instr = term_access(Do::Store, groups.values_at, at, {});
+    instr.values = {value};
+    b_.emit(std::move(instr));
+  };
+  auto one = [&](Reg entry) {
+    Instr load = term_access(Do::LoadOne, group_sums_at_, entry, {});
+    return b_.into(Bank::Lane, std::move(load));
+  };
+  if (groups.entries) return store(zero_, one(zero_));
+  Reg begin = b_.copy(zero_);
+  if (groups.column.wrap) {
+    b_.repeat_while_less(begin, columns, [&] {
+      const Reg left = b_.index(Do::IndexSub, columns, begin);
+      const Reg count = b_.index(Do::IndexMin, left, groups.column.wrap);
+      Reg at = b_.copy(zero_);
+      b_.repeat_while_less(at, count, [&] {
+        store(b_.add(begin, at), load_term(group_sums_at_, at, {}));
+        b_.increase(at, config_.lanes);
+      });
+      b_.increase(begin, groups.column.wrap);
+    });
+    return;
+  }
+  Reg entry = b_.copy(zero_);
+  b_.repeat_while_less(begin, columns, [&] {
+    const Reg value = one(entry), next = b_.add(begin, groups.column.divide);
+    const Reg end = b_.index(Do::IndexMin, next, columns);
+    Reg at = b_.copy(begin);
+    b_.repeat_while_less(at, end, [&] {
+      store(at, value);
+      b_.increase(at, config_.lanes);
+    });
+    b_.increase(begin, groups.column.divide);
+    b_.increase(entry, 1);
+  });
+}
+
+Values RowLowering::load_group(NodeId id, std::int64_t rotate, const Leaf& leaf) {
+  const auto groups = std::find_if(groups_.begin(), groups_.end(), [&](const Groups& each) { return each.node == id; });
+  Instr from = term_access(Do::Load, groups->values_at, {}, {});
+  ColumnMap map{.axis = {.present = true}, .rotate = rotate};
+  if (config_.simd) {
+    if (rotate) return load_mapped(from, map, leaf);
+    from.b = leaf.column, from.c = leaf.mask;
+    from.imm += leaf.offset * value_bytes();
+    Values values = from.values = fresh_values();
+    b_.emit(std::move(from));
+    return values;
+  }
+  const Node& node = program_[id];
+  (group_of(node).wraps ? map.axis.wrap : map.axis.divide) = node.args[1];
+  return load_mapped(from, map, leaf);
+}
+
+// The columns of a group differ in some bits of their number: for j / g the lower ones, for j % g the upper ones. Rule
+// 4 brings columns together that differ in the highest of them first; whichever of two is added to the other, the sum
+// is the same.
+Values RowLowering::group_in_chunk(const Node& node, const Leaf& leaf) {
+  const GroupReduction kind = group_of(node);
+  const auto by = static_cast<std::int64_t>(program_[node.args[1]].number());
+  Values values = present(chunk(node.args[0], leaf), kind.op, leaf);
+  if (!kind.wraps && by >= config_.vector)
+    return Values(config_.vector, across_lanes(kind.op, {values}, static_cast<int>(by / config_.vector)));
+  const auto all = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(config_.columns)));
+  for (std::int64_t bit = (kind.wraps ? all : by) / 2; bit >= (kind.wraps ? by : 1); bit /= 2) {
+    Values next;
+    for (int e = 0; e < config_.vector; ++e) {
+      const auto other = static_cast<std::size_t>(e ^ bit);
+      if (bit >= config_.vector)
+        next.push_back(combine(kind.op, values[e], b_.shuffle_xor(values[e], static_cast<int>(bit / config_.vector))));
+      else next.push_back(e & bit ? next[other] : combine(kind.op, values[e], values[other]));
+    }
+    values = std::move(next);
+  }
+  return values;
+}
+
+// [i, j / g] and [i, j % g] results: the first column of a group has its entry.
+void RowLowering::store_groups(std::size_t r, const Leaf& leaf) {
+  const Output& result = program_.results[r];
+  const std::size_t array = program_.array_of_result(r);
+  const AxisIndexing column = *fixed_axis(program_, result.spread.column, config_.columns);
+  const Values values = chunk(result.value, leaf);
+  const Reg first = b_.add(leaf.column, leaf.offset), pointer = row_pointer(array);
+  const auto steps = column_steps_.find(array);
+  auto place = [&](Reg entry) { return steps == column_steps_.end() ? entry : stepped(b_, steps->second, entry); };
+  if (!config_.simd) {
+    for (int e = 0; e < config_.vector; ++e) {
+      if (!column.wrap && column.divide % config_.vector == 0 && e > 0) break;
+      const Reg here = b_.add(first, e);
+      const Reg inside = column.wrap ? b_.below(here, 0, b_.index(column.wrap))
+                                     : b_.below(b_.index(Do::IndexRemainder, here, column.divide), 0, one_index_);
+      const Reg entry = column.wrap ? here : b_.index(Do::IndexDivide, here, column.divide);
+      const Reg mask = both(leaf.mask, inside);
+      b_.emit({.code = Do::StoreOne,
+               .type = *result.type,
+               .a = pointer,
+               .b = place(entry),
+               .c = mask,
+               .values = {values[static_cast<std::size_t>(e)]}});
+    }
+    return;
+  }
+  if (column.wrap && steps == column_steps_.end()) {
+    const Reg end = b_.index(std::min(column.wrap, config_.columns));
+    b_.when_less(first, end, [&] {
+      const Reg mask = b_.below(first, 0, end);
+      b_.emit({.code = Do::Store, .type = *result.type, .a = pointer, .b = first, .c = mask, .values = values});
+    });
+    return;
+  }
+  auto store_one = [&](Reg here, Reg value) {
+    auto store = [&](Reg entry) {
+      b_.emit({.code = Do::StoreOne, .type = *result.type, .a = pointer, .b = place(entry), .values = {value}});
+    };
+    if (column.wrap) return b_.when_less(here, b_.index(column.wrap), [&] { store(here); });
+    const Reg rest = b_.index(Do::IndexRemainder, here, column.divide);
+    b_.when_less(rest, one_index_, [&] { store(b_.index(Do::IndexDivide, here, column.divide)); });
+  };
+  if (!column.wrap && column.divide % config_.lanes == 0) return store_one(first, values[0]);
+  b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .imm = lanes_at_, .values = values});
+  lane_by_lane(leaf, [&](Reg here, Reg lane) {
+    Reg value = b_.fresh(Bank::Lane);
+    b_.emit({.code = Do::LoadOne,
+             .type = *program_.compute,
+             .space = Space::Scratch,
+             .dst = value,
+             .b = lane,
+             .imm = lanes_at_});
+    store_one(here, value);
+  });
+}
+
+// Of [i, j % g] with more entries than there are columns: +0.0 where no column stands.
+void RowLowering::store_empty_groups(std::size_t r) {
+  const Output& result = program_.results[r];
+  if (!is_of_groups(result.spread)) return;
+  const std::int64_t wrap = fixed_axis(program_, result.spread.column, config_.columns)->wrap;
+  if (wrap <= config_.columns) return;
+  const std::size_t array = program_.array_of_result(r);
+  const auto steps = column_steps_.find(array);
+  Reg base = b_.copy(b_.index(config_.columns)), end = b_.index(wrap);
+  const Reg none = b_.number(0.0);
+  b_.repeat_while_less(base, end, [&] {
+    const Reg entry = config_.simd ? base : b_.add(base, row_owner_);
+    Instr store{.code = Do::StoreOne, .type = *result.type, .a = row_pointer(array), .values = {none}};
+    if (!config_.simd) store.c = both(b_.below(entry, 0, end), state_.exists);
+    store.b = steps == column_steps_.end() ? entry : stepped(b_, steps->second, entry);
+    b_.emit(std::move(store));
+    b_.increase(base, config_.simd ? 1 : config_.lanes * config_.groups);
+  });
+}
+
+}  // namespace trireme

@@ -1,0 +1,19 @@
+// Reductions inside groups of columns as kernels see them, the number of columns being known.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "schedule/config.hpp"
+
+namespace trireme {
+
+// What groups are divided or wrapped by becomes a number of at most `columns`. Groups of one column are their values,
+// one group of all columns is the row, and counts of columns that are the same in all groups are numbers. Where there
+// are none, the program itself; else `made` holds what is returned.
+const Program& resolve_groups(const Program& program, std::int64_t columns, std::optional<Program>& made);
+
+// By node of a resolved program: does a chunk of columns hold all of a group, as lanes and elements that differ in some
+// bits of their number? Such a reduction is made of shuffles, and is known at once.
+std::vector<bool> groups_in_chunks(const Program& program, const Config& config);
+
+}  // namespace trireme
