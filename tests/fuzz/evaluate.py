@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from storage import largest
-from syntax import COMPARISONS, LEFT_TO_A_LINE, VALUES_OF_INTEGERS
+from syntax import COMPARISONS, LEFT_TO_A_LINE, REDUCTIONS, VALUES_OF_INTEGERS, apply, name
 
 
 class Invalid(Exception):
@@ -99,6 +99,8 @@ class Evaluation:
             expr = self.lines[result.name]
             if expr.op == "colsum":
                 out[result.name] = self._colsum(result, self.run(expr.args[0]))
+            elif result.column is not None and not result.column.plain:
+                out[result.name] = self._entries(result, self.value(result.name))
             else:
                 shape = (self.inputs.rows, self.inputs.columns if result.column else 1)
                 out[result.name] = self.math.each(lambda v: np.broadcast_to(v, shape), self.value(result.name))
@@ -140,6 +142,13 @@ class Evaluation:
         total = self.math.colsum(value, entry, row_entries * column_entries)
         return self.math.each(lambda v: v.reshape(row_entries, column_entries), total)
 
+    def _entries(self, result, value):
+        """A result that is one value a group: found in the group's first column, 0 where it has none."""
+        entry, count = axis_index(result.column, self.inputs.columns, self.inputs.constants, self.inputs.columns)
+        first = [np.flatnonzero(entry == k)[:1] for k in range(count)]
+        full = self._full(value, rows=True)
+        return self.math.each(lambda v: np.stack([v[:, at[0]] if len(at) else 0 * v[:, 0] for at in first], axis=1), full)
+
     def _full(self, value, rows=False):
         """Spread over the columns, as reductions want it."""
         count = self.inputs.rows if rows else value[0].shape[0]
@@ -170,6 +179,44 @@ class Evaluation:
         by = scalar(expr.args[1], self.inputs.constants, self.inputs.columns, self.lines)
         return value if value.shape[1] == 1 else np.roll(value, -(by % self.inputs.columns), axis=1)
 
+    def _reduction(self, op, expr):
+        inner = expr.args[0]
+        if inner.op == "entries":  # once over each group's value
+            group = inner.args[1] if len(inner.args) == 2 else self._group_of(inner.args[0])
+            value = self._full(self.run(inner.args[0]))
+            entry = self._entry(group)
+            first = np.unique(entry, return_index=True)[1]
+            return self._reduced(op, self.math.each(lambda v: v[:, first], value))
+        value = self._full(self.run(inner))
+        if len(expr.args) == 1:
+            return self._reduced(op, value)
+        entry = self._entry(expr.args[1])
+        parts = [self._reduced(op, self.math.each(lambda v: v[:, entry == k], value)) for k in range(entry.max() + 1)]
+        return tuple(np.concatenate([part[side] for part in parts], axis=1)[:, entry] for side in (0, 1))
+
+    def _entry(self, group):
+        by = divisor(group.args[1], self.inputs.constants, self.inputs.columns)
+        columns = np.arange(self.inputs.columns)
+        return columns // by if group.op == "/" else columns % by
+
+    def _reduced(self, op, value):
+        if op != "mean":
+            return getattr(self.math, op)(value)
+        return self.math.div(self.math.sum(value), self.math.leaf(np.full((1, 1), float(value[0].shape[1]))))
+
+    def _group_of(self, expr):
+        """The groups that a value is one each of: where expressions that differ along the row agree."""
+        if expr.op == "name" and expr.leaf in self.lines and self.program.value(expr.leaf) not in self.program.operands:
+            return self._group_of(self.lines[expr.leaf])
+        if expr.op == "name":
+            axis = getattr(self.program.value(expr.leaf), "column", None)
+            if axis is None:
+                return None
+            return apply("%" if axis.divide is None else "/", name("j"), axis.wrap if axis.divide is None else axis.divide)
+        if expr.op in REDUCTIONS:
+            return expr.args[1] if len(expr.args) == 2 else None
+        return next((found for found in map(self._group_of, expr.args) if found is not None), None)
+
     def _index(self, letter):
         if letter == "i":
             return np.arange(self.inputs.rows, dtype=np.float64)[:, None]
@@ -199,12 +246,9 @@ class Evaluation:
             return arithmetic.cast(self.inputs.types[expr.args[1].leaf], self.run(expr.args[0]))
         if op == "largest":
             return arithmetic.leaf(np.full((1, 1), largest(self.inputs.types[expr.args[0].leaf])))
+        if op in REDUCTIONS:
+            return self._reduction(op, expr)
         args = [self.run(arg) for arg in expr.args]
-        if op in ("sum", "mean", "amax", "amin"):
-            args = [self._full(args[0])]
-            if op == "mean":
-                return arithmetic.div(arithmetic.sum(*args), arithmetic.leaf(np.full((1, 1), float(self.inputs.columns))))
-            return getattr(arithmetic, op)(*args)
         if op == "clamp":
             return arithmetic.min(arithmetic.max(args[0], args[1]), args[2])
         if op == "or":

@@ -8,6 +8,7 @@ INDICES = tuple(f"{form} {what}" for what in ("operand", "result") for form in (
 DIVISORS = tuple(f"divisor: {what}" for what in (
     "number", "constant", "n", "n / number", "n / constant", "constant / number", "constant / constant",
     "number / number", "quotient of a quotient"))  # fmt: skip
+GROUPS = ("group: j / g", "group: j % g")
 ROTATIONS = tuple(f"rotation: {what}" for what in (
     "number", "constant", "named by a line", "negative", "n / number", "n / constant", "arithmetic of constants",
     "sum with n", "product with n", "quotient of a product", "n itself"))  # fmt: skip
@@ -18,11 +19,11 @@ PROBLEMS = tuple(f"stored as {kind}" for kind in TYPES) + (
     "backward without an operand whose default is an expression",
     "constant left at its default", "constant given")  # fmt: skip
 CONSTRUCTS = (
-    tuple(FUNCTIONS) + tuple(CONDITIONS) + tuple(OTHERS) + REDUCTIONS + COMPARISONS + ("+", "-", "*", "/", "neg")
+    tuple(FUNCTIONS) + tuple(CONDITIONS) + tuple(OTHERS) + REDUCTIONS + COMPARISONS + ("+", "-", "*", "/", "%", "neg")
     + ("i", "j", "n", "hexadecimal number", "inf", "nan", "integer comparison", "comparison with an i32 operand",
        "named condition", "result used later", "default: number", "default: expression", "default: ...",
        "constant without default", "cast to a result", "cast to an operand", "several results", "remark: range")
-    + INDICES + DIVISORS + ROTATIONS + PROBLEMS
+    + INDICES + DIVISORS + GROUPS + ROTATIONS + PROBLEMS
 )  # fmt: skip
 
 
@@ -109,6 +110,8 @@ def of_node(node, program, problem, results, lines):
             yield "comparison with an i32 operand"
     if node.op == "cast":
         yield "cast to a result" if node.args[1].leaf in results else "cast to an operand"
+    if node.op in REDUCTIONS and len(node.args) == 2:
+        yield f"group: j {node.args[1].op} g"
     if node.op == "rotate":
         yield "rotation: " + rotation_form(node.args[1], lines)
 

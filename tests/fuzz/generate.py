@@ -100,6 +100,11 @@ class Generator:
             self.divisor(extent) if form != "divide" else None,
         )
 
+    def group(self):
+        """The columns that share j / g, or j % g."""
+        by = self.whole(self.dice.choice((2, 4, 8, 16, 32, 64, 128))) if self.dice.random() < 0.5 else self.divisor(self.columns)
+        return apply(self.dice.choice("//%"), name("j"), by)
+
     def rotation(self):
         dice, n = self.dice, self.columns
         k = dice.choice((0, 1, 2, 3, n - 1, n, n, n + 1, n // 2, 5 * n + 1))
@@ -143,7 +148,9 @@ class Generator:
         if draw < 0.66:
             return apply("select", self.condition(depth - 1, rows, columns), again(), again())
         if draw < 0.80:
-            return apply(dice.choice(REDUCTIONS), self.value(depth - 1, rows, True))
+            inside = self.value(depth - 1, rows, True)
+            group = (self.group(),) if columns and dice.random() < 0.3 else ()
+            return apply(dice.choice(REDUCTIONS), inside, *group)
         if draw < 0.86 and columns:
             return apply("rotate", again(), self.rotation())
         if draw < 0.90:

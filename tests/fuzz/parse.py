@@ -3,7 +3,7 @@ the same. It takes what is right, and is not particular about what is wrong."""
 import re
 from dataclasses import replace
 
-from syntax import ARITY, COMPARISONS, LEFT_TO_A_LINE, Axis, Expr, Program, Value, apply
+from syntax import ARITY, COMPARISONS, LEFT_TO_A_LINE, REDUCTIONS, Axis, Expr, Program, Value, apply
 
 TOKEN = re.compile(
     r"(?P<blank>[ \t\r]+|#[^\n]*)|(?P<line>\n)"
@@ -122,7 +122,7 @@ class Parser:
         return Expr(kind, leaf=text)
 
     def expression(self):
-        left = self.binary(("+", "-"), lambda: self.binary(("*", "/"), self.unary))
+        left = self.binary(("+", "-"), lambda: self.binary(("*", "/", "%"), self.unary))
         if self.peek(*COMPARISONS):
             sign = self.take()
             return apply(sign, left, self.binary(("+", "-"), lambda: self.binary(("*", "/"), self.unary)))
@@ -149,7 +149,8 @@ class Parser:
             raise ParseError(f"a value expected, not {text!r}")
         if self.peek("("):
             args = self.list_of(self.expression)
-            if len(args) != ARITY.get(text):
+            grouped = len(args) == 2 and text in REDUCTIONS or text == "entries"
+            if len(args) != ARITY.get(text) and not grouped:
                 raise ParseError(f"{text} with {len(args)} arguments")
             return Expr(text, args)
         return Expr("name", leaf=text)

@@ -9,7 +9,8 @@ FUNCTIONS = {**dict.fromkeys(UNARY, 1), "min": 2, "max": 2, "fma": 3, "clamp": 3
 CONDITIONS = {"and": 2, "or": 2, "not": 1}
 OTHERS = {"select": 3, "rotate": 2, "colsum": 1, "stop_gradient": 1, "cast": 2, "largest": 1}
 ARITY = {**FUNCTIONS, **CONDITIONS, **OTHERS, **dict.fromkeys(REDUCTIONS, 1)}
-# Not drawn here: the C++ fuzzers draw these, against the oracle. The first names are free for values.
+# Not drawn here: the C++ fuzzers draw these, against the oracle, and entries(e), which backwards have. The first names are
+# free for values.
 UNDRAWN = {"variance", "logsumexp", "softmax", "random", "cast_stochastic"}
 VALUES_OF_INTEGERS = ("i", "j", "n")
 RESERVED = {"i", "j", "n", "inf", "nan"} | set(ARITY) | {"random", "cast_stochastic"}
@@ -120,7 +121,7 @@ class Style:
         return self.dice.choice(choices)
 
 
-LEVELS = {**dict.fromkeys(COMPARISONS, 1), "+": 2, "-": 2, "*": 3, "/": 3, "neg": 4}
+LEVELS = {**dict.fromkeys(COMPARISONS, 1), "+": 2, "-": 2, "*": 3, "/": 3, "%": 3, "neg": 4}
 
 
 def text_of(expr, style=Style(), level=0):
@@ -136,7 +137,8 @@ def text_of(expr, style=Style(), level=0):
     own = LEVELS.get(expr.op, 5)
     if own == 5:
         style.depth += 1
-        names = {"cast": 1, "largest": 0}.get(expr.op)  # the argument that is a name, not an expression
+        # The argument that is a name or a group of columns, not an expression.
+        names = {"cast": 1, "largest": 0, **dict.fromkeys(REDUCTIONS, 1)}.get(expr.op)
         args = [text_of(arg, Style() if k == names else style) for k, arg in enumerate(expr.args)]
         inner = ("," + style.blank(" ")).join(args)
         style.depth -= 1
