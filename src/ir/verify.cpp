@@ -42,7 +42,8 @@ bool is_arithmetic_of_constants(const Program& program, NodeId id, bool divisor,
 
 class Verifier {
  public:
-  explicit Verifier(const Program& program) : program_(program), spreads_(program), wanted_(reachable(program)), is_seed_(program.size()) {
+  explicit Verifier(const Program& program)
+      : program_(program), spreads_(program), wanted_(reachable(program)), is_seed_(program.size()) {
     for (NodeId id = 0; id < program.size(); ++id)
       if (program[id].op == Op::Random) is_seed_[program[id].args[0]] = true;
   }

@@ -122,8 +122,7 @@ class Sinker {
     std::array<NodeId, 3> args;
     for (int k = 0; k < node.arity; ++k) args[k] = made(argument(place, k));
     NodeId id = out_.add(node.op, std::span<const NodeId>(args.data(), node.arity), node.payload);
-    bool leaf = node.op == Op::Operand || node.op == Op::ColumnIndex || node.op == Op::Random ||
-                node.op == Op::Group;
+    bool leaf = node.op == Op::Operand || node.op == Op::ColumnIndex || node.op == Op::Random || node.op == Op::Group;
     return leaf && place.shift != no_node ? out_.add(Op::Rotate, {id, place.shift}) : id;
   }
 

@@ -9,6 +9,7 @@ namespace trireme {
 
 // Divisors are quotients: of numbers, or of n.
 std::optional<std::int64_t> RowLowering::fixed_divisor(NodeId id) const {
+  if (id == no_node) return std::nullopt;
   std::optional<std::int64_t> columns;
   if (config_.columns) columns = config_.columns;
   auto value = index_value(program_, id, {columns}, a_divisor);
@@ -168,6 +169,8 @@ Values RowLowering::load_mapped(const Instr& from, const ColumnMap& map, const L
   };
   if (map.steps) {
     gather();
+  } else if (!map.rotate && fixed_divisor(map.axis.divide).value_or(1) % config_.lanes == 0) {
+    load_one(mapped_column(map, first), value, {});  // one entry for all lanes
   } else if (map.axis.divide != no_node) {
     const Reg last_lane = b_.add(first, config_.lanes - 1);
     Reg last = b_.index(Do::IndexMin, last_lane, b_.index(Do::IndexSub, columns_, one_index_));

@@ -267,9 +267,9 @@ bool goes_across(const Program& program) {
   }
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id)
-    if (used[id] && (program[id].op >= Op::Mean || program[id].op == Op::Fold || program[id].op == Op::PickColumn ||
-                     program[id].op == Op::Random || program[id].op == Op::Group ||
-                     compares_integers(program, program[id])))
+    if (used[id] &&
+        (program[id].op >= Op::Mean || program[id].op == Op::Fold || program[id].op == Op::PickColumn ||
+         program[id].op == Op::Random || program[id].op == Op::Group || compares_integers(program, program[id])))
       return false;
   return elements;
 }

@@ -4,6 +4,7 @@
 #include "ir/contract.hpp"
 #include "schedule/across.hpp"
 #include "schedule/choose.hpp"
+#include "schedule/resolve_groups.hpp"
 #include "schedule/shape.hpp"
 #include "schedule/sum_classes.hpp"
 #include "schedule/work.hpp"
@@ -73,6 +74,10 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
     if (registers && shape.reductions > 1) config.rows = 2;
   }
   if (fixes_columns(program)) config.columns = facts.columns;
+  // Groups of columns are reduced in registers where their chunks stand beside each other, in whole stripes if a sweep
+  // also sums the row.
+  if (!config.stripes && facts.columns % contract::stripe == 0)
+    config.unroll = std::max(config.unroll, chunks_of_groups(program, facts.columns, config.lanes));
   // Ordinary stores read what they overwrite. By a streaming copy's time, rms_norm 4096x4096 from memory: 2.77 with
   // them, 1.61 past the caches and with the next row on its way (docs/performance.md). Rows in unrolled stripes are
   // short, and one sweep reads straight on: there the processor's own prefetching is enough, unless rows lie apart

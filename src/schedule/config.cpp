@@ -11,12 +11,15 @@ namespace trireme {
 
 bool goes_lane_by_lane(const Program& program, const Layout& layout) {
   if (layout.strided()) return true;
+  auto whole_registers = [&](const Axis& axis) {  // their lanes have one entry; registers have up to 16
+    return axis.divide != no_node && axis.wrap == no_node &&
+           std::fmod(as_number(program, axis.divide).value_or(1), 16) == 0;
+  };
   for (const Operand& operand : program.operands)
-    if (!operand.constant && !operand.spread.column.plain()) return true;
+    if (!operand.constant && !operand.spread.column.plain() && !whole_registers(operand.spread.column)) return true;
   for (const Output& result : program.results)  // which lanes have a group's entry
     if (result.value != no_node && program[result.value].op != Op::ColumnSum &&
-        result.spread.column.divide != no_node &&
-        std::fmod(as_number(program, result.spread.column.divide).value_or(1), 16) != 0)
+        result.spread.column.divide != no_node && !whole_registers(result.spread.column))
       return true;
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id)

@@ -2,8 +2,11 @@
 // group_sums.cpp leaves them in the row's own memory, on simd machines spread to columns, on others one a group.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
+#include "ir/contract.hpp"
 #include "ir/groups.hpp"
+#include "ir/integers.hpp"
 #include "schedule/row_lowering.hpp"
 #include "schedule/sum_classes.hpp"
 
@@ -102,6 +105,104 @@ Values RowLowering::group_in_chunk(const Node& node, const Leaf& leaf) {
     values = std::move(next);
   }
   return values;
+}
+
+// Of values that are one a group of neighbours, a power of two of them.
+void RowLowering::find_group_widths() {
+  group_width_.assign(program_.size(), 0);
+  ColumnSpreads spreads(program_);
+  for (NodeId id = 0; id < program_.size(); ++id) {
+    const ColumnSpread& spread = spreads[id];
+    if (!used_[id] || is_kept_group(id) || !spread.is_group() || spread.wraps) continue;
+    const std::int64_t by = fixed_divisor(spread.by).value_or(0);
+    if (by > 0 && by <= contract::stripe && std::has_single_bit(static_cast<std::uint64_t>(by))) group_width_[id] = by;
+  }
+}
+
+// A group of several chunks: their own order first, then that of lanes and elements.
+Values RowLowering::group_over_chunks(const Node& node, const Leaf& leaf) {
+  const Op op = group_of(node).op;
+  const auto by = static_cast<std::int64_t>(program_[node.args[1]].number());
+  std::vector<std::optional<Values>> parts;
+  for (std::int64_t part = 0; part < by / chunk_columns(); ++part) {
+    const Leaf each = part_of_group(leaf, by, part);
+    std::optional<Values> values;
+    if (leaf.id < 0 || each.id >= 0) values = present(value_of_part(node.args[0], each), op, each);
+    parts.push_back(std::move(values));
+  }
+  for (std::size_t half = parts.size() / 2; half >= 1; half /= 2)
+    for (std::size_t k = 0; k < half; ++k) parts[k] = fold(op, parts[k], parts[k + half]);
+  return Values(config_.vector, across_lanes(op, {parts[0]}));
+}
+
+Leaf RowLowering::part_of_group(const Leaf& leaf, std::int64_t width, std::int64_t part) {
+  const std::int64_t inside = part * chunk_columns();
+  Leaf made = leaf;
+  made.paired = false;
+  made.offset = leaf.offset / width * width + inside;
+  if (leaf.id >= 0) {
+    const std::int64_t chunk = made.offset % contract::stripe / chunk_columns();
+    return unrolled_leaf(static_cast<int>(made.offset / contract::stripe), static_cast<int>(chunk), state_);
+  }
+  if (!config_.simd) {
+    made.mask = b_.below(leaf.column, made.offset, columns_);
+  }
+  return made;
+}
+
+// A value of another chunk than the one at hand.
+Values RowLowering::value_of_part(NodeId id, const Leaf& leaf) {
+  if (!program_[id].by_column) return Values(config_.vector, one(id));
+  std::vector<bool> wanted(id + 1);
+  std::vector<NodeId> nodes;
+  auto is_kept = [&](NodeId each) {
+    return !config_.stripes && std::any_of(kept_.begin(), kept_.end(), [&](const Kept& kept) {
+      return kept.id == each && kept.sweep < sweep_at_hand_;
+    });
+  };
+  wanted[id] = true;
+  for (NodeId each = id + 1; each-- > 0;) {
+    const Node& node = program_[each];
+    if (!wanted[each] || !node.by_column) continue;
+    nodes.push_back(each);
+    if (is_kept(each) || is_kept_group(each) || node.op == Op::Rotate || compares_integers(program_, node)) continue;
+    if (node.op == Op::Group && spans_chunks(each)) continue;
+    for (int k = 0; k < (node.op == Op::Group ? 1 : node.arity); ++k) wanted[node.args[k]] = true;
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  if (leaf.id >= 0) {
+    evaluate_chunk(nodes, leaf);
+    return chunk(id, leaf);
+  }
+  ValuesByNode outer = std::exchange(loop_values_, {});
+  load_kept(sweep_at_hand_, nodes, leaf);
+  evaluate_chunk(nodes, leaf);
+  Values values = chunk(id, leaf);
+  loop_values_ = std::move(outer);
+  return values;
+}
+
+// What is one value in several chunks is made in the first of them.
+const Values* RowLowering::shared_in_group(NodeId id, const Leaf& leaf) {
+  if (!spans_chunks(id) || leaf.id >= 0 || !stands_with_group(leaf, group_width_[id])) return nullptr;
+  const auto found = group_values_.find({id, leaf.offset / group_width_[id]});
+  return found == group_values_.end() ? nullptr : &found->second;
+}
+
+void RowLowering::share_in_group(NodeId id, const Leaf& leaf, const Values& values) {
+  if (!spans_chunks(id)) return;
+  const std::int64_t width = group_width_[id];
+  if (leaf.id < 0) {
+    if (stands_with_group(leaf, width)) group_values_[{id, leaf.offset / width}] = values;
+    return;
+  }
+  for (std::int64_t offset = leaf.offset / width * width, end = offset + width; offset < end;
+       offset += chunk_columns()) {
+    if (offset >= config_.columns) break;
+    const std::int64_t stripe = offset / contract::stripe, part = offset % contract::stripe / chunk_columns();
+    const Leaf other{.id = static_cast<int>(stripe) * chunks() + static_cast<int>(part)};
+    if (ValuesByNode& memory = memory_of(id, other); !memory.find(id)) memory.put(id, values);
+  }
 }
 
 // [i, j / g] and [i, j % g] results: the first column of a group has its entry.

@@ -21,6 +21,8 @@ bool RowLowering::can_overlap() const {
   std::size_t count = stages_.sweeps.size();
   if (!config_.simd || config_.stripes || count < 2 || stages_.sweeps.back().reduces()) return false;
   if (goes_lane_by_lane(program_, layout_) || stages_.sums_groups()) return false;
+  for (NodeId id = 0; id < program_.size(); ++id)
+    if (used_[id] && spans_chunks(id)) return false;
   for (std::size_t k : used_operands())
     if (program_.operands[k].spread.row.present && !program_.operands[k].spread.row.plain()) return false;
   for (const Output& result : program_.results)

@@ -1,8 +1,10 @@
 #include "schedule/resolve_groups.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <vector>
 
+#include "ir/contract.hpp"
 #include "ir/groups.hpp"
 #include "ir/index_arithmetic.hpp"
 #include "ir/rewrite.hpp"
@@ -48,14 +50,38 @@ const Program& resolve_groups(const Program& program, std::int64_t columns, std:
 std::vector<bool> groups_in_chunks(const Program& program, const Config& config) {
   std::vector<bool> in_chunk(program.size());
   const std::int64_t chunk = std::int64_t{config.lanes} * config.vector;
+  // Several chunks of a stripe stand beside each other in the code of a kernel, but not where simd machines go along a
+  // row that ends inside a stripe, or visit the chunks of a stripe in the order of its sum and in several turns.
+  std::int64_t most = contract::stripe;
+  if (config.simd && !config.stripes) {
+    most = config.columns % contract::stripe ? chunk : std::int64_t{config.unroll} * config.lanes;
+    const std::vector<bool> used = reachable(program);
+    for (NodeId id = 0; id < program.size(); ++id)
+      if (used[id] && is_row_reduction(program[id].op) && most < contract::stripe) most = chunk;
+  }
   for (NodeId id = 0; id < program.size(); ++id) {
     const Node& node = program[id];
     if (node.op == Op::Rotate) in_chunk[node.args[0]] = false;  // read where another chunk has it
     if (node.op != Op::Group || group_of(node).entries) continue;
     const auto by = static_cast<std::int64_t>(as_number(program, node.args[1]).value_or(0));
-    in_chunk[id] = is_power(by) && (group_of(node).wraps ? config.columns <= chunk : by <= chunk);
+    in_chunk[id] = is_power(by) && (group_of(node).wraps ? config.columns <= chunk : by <= std::max(chunk, most));
   }
   return in_chunk;
+}
+
+int chunks_of_groups(const Program& program, std::int64_t columns, int lanes) {
+  std::int64_t most = 1;
+  bool sums = false;
+  const std::vector<bool> used = reachable(program);
+  for (NodeId id = 0; id < program.size(); ++id) {
+    const Node& node = program[id];
+    if (!used[id]) continue;
+    sums = sums || is_row_reduction(node.op);
+    if (node.op != Op::Group || group_of(node).wraps || group_of(node).entries) continue;
+    const auto by = index_value(program, node.args[1], {columns}, a_divisor);
+    if (by && *by && is_power(**by) && **by <= contract::stripe) most = std::max(most, **by / lanes);
+  }
+  return static_cast<int>(most > 1 && sums ? contract::stripe / lanes : most);
 }
 
 }  // namespace trireme

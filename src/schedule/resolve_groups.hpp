@@ -16,4 +16,8 @@ const Program& resolve_groups(const Program& program, std::int64_t columns, std:
 // bits of their number? Such a reduction is made of shuffles, and is known at once.
 std::vector<bool> groups_in_chunks(const Program& program, const Config& config);
 
+// How many chunks of `lanes` columns stand beside each other so that a loop over a row has groups in registers; 1 where
+// there are none of several.
+int chunks_of_groups(const Program& program, std::int64_t columns, int lanes);
+
 }  // namespace trireme

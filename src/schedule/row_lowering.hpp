@@ -21,13 +21,14 @@ namespace trireme {
 
 // A chunk of columns: `lanes * vector` of them, `vector` consecutive ones a lane.
 struct Leaf {
-  int id = -1;              // of an unrolled chunk, whose values can be kept; -1 in loops
-  Reg column;               // Index; this thread's first column is column + offset
-  std::int64_t offset = 0;  // elements
-  Reg mask;                 // the lanes whose column and row exist; none: all do
-  bool partial = false;     // some of its columns may not exist
-  bool paired = false;      // its neighbour is visited next to it, and may share its stores
-  Reg back;                 // -column, where arrays lie backwards; only in loops
+  int id = -1;               // of an unrolled chunk, whose values can be kept; -1 in loops
+  Reg column;                // Index; this thread's first column is column + offset
+  std::int64_t offset = 0;   // elements
+  Reg mask;                  // the lanes whose column and row exist; none: all do
+  bool partial = false;      // some of its columns may not exist
+  bool paired = false;       // its neighbour is visited next to it, and may share its stores
+  std::int64_t aligned = 0;  // simd loops, in whole stripes: `column` is a multiple of it
+  Reg back;                  // -column, where arrays lie backwards; only in loops
 };
 
 // Is there a row to work on? Teams that shuffle together keep step, so one may have none.
@@ -312,6 +313,21 @@ class RowLowering {
   void spread_groups(const Groups& groups);
   Values load_group(NodeId id, std::int64_t rotate, const Leaf& leaf);
   Values group_in_chunk(const Node& node, const Leaf& leaf);
+  void find_group_widths();
+  std::int64_t chunk_columns() const { return std::int64_t{config_.lanes} * config_.vector; }
+  bool spans_chunks(NodeId id) const { return group_width_[id] > chunk_columns(); }
+  // Do the chunks of its group stand beside it? Always where a reduction is made of them.
+  bool stands_with_group(const Leaf& leaf, std::int64_t width) const { return !config_.simd || leaf.aligned >= width; }
+  Values group_over_chunks(const Node& node, const Leaf& leaf);
+  Leaf part_of_group(const Leaf& leaf, std::int64_t width, std::int64_t part);
+  Values value_of_part(NodeId id, const Leaf& leaf);
+  const Values* shared_in_group(NodeId id, const Leaf& leaf);
+  void share_in_group(NodeId id, const Leaf& leaf, const Values& values);
+  void load_kept(std::size_t sweep, const std::vector<NodeId>& nodes, const Leaf& leaf);
+  std::vector<std::int64_t>
+      group_width_;  // by node: columns that have one value, neighbours; 0 where that is not known
+  std::map<std::pair<NodeId, std::int64_t>, Values> group_values_;  // loops: by node and group, of the chunks at hand
+  std::size_t sweep_at_hand_ = 0;
   void store_groups(std::size_t result, const Leaf& leaf);
   void store_empty_groups(std::size_t result);
   std::vector<bool> kept_groups_;  // by node: reductions inside groups whose values lie in scratch

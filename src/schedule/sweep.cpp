@@ -74,7 +74,8 @@ void RowLowering::sweep_unrolled(std::size_t k) {
   };
   auto forget = [&](const Leaf& leaf) {
     row_leaves_[leaf.id].keep([&](NodeId id) {
-      return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id; });
+      return spans_chunks(id) ||
+             std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id; });
     });
   };
   // Stripes whose totals cross the lanes together, so that one's shuffles fill the time of another's; with values
@@ -136,7 +137,11 @@ void RowLowering::sweep_in_loops(std::size_t k) {
       stripe_in_full(k, column);
       b_.increase(column, contract::stripe);
     });
-    b_.when_less(column, columns_, [&] { last_stripe(k, column, b_.index(Do::IndexSub, columns_, column)); });
+    // Groups of several chunks are made in whole stripes, and rows that have them end with one.
+    const bool whole = std::any_of(work_[k].chunk.begin(), work_[k].chunk.end(),
+                                   [&](NodeId id) { return program_[id].op == Op::Group && spans_chunks(id); });
+    if (!whole)
+      b_.when_less(column, columns_, [&] { last_stripe(k, column, b_.index(Do::IndexSub, columns_, column)); });
   } else {
     Reg base = b_.copy(zero_);
     b_.repeat_while_less(base, stripes_, [&] {
@@ -145,6 +150,7 @@ void RowLowering::sweep_in_loops(std::size_t k) {
       auto add_up = [&](Pass pass, auto&& visit_leaf) {
         const std::vector<Op> ops = ops_of(k, pass);
         std::vector<std::vector<std::optional<Values>>> parts(ops.size());
+        group_values_.clear();
         for (int c = 0; c < chunks(); ++c) {
           Leaf leaf{.column = column, .offset = static_cast<std::int64_t>(c) * config_.lanes * config_.vector};
           leaf.mask = b_.below(column, leaf.offset, columns_);
@@ -208,10 +214,12 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
     auto turn = [&](Reg at) {  // chunks at, at + turns, at + 2 turns, ...; one after the other if nothing is summed
       Trees trees(*this, ops, unroll);
       Reg back = back_from(at);
+      group_values_.clear();
       for (int step = 0; step < unroll; ++step) {
         Leaf leaf{.column = at,
                   .offset = trees.place(step) * (reduces ? turns : 1) * width,
                   .paired = trees.in_order(),
+                  .aligned = turns == 1 ? contract::stripe : (reduces ? 1 : unroll) * width,
                   .back = back};
         loop_values_.clear();
         visit_leaf(leaf);
@@ -257,6 +265,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
     auto leaf_at = [&](Reg mask) {
       Leaf leaf{.column = at, .mask = mask, .back = back_from(at)};
       loop_values_.clear();
+      group_values_.clear();
       visit_leaf(leaf);
       for (std::size_t r = 0; r < ops.size(); ++r) spill(first + r, place, addend(k, pass, r, leaf));
       b_.increase(at, width);
@@ -341,15 +350,19 @@ void RowLowering::visit(std::size_t k, const Leaf& leaf) {
 }
 
 void RowLowering::evaluate(std::size_t k, const Leaf& leaf) {
-  bool in_scratch = !config_.stripes;  // unrolled, they stay in registers
+  sweep_at_hand_ = k;
+  load_kept(k, work_[k].chunk, leaf);
+  evaluate_chunk(work_[k].chunk, leaf);
+}
+
+// What an earlier sweep has kept of these nodes; unrolled, they stay in registers.
+void RowLowering::load_kept(std::size_t k, const std::vector<NodeId>& nodes, const Leaf& leaf) {
   for (const Kept& each : kept_) {
-    if (!in_scratch || each.sweep >= k || !std::binary_search(work_[k].chunk.begin(), work_[k].chunk.end(), each.id))
-      continue;
+    if (config_.stripes || each.sweep >= k || !std::binary_search(nodes.begin(), nodes.end(), each.id)) continue;
     Instr load = kept_access(Do::Load, each.id, leaf);
     loop_values_.put(each.id, load.values = fresh_values());
     b_.emit(std::move(load));
   }
-  evaluate_chunk(work_[k].chunk, leaf);
 }
 
 void RowLowering::finish(std::size_t k, const Leaf& leaf) {

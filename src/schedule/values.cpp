@@ -69,6 +69,7 @@ void RowLowering::plan_work() {
     looks_elsewhere_ |=
         program_[id].op == Op::Rotate || program_[id].op == Op::PickColumn || compares_integers(program_, program_[id]);
   }
+  find_group_widths();
   for (std::size_t k = 0; k <= stages_.sweeps.size(); ++k) {
     std::vector<NodeId> open;
     if (k < stages_.sweeps.size()) {
@@ -98,10 +99,13 @@ void RowLowering::plan_work() {
       }
       // An earlier sweep's result; or something that looks at its arguments in its own way.
       if (is_row_reduction(program_[id].op) || is_kept_group(id) || program_[id].op == Op::Rotate ||
-          program_[id].op == Op::Random ||
-          compares_integers(program_, program_[id]))
+          program_[id].op == Op::Random || compares_integers(program_, program_[id]))
         continue;
       if (program_[id].op == Op::PickColumn) {  // its value is made for one column; what that needs of the row is known
+        for (NodeId arg : row_values_below(program_[id].args[0])) open.push_back(arg);
+        continue;
+      }
+      if (program_[id].op == Op::Group && spans_chunks(id)) {  // made of parts, by themselves
         for (NodeId arg : row_values_below(program_[id].args[0])) open.push_back(arg);
         continue;
       }
@@ -272,7 +276,13 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
   for (NodeId id : nodes) {
     ValuesByNode& memory = memory_of(id, leaf);
     if (memory.find(id)) continue;
+    if (const Values* known = shared_in_group(id, leaf)) {
+      memory.put(id, *known);
+      continue;
+    }
     const Node& node = program_[id];
+    // Elements of a thread that have one value: it is made once.
+    const int distinct = group_width_[id] && group_width_[id] % config_.vector == 0 ? 1 : config_.vector;
     Values values;
     if (node.op == Op::Operand) {
       values = inside_or_0(node.payload, load_chunk(node.payload, leaf));
@@ -293,7 +303,9 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
     } else if (compares_integers(program_, node)) {
       values = integer_condition(node, leaf);
     } else if (node.op == Op::Group) {
-      values = is_kept_group(id) ? load_group(id, 0, leaf) : group_in_chunk(node, leaf);
+      values = is_kept_group(id)  ? load_group(id, 0, leaf)
+               : spans_chunks(id) ? group_over_chunks(node, leaf)
+                                  : group_in_chunk(node, leaf);
     } else if (node.op == Op::ColumnIndex) {
       for (int e = 0; e < config_.vector; ++e)
         values.push_back(b_.into(Bank::Lane, {.code = Do::LaneColumn, .a = leaf.column, .imm = leaf.offset + e}));
@@ -301,9 +313,11 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
       Values args[3];
       for (int k = 0; k < node.arity; ++k) args[k] = chunk(node.args[k], leaf);
       auto arg = [&](int k, int e) { return k < node.arity ? args[k][e] : Reg{}; };
-      for (int e = 0; e < config_.vector; ++e) values.push_back(primitive(b_, node, arg(0, e), arg(1, e), arg(2, e)));
+      for (int e = 0; e < distinct; ++e) values.push_back(primitive(b_, node, arg(0, e), arg(1, e), arg(2, e)));
+      while (static_cast<int>(values.size()) < config_.vector) values.push_back(values.back());
     }
-    memory.put(id, std::move(values));
+    share_in_group(id, leaf, values);
+    if (!memory.find(id)) memory.put(id, std::move(values));
   }
 }
 
