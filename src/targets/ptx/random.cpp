@@ -47,6 +47,8 @@ void Machine<R>::random(const Instr& instr) {
   from_f32(k_.add(above_one, -1.0f), lane(instr.dst));
 }
 
+template std::array<U32, 4> Machine<F32>::draw(U32, const Instr&);
+template std::array<U32, 4> Machine<F64>::draw(U32, const Instr&);
 template void Machine<F32>::random(const Instr&);
 template void Machine<F64>::random(const Instr&);
 
