@@ -3,8 +3,15 @@
 # Debian's libasmjit.a is compiled without -fPIC. Its own symbols are hidden, so that hardly matters; but its one
 # reference to libc's stderr (R_X86_64_PC32) does not link into a shared library. We redirect it to a variable of our
 # own, asmjit_stderr.cpp. An asmjit that is position independent already is used as it is.
-find_package(asmjit REQUIRED)
-get_target_property(asmjit_file asmjit::asmjit LOCATION)
+if(CMAKE_CROSSCOMPILING)  # from its source (cross.cmake)
+  set(asmjit_file $<TARGET_FILE:asmjit_from_source>)
+  set(asmjit_headers ${ASMJIT_SOURCE}/src)
+  set(TRIREME_ASMJIT_IS_PIC ON)
+else()
+  find_package(asmjit REQUIRED)
+  get_target_property(asmjit_file asmjit::asmjit LOCATION)
+  set(asmjit_headers $<TARGET_PROPERTY:asmjit::asmjit,INTERFACE_INCLUDE_DIRECTORIES>)
+endif()
 
 if(asmjit_file MATCHES "\\.a$" AND NOT DEFINED TRIREME_ASMJIT_IS_PIC)
   file(WRITE ${CMAKE_BINARY_DIR}/asmjit/probe.cpp "#include <asmjit/asmjit.h>
@@ -14,10 +21,9 @@ void* probe(asmjit::CodeHolder* code) { return new asmjit::x86::Compiler(code); 
 endif()
 
 add_library(trireme_asmjit INTERFACE)
-target_include_directories(trireme_asmjit SYSTEM INTERFACE
-                           $<TARGET_PROPERTY:asmjit::asmjit,INTERFACE_INCLUDE_DIRECTORIES>)
+target_include_directories(trireme_asmjit SYSTEM INTERFACE ${asmjit_headers})
 
-if(NOT asmjit_file MATCHES "\\.a$")
+if(NOT CMAKE_CROSSCOMPILING AND NOT asmjit_file MATCHES "\\.a$")
   set(asmjit_archive "")
   target_link_libraries(trireme_asmjit INTERFACE asmjit::asmjit)
 else()
@@ -34,9 +40,14 @@ else()
       COMMENT "Making asmjit fit for shared libraries"
       VERBATIM)
   endif()
-  add_custom_target(asmjit_archive DEPENDS ${asmjit_archive})
+  if(CMAKE_CROSSCOMPILING)
+    add_custom_target(asmjit_archive DEPENDS asmjit_from_source)
+    set(asmjit_archive_name $<TARGET_FILE_NAME:asmjit_from_source>)
+  else()
+    add_custom_target(asmjit_archive DEPENDS ${asmjit_archive})
+    get_filename_component(asmjit_archive_name ${asmjit_archive} NAME)
+  endif()
   add_dependencies(trireme_asmjit asmjit_archive)
-  get_filename_component(asmjit_archive_name ${asmjit_archive} NAME)
   target_link_options(trireme_asmjit INTERFACE LINKER:--exclude-libs,${asmjit_archive_name})
   target_link_libraries(trireme_asmjit INTERFACE ${asmjit_archive} pthread rt)
 endif()

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <xmmintrin.h>
 
 #include <atomic>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "plan/check.hpp"
 #include "plan/devices_for_test.hpp"
 #include "plan/guarded_for_test.hpp"
+#include "support/floating_point_states_for_test.hpp"
 #include "trireme/plan.hpp"
 
 namespace trireme {
@@ -191,28 +191,24 @@ struct Backward {
 };
 
 // Threads that are made while a state is set inherit it.
-TEST(CpuFaults, fault_27_CallersMxcsrThroughPlans) {
-  constexpr unsigned flush = 1u << 15, subnormals_are_zero = 1u << 6, masks = 0x3Fu << 7, sticky = 0x3F;
-  const unsigned before = _mm_getcsr();
+TEST(CpuFaults, fault_27_CallersFloatingPointStateThroughPlans) {
+  const FloatingPointState before = floating_point_state();
   Backward wanted(1);
   wanted.run();
-  for (unsigned rounding : {0u, 1u, 2u, 3u})
-    for (unsigned rest : {masks, masks | flush, masks | subnormals_are_zero,
-                          masks | flush | subnormals_are_zero | sticky, 0u /* every exception traps */})
-      for (int threads : {1, 2, 5}) {
-        const unsigned state = rounding << 13 | rest;
-        Backward plan(threads);
-        _mm_setcsr(state);
-        plan.run();
-        const unsigned after = _mm_getcsr();
-        _mm_setcsr(before);
-        EXPECT_EQ(after, state) << std::hex << state;
-        EXPECT_TRUE(plan.same_as(wanted)) << std::hex << "MXCSR " << state << ", " << threads << " threads";
-      }
+  for (FloatingPointState state : floating_point_states())
+    for (int threads : {1, 2, 5}) {
+      Backward plan(threads);
+      set_floating_point_state(state);
+      plan.run();
+      const FloatingPointState after = floating_point_state();
+      set_floating_point_state(before);
+      EXPECT_EQ(after, state) << std::hex << state;
+      EXPECT_TRUE(plan.same_as(wanted)) << std::hex << "state " << state << ", " << threads << " threads";
+    }
 }
 
 // The host's own threads, with a state of their own.
-TEST(CpuFaults, fault_27_MxcsrOfTheHostsThreads) {
+TEST(CpuFaults, fault_27_FloatingPointStateOfTheHostsThreads) {
   Backward wanted(1);
   wanted.run();
   static std::atomic<int> changed = 0;
@@ -220,10 +216,9 @@ TEST(CpuFaults, fault_27_MxcsrOfTheHostsThreads) {
     std::vector<std::thread> threads;
     for (int k = 0; k < count; ++k)
       threads.emplace_back([=] {
-        constexpr unsigned up_and_flush = 0x9FC0 | 2u << 13;
-        _mm_setcsr(up_and_flush);
+        set_floating_point_state(careless_state);
         body(context, k);
-        changed += _mm_getcsr() != up_and_flush;
+        changed += (floating_point_state() & ~sticky_bits) != careless_state;
       });
     for (std::thread& thread : threads) thread.join();
   };

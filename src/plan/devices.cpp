@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "devices/cpu/cpu_device.hpp"
+#include "devices/cpu/x86/devices.hpp"
 #include "devices/cuda/cuda_device.hpp"
 #include "devices/fork_mutex.hpp"
 #include "devices/lanes/lanes_device.hpp"
@@ -12,10 +12,22 @@
 
 namespace trireme {
 
+namespace {
+
+std::vector<DeviceEntry> (*const families[])() = {
+    reference_devices,  //
+    cpu::x86_devices,   //
+    cuda::devices,      //
+    wasm::devices,      //
+    lanes::devices,     //
+};
+
+}  // namespace
+
 const std::vector<DeviceEntry>& devices() {
   static const std::vector<DeviceEntry> table = [] {
     std::vector<DeviceEntry> all;
-    for (auto* entries : {reference_devices, cpu::x86_devices, cuda::devices, wasm::devices, lanes::devices})
+    for (auto* entries : families)
       for (DeviceEntry& each : entries()) all.push_back(std::move(each));
     return all;
   }();

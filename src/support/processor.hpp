@@ -29,8 +29,10 @@ inline void copy_streaming(std::byte* to, const std::byte* from, std::size_t byt
   }
   _mm_sfence();
 }
+inline void fence_streaming_stores() { _mm_sfence(); }  // others see them after it
 #else
 inline constexpr bool has_streaming_stores = false;
+inline void fence_streaming_stores() {}
 inline void copy_streaming(std::byte*, const std::byte*, std::size_t) {}
 #endif
 

@@ -15,7 +15,4 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
 std::vector<DeviceEntry> devices_of(std::span<const InstructionSet> sets, std::string_view needs,
                                     std::string (*features)());
 
-// Of each processor.
-std::vector<DeviceEntry> x86_devices();
-
 }  // namespace trireme::cpu

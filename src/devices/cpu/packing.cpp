@@ -1,10 +1,10 @@
 #include "devices/cpu/packing.hpp"
 
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+
+#include "support/processor.hpp"
 
 namespace trireme::cpu {
 namespace {
@@ -261,7 +261,7 @@ void Packing::finish_rows(const Run& run, const Worker& worker, std::int64_t fir
            run.streaming);
   });
   // Once, since it waits until all is in memory; but a share's next rows may be another thread's.
-  if (run.streaming && (last == worker.to || share.of > 1)) _mm_sfence();
+  if (run.streaming && (last == worker.to || share.of > 1)) fence_streaming_stores();
 }
 
 void Packing::move_on(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const {

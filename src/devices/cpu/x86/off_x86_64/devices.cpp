@@ -1,6 +1,7 @@
 // The x86 instruction sets, on another processor: they are known, and missing.
+#include "devices/cpu/x86/devices.hpp"
+
 #include "devices/cpu/cpu_device.hpp"
-#include "devices/cpu/x86/instruction_sets.hpp"
 #include "targets/x86/emit.hpp"
 
 namespace trireme::cpu {

@@ -1,6 +1,7 @@
 // The x86 instruction sets, on an x86 processor.
+#include "devices/cpu/x86/devices.hpp"
+
 #include "devices/cpu/cpu_device.hpp"
-#include "devices/cpu/x86/instruction_sets.hpp"
 #include "devices/cpu/x86/isa.hpp"
 #include "devices/cpu/x86/moves.hpp"
 

@@ -1,5 +1,5 @@
 #include "devices/cpu/there_and_back_for_test.hpp"
-#include "devices/cpu/x86/instruction_sets.hpp"
+#include "devices/cpu/x86/devices.hpp"
 
 namespace trireme::cpu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "devices/arguments.hpp"
 #include "devices/cpu/cpu_device.hpp"
-#include "devices/cpu/x86/instruction_sets.hpp"
+#include "devices/cpu/x86/devices.hpp"
 #include "plan/check.hpp"
 #include "plan/problem.hpp"
 #include "reference/reference.hpp"
