@@ -12,6 +12,9 @@ namespace trireme {
 // blocks that are multiples of the lanes.
 bool goes_across(const Program& program);
 
+// Registers of rows that a turn takes.
+inline constexpr int most_across_registers = 32;
+
 // Of a column, what a turn takes at least: whole lines; from memory more, since what the processor fetches beside a
 // short piece is of use to nobody.
 constexpr std::int64_t across_piece_bytes(bool from_memory) { return from_memory ? 256 : 64; }

@@ -47,8 +47,8 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
     // Two turns, so that two threads have work, unless pieces of columns get too short: softmax backward 128x65536 f16
     // with turns of 64 rows 7.4 ms, of 128 3.0.
     const std::int64_t least = across_piece_bytes(config.prefetch) / shape.narrowest_stored;
-    const std::int64_t rows =
-        std::min({facts.together, facts.rows, std::max(facts.rows / 2, least), std::int64_t{128}});
+    const std::int64_t rows = std::min({facts.together, facts.rows, std::max(facts.rows / 2, least), std::int64_t{128},
+                                        std::int64_t{most_across_registers} * config.lanes});
     config.rows = static_cast<int>(std::max(rows / config.lanes, std::int64_t{1}));
     config.unroll = std::max(unroll(shape.column_sums ? 64 : 128), 2);
     config.streaming = large && !facts.in_place;

@@ -146,6 +146,11 @@ Leaf RowLowering::part_of_group(const Leaf& leaf, std::int64_t width, std::int64
   }
   if (!config_.simd) {
     made.mask = b_.below(leaf.column, made.offset, columns_);
+  } else if (leaf.aligned < width) {
+    made.column = b_.index(Do::IndexAnd, b_.add(leaf.column, leaf.offset), -width);
+    made.offset = inside;
+    made.back = back_from(made.column);
+    made.mask = leaf.aligned ? Reg{} : b_.below(made.column, inside, columns_);
   }
   return made;
 }
@@ -184,7 +189,7 @@ Values RowLowering::value_of_part(NodeId id, const Leaf& leaf) {
 
 // What is one value in several chunks is made in the first of them.
 const Values* RowLowering::shared_in_group(NodeId id, const Leaf& leaf) {
-  if (!spans_chunks(id) || leaf.id >= 0 || !stands_with_group(leaf, group_width_[id])) return nullptr;
+  if (!spans_chunks(id) || leaf.id >= 0 || (config_.simd && leaf.aligned < group_width_[id])) return nullptr;
   const auto found = group_values_.find({id, leaf.offset / group_width_[id]});
   return found == group_values_.end() ? nullptr : &found->second;
 }
@@ -193,7 +198,7 @@ void RowLowering::share_in_group(NodeId id, const Leaf& leaf, const Values& valu
   if (!spans_chunks(id)) return;
   const std::int64_t width = group_width_[id];
   if (leaf.id < 0) {
-    if (stands_with_group(leaf, width)) group_values_[{id, leaf.offset / width}] = values;
+    if (!config_.simd || leaf.aligned >= width) group_values_[{id, leaf.offset / width}] = values;
     return;
   }
   for (std::int64_t offset = leaf.offset / width * width, end = offset + width; offset < end;

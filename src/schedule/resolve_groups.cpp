@@ -50,20 +50,16 @@ const Program& resolve_groups(const Program& program, std::int64_t columns, std:
 std::vector<bool> groups_in_chunks(const Program& program, const Config& config) {
   std::vector<bool> in_chunk(program.size());
   const std::int64_t chunk = std::int64_t{config.lanes} * config.vector;
-  // Several chunks of a stripe stand beside each other in the code of a kernel, but not where simd machines go along a
-  // row that ends inside a stripe, or visit the chunks of a stripe in the order of its sum and in several turns.
-  std::int64_t most = contract::stripe;
-  if (config.simd && !config.stripes) {
-    most = config.columns % contract::stripe ? chunk : std::int64_t{config.unroll} * config.lanes;
-    const std::vector<bool> used = reachable(program);
-    for (NodeId id = 0; id < program.size(); ++id)
-      if (used[id] && is_row_reduction(program[id].op) && most < contract::stripe) most = chunk;
-  }
   for (NodeId id = 0; id < program.size(); ++id) {
     const Node& node = program[id];
     if (node.op == Op::Rotate) in_chunk[node.args[0]] = false;  // read where another chunk has it
     if (node.op != Op::Group || group_of(node).entries) continue;
     const auto by = static_cast<std::int64_t>(as_number(program, node.args[1]).value_or(0));
+    // Several chunks of a stripe stand beside each other in the code of a kernel, but not where simd machines go along
+    // a row that ends inside a stripe.
+    std::int64_t most = contract::stripe;
+    if (config.simd && !config.stripes)
+      most = config.columns % contract::stripe ? chunk : std::int64_t{config.unroll} * config.lanes;
     in_chunk[id] = is_power(by) && (group_of(node).wraps ? config.columns <= chunk : by <= std::max(chunk, most));
   }
   return in_chunk;

@@ -316,8 +316,6 @@ class RowLowering {
   void find_group_widths();
   std::int64_t chunk_columns() const { return std::int64_t{config_.lanes} * config_.vector; }
   bool spans_chunks(NodeId id) const { return group_width_[id] > chunk_columns(); }
-  // Do the chunks of its group stand beside it? Always where a reduction is made of them.
-  bool stands_with_group(const Leaf& leaf, std::int64_t width) const { return !config_.simd || leaf.aligned >= width; }
   Values group_over_chunks(const Node& node, const Leaf& leaf);
   Leaf part_of_group(const Leaf& leaf, std::int64_t width, std::int64_t part);
   Values value_of_part(NodeId id, const Leaf& leaf);

@@ -137,11 +137,7 @@ void RowLowering::sweep_in_loops(std::size_t k) {
       stripe_in_full(k, column);
       b_.increase(column, contract::stripe);
     });
-    // Groups of several chunks are made in whole stripes, and rows that have them end with one.
-    const bool whole = std::any_of(work_[k].chunk.begin(), work_[k].chunk.end(),
-                                   [&](NodeId id) { return program_[id].op == Op::Group && spans_chunks(id); });
-    if (!whole)
-      b_.when_less(column, columns_, [&] { last_stripe(k, column, b_.index(Do::IndexSub, columns_, column)); });
+    b_.when_less(column, columns_, [&] { last_stripe(k, column, b_.index(Do::IndexSub, columns_, column)); });
   } else {
     Reg base = b_.copy(zero_);
     b_.repeat_while_less(base, stripes_, [&] {

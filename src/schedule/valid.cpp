@@ -44,8 +44,8 @@ Status is_consistent_simd(const Config& config) {
       config.stage)
     return wrong("vector, groups, teams, cluster, ring and stage are for thread machines");
   if (!config.across) return Done{};
-  if (config.rows < 1 || config.rows > 32 || config.unroll < 2 || !is_power(config.unroll, 16) || config.stripes ||
-      config.columns)
+  if (config.rows < 1 || config.rows > most_across_registers || config.unroll < 2 || !is_power(config.unroll, 16) ||
+      config.stripes || config.columns)
     return wrong("across: rows is 1 to 32, unroll 2, 4, 8 or 16, and stripes and columns are open");
   return Done{};
 }
