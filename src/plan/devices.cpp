@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "devices/cpu/aarch64/devices.hpp"
 #include "devices/cpu/x86/devices.hpp"
 #include "devices/cuda/cuda_device.hpp"
 #include "devices/fork_mutex.hpp"
@@ -15,11 +16,12 @@ namespace trireme {
 namespace {
 
 std::vector<DeviceEntry> (*const families[])() = {
-    reference_devices,  //
-    cpu::x86_devices,   //
-    cuda::devices,      //
-    wasm::devices,      //
-    lanes::devices,     //
+    reference_devices,     //
+    cpu::x86_devices,      //
+    cpu::aarch64_devices,  //
+    cuda::devices,         //
+    wasm::devices,         //
+    lanes::devices,        //
 };
 
 }  // namespace

@@ -12,12 +12,15 @@ extern const Target target;
 namespace x86 {
 extern const Target target;
 }
+namespace aarch64 {
+extern const Target target;
+}
 namespace wasm {
 extern const Target target;
 }
 
 std::span<const Target* const> targets() {
-  static constexpr const Target* table[] = {&ptx::target, &x86::target, &wasm::target};
+  static constexpr const Target* table[] = {&ptx::target, &x86::target, &aarch64::target, &wasm::target};
   return table;
 }
 

@@ -1,0 +1,11 @@
+#include "devices/cpu/aarch64/moves.hpp"
+
+#include "devices/cpu/there_and_back_for_test.hpp"
+
+namespace trireme::cpu {
+namespace {
+
+TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Neon) { there_and_back(neon_moves()); }
+
+}  // namespace
+}  // namespace trireme::cpu
