@@ -13,7 +13,7 @@ help:
 	@echo "make test      build everything, then run the tests; the last line says what was skipped and why"
 	@echo "               LONG=1 make test also makes the exhaustive and the soak runs"
 	@echo "make test-all  make test, then what takes longer: clang's build and kernels, a sample under sanitizers,"
-	@echo "               every model, the compiler in browsers"
+	@echo "               every model, the compiler in browsers, AArch64 emulated"
 	@echo "make web       build the compiler for browsers, and the page that shows it, into build/web/site"
 	@echo "make build     build everything into build/$(PRESET)   (PRESET=release|debug|asan|tsan|static|clang)"
 	@echo "make format    format the C++ sources"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Renames a wheel of ours, linux_x86_64, to the manylinux tag of the oldest glibc that its binaries run on, after a look at what
-they need: libc, and no symbol newer than that.
+"""Renames a wheel of ours, linux_x86_64 or linux_aarch64, to the manylinux tag of the oldest glibc that its binaries run on, after
+a look at what they need: libc, and no symbol newer than that.
 
     python3 -m pip wheel . --no-deps --wheel-dir dist && python3 tools/manylinux.py dist/trireme_kernels-*.whl
 """
@@ -20,7 +20,7 @@ options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
 options.add_argument("wheel", type=pathlib.Path)
 options.add_argument("--newest", default="2.35", help="the newest glibc that may be needed; Ubuntu 22.04's unless said")
 options = options.parse_args()
-LIBC = re.compile(r"(libc|libm|libdl|librt|libpthread|ld-linux-x86-64)\.so")
+LIBC = re.compile(r"(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|ld-linux-aarch64)\.so")
 
 
 def version(text):
@@ -49,10 +49,13 @@ def main():
     files.close()
     oldest = max((glibc_of(name, content) for name, (_, content) in entries.items() if content.startswith(b"\x7fELF")),
                  default=(2, 5))
-    tag = f"manylinux_{oldest[0]}_{oldest[1]}_x86_64"
+    plain = re.search(r"linux_(x86_64|aarch64)(?=\.whl$)", options.wheel.name)
+    if not plain or "manylinux" in options.wheel.name:
+        sys.exit(f"{options.wheel.name} is no wheel of linux_x86_64 or linux_aarch64")
+    tag = f"manylinux_{oldest[0]}_{oldest[1]}_{plain[1]}"
     name = next(name for name in entries if name.endswith(".dist-info/WHEEL"))
     info, content = entries[name]
-    content = content.replace(b"linux_x86_64", tag.encode())
+    content = content.replace(plain[0].encode(), tag.encode())
     entries[name] = info, content
     record = name.replace("/WHEEL", "/RECORD")
     rows = list(csv.reader(io.StringIO(entries[record][1].decode())))
@@ -61,7 +64,7 @@ def main():
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     entries[record] = entries[record][0], text.getvalue().encode()
-    target = options.wheel.with_name(options.wheel.name.replace("linux_x86_64", tag))
+    target = options.wheel.with_name(options.wheel.name.replace(plain[0], tag))
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
         for info, content in entries.values():
             made.writestr(info, content, zipfile.ZIP_DEFLATED)

@@ -10,10 +10,11 @@ packages=(g++ cmake ninja-build binutils git libasmjit-dev libfmt-dev libcli11-d
 if [[ ${PRESET:-} == clang ]]; then packages+=(clang); fi
 case ${1:-} in
   tests | all)
-    packages+=(libgtest-dev python3-dev python3-venv clang-format wabt chromium esbuild rollup node-typescript man-db zsh fish)
+    packages+=(libgtest-dev python3-dev python3-venv clang-format wabt chromium esbuild rollup node-typescript man-db zsh fish
+      binutils-aarch64-linux-gnu)
     command -v node >/dev/null || packages+=(nodejs)
     ;;&
-  all) packages+=(clang lintian firefox-esr) ;;&
+  all) packages+=(clang lintian firefox-esr g++-aarch64-linux-gnu qemu-user) ;;&
   web | all)
     packages+=(clang-19 lld-19 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 libclang-rt-19-dev-wasm32 wasi-libc binaryen brotli)
     command -v node >/dev/null || packages+=(nodejs)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Usage: test_all.sh [clang|asan|tsan|models|benches|web ...]
+# Usage: test_all.sh [clang|asan|tsan|models|benches|web|aarch64 ...]
 # What `make test-all` adds to `make test`: clang's build, file by file, whose kernels must be g++'s to the byte; tests of
 # memory and threads under sanitizers; every model that transformers can build; a longer run of the
-# Python fuzzer; the compiler in browsers.
+# Python fuzzer; the compiler in browsers; AArch64's code under emulation.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export VIRTUAL_ENV=$PWD/.venv
@@ -77,7 +77,35 @@ in_browsers() {
   grep -E '^# (tests|pass|fail|duration)' build/web_tests.log
 }
 
-[[ $# -gt 0 ]] || set -- clang asan tsan models benches web
+# AArch64, cross-built and emulated (qemu-user): its device alone, held to the reference there, and the digests of every
+# operator's problems to those that this machine's processor gives.
+emulated() {
+  local device=cpu:neon
+  build aarch64 trireme_tool trireme_shared python_package test_plan || return
+  build release trireme_tool || return
+  printf '#!/bin/sh\nexec qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu "${0%%/*}/trireme" "$@"\n' >build/aarch64/emulated
+  chmod +x build/aarch64/emulated
+  digests_of build/release/trireme cpu >build/aarch64/wanted.txt || return
+  for hidden in "" neon_bf16; do
+    TRIREME_HIDE=$hidden digests_of build/aarch64/emulated $device >build/aarch64/got.txt || return
+    diff build/aarch64/wanted.txt build/aarch64/got.txt || return
+    echo "aarch64: $(wc -l <build/aarch64/got.txt) digests are this machine's${hidden:+, without $hidden}"
+  done
+  export TRIREME_TEST_DEVICES=$device QEMU_CPU=max QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
+  GTEST_BRIEF=1 qemu-aarch64 build/aarch64/test_plan \
+    --gtest_filter='Conformance*:CrossTarget*:Across*:ColumnSums*:CpuFaults*:-*ForkedChild*' \
+    >build/aarch64/test_plan.log 2>&1 || { tail -n 60 build/aarch64/test_plan.log; return 1; }
+  echo "aarch64 test_plan: $(grep -E '^\[  PASSED' build/aarch64/test_plan.log)"
+  .venv/bin/python tests/fuzz --tool build/aarch64/emulated --device $device --count 60 --patience 30 \
+    --failures build/aarch64/fuzz_failures
+}
+# digests_of TOOL DEVICE: each problem of every operator with the digest of its results.
+digests_of() {
+  "$1" verify --all --device "$2" >build/digests.log || { tail -n 20 build/digests.log; return 1; }
+  awk '/same bits/ && !seen[problem]++ { print problem, $2 } !/^ / { problem = $0 }' build/digests.log
+}
+
+[[ $# -gt 0 ]] || set -- clang asan tsan models benches web aarch64
 for name in "$@"; do
   case $name in
     clang) part "clang's build and kernels" by_clang ;;
@@ -86,6 +114,7 @@ for name in "$@"; do
     models) part "every model" every_model ;;
     benches) part "benches compile" build release benches ;;
     web) part "the compiler in browsers" in_browsers ;;
+    aarch64) part "AArch64, emulated" emulated ;;
     *) echo "test-all: there is no part '$name'"; failed=1 ;;
   esac
 done

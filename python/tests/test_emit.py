@@ -11,7 +11,7 @@ TOOL = os.environ.get("TRIREME_TOOL")
 
 
 @pytest.mark.skipif(not TOOL, reason="TRIREME_TOOL is not set")
-@pytest.mark.parametrize("target, arch", [("ptx", "sm_90"), ("x86", "avx512"), ("wasm", "simd128")])
+@pytest.mark.parametrize("target, arch", [("ptx", "sm_90"), ("x86", "avx512"), ("aarch64", "neon"), ("wasm", "simd128")])
 @pytest.mark.parametrize("backward", [False, True])
 def test_same_as_the_tools(tmp_path, target, arch, backward):
     operator = trireme.rms_norm.gradient() if backward else trireme.rms_norm

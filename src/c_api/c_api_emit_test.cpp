@@ -21,7 +21,7 @@ TEST(CApiEmit, GivesWhatTheToolWrites) {
   ASSERT_EQ(trireme_program_differentiate(program, &backward), TRIREME_OK);
   const trireme_named_type types[] = {{"x", TRIREME_BF16}};
   const char* absent[] = {"gamma"};
-  for (const char* target : {"ptx", "x86", "wasm"})
+  for (const char* target : {"ptx", "x86", "aarch64", "wasm"})
     for (const trireme_program* each : {program, backward}) {
       trireme_emit_options options = {};
       options.struct_size = sizeof options;

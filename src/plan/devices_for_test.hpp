@@ -1,5 +1,6 @@
 // The devices of this machine that tests walk, by what they are, not by their names.
 #pragma once
+#include <cstdlib>
 #include <set>
 #include <utility>
 #include <vector>
@@ -10,13 +11,19 @@ namespace trireme {
 
 inline bool is_reference(const DeviceEntry& device) { return &device == &devices()[0]; }
 
+// TRIREME_TEST_DEVICES names the one device that is to be tested, where others have been tested elsewhere.
+inline bool is_wanted(const DeviceEntry& device) {
+  const char* only = std::getenv("TRIREME_TEST_DEVICES");
+  return !only || device.name == only;
+}
+
 // One of each target and architecture that is here, and takes no more than `most_ms` for a small program; of the slow
 // ones one of each target. Not the reference, which they are held to.
 inline std::vector<const DeviceEntry*> devices_here(int most_ms = 1000) {
   std::vector<const DeviceEntry*> found;
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (const DeviceEntry& each : devices()) {
-    if (is_reference(each) || !each.missing().empty() || each.about_ms() > most_ms) continue;
+    if (is_reference(each) || !is_wanted(each) || !each.missing().empty() || each.about_ms() > most_ms) continue;
     const std::string_view arch = each.about_ms() < 100 ? each.arch : "";
     if (each.target.empty() || seen.insert({each.target, arch}).second) found.push_back(&each);
   }

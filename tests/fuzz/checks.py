@@ -222,7 +222,8 @@ def sides(program, backward, at, cotangents, random_state, saved):
 
 # ---- code ----
 
-ARCHITECTURES = {"ptx": ("sm_80", "sm_90"), "x86": ("avx2", "avx512", "avx512_bf16"), "wasm": ("simd128", "relaxed")}
+ARCHITECTURES = {"ptx": ("sm_80", "sm_90"), "x86": ("avx2", "avx512", "avx512_bf16"),
+                 "aarch64": ("neon", "neon_bf16"), "wasm": ("simd128", "relaxed")}
 
 
 def emit_failures(tool, file, problem, target, arch):
