@@ -132,7 +132,7 @@ def case_rows(rank, size):
                 compare(operator, parallel.rows(operator, cut=None if widths[0] else widths), operands, constants,
                         by_rows(Machine(widths, rank), constants), exact)
             except trireme.Unsupported as error:
-                assert "computes with i" in str(error) or "multiples of" in str(error), error
+                assert "computes with" in str(error) or "multiples of" in str(error), error
 
 
 def case_composed(rank, size):
