@@ -41,7 +41,7 @@ TEST(Preferences, TheIsaAndWhy) {
   Result<Device> none = Device::cpu();
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, Code::InvalidArgument);
-  EXPECT_EQ(none.error().message, "TRIREME_ISA is avx512 or avx2, not 'sse9'");
+  EXPECT_EQ(none.error().message, "TRIREME_ISA is avx512, avx2 or neon, not 'sse9'");
 }
 
 TEST(Preferences, fault_27_OlderProcessorsAreServed) {
@@ -57,7 +57,8 @@ TEST(Preferences, fault_27_OlderProcessorsAreServed) {
   }
   {
     Environment hidden("TRIREME_HIDE", "avx1024");
-    EXPECT_EQ(Device::cpu().error().message, "TRIREME_HIDE is a list of avx2, avx512, avx512_bf16, not 'avx1024'");
+    EXPECT_EQ(Device::cpu().error().message,
+              "TRIREME_HIDE is a list of avx2, avx512, avx512_bf16, neon, neon_bf16, not 'avx1024'");
     EXPECT_EQ(Device::named("cpu:avx2").error().message, Device::cpu().error().message);
   }
   Environment hidden("TRIREME_HIDE", "avx2");
