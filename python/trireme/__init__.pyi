@@ -35,6 +35,10 @@ class _AddRmsNorm(Operator):
     def __call__(self, x: Any, residual: Any, gamma: Any = None, *, eps: float = 1e-06, offset: float = 0.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 add_rms_norm: _AddRmsNorm
 
+class _AddRmsNormBlockQuant(Operator):
+    def __call__(self, x: Any, residual: Any, gamma: Any = None, *, eps: float = 1e-06, offset: float = 0.0, least: float = 1e-10, block: float = 128.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+add_rms_norm_block_quant: _AddRmsNormBlockQuant
+
 class _AddRmsNormQuant(Operator):
     def __call__(self, x: Any, residual: Any, gamma: Any = None, *, eps: float = 1e-06, offset: float = 0.0, least: float = 1e-10, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 add_rms_norm_quant: _AddRmsNormQuant
@@ -67,6 +71,10 @@ class _Embedding(Operator):
     def __call__(self, token: Any, table: Any, scale: Any = None, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 embedding: _Embedding
 
+class _GatedGroupNorm(Operator):
+    def __call__(self, x: Any, gate: Any, gamma: Any = None, *, eps: float = 1e-06, group: float = 64.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+gated_group_norm: _GatedGroupNorm
+
 class _GatedRmsNorm(Operator):
     def __call__(self, x: Any, gate: Any, gamma: Any = None, *, eps: float = 1e-06, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 gated_rms_norm: _GatedRmsNorm
@@ -82,6 +90,10 @@ geglu_erf: _GegluErf
 class _GroupNorm(Operator):
     def __call__(self, x: Any, gamma: Any = None, beta: Any = None, *, groups: float, pixels: float, eps: float = 1e-05, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 group_norm: _GroupNorm
+
+class _GroupedRmsNorm(Operator):
+    def __call__(self, x: Any, gamma: Any = None, *, eps: float = 1e-06, group: float = 64.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+grouped_rms_norm: _GroupedRmsNorm
 
 class _GrpoLoss(Operator):
     def __call__(self, x: Any, target: Any, advantage: Any, old: Any, reference: Any, *, temperature: float = 1.0, clip_low: float = 0.2, clip_high: float = 0.2, beta: float = 0.04, ignore: float = -100.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
@@ -135,6 +147,10 @@ class _PolyNorm(Operator):
     def __call__(self, x: Any, w1: Any, w2: Any, w3: Any, b: Any = None, *, eps: float = 1e-06, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 poly_norm: _PolyNorm
 
+class _QuantiseMxfp8(Operator):
+    def __call__(self, x: Any, *, block: float = 32.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+quantise_mxfp8: _QuantiseMxfp8
+
 class _Reglu(Operator):
     def __call__(self, x: Any, gate: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 reglu: _Reglu
@@ -154,6 +170,10 @@ rms_norm_heads: _RmsNormHeads
 class _RmsNormLlama(Operator):
     def __call__(self, x: Any, gamma: Any = None, *, eps: float = 1e-06, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 rms_norm_llama: _RmsNormLlama
+
+class _RmsNormMxfp8(Operator):
+    def __call__(self, x: Any, gamma: Any = None, *, eps: float = 1e-06, offset: float = 0.0, block: float = 32.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+rms_norm_mxfp8: _RmsNormMxfp8
 
 class _RmsNormQuant(Operator):
     def __call__(self, x: Any, gamma: Any = None, *, eps: float = 1e-06, offset: float = 0.0, least: float = 1e-10, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
@@ -186,6 +206,10 @@ softmax_sink: _SoftmaxSink
 class _Swiglu(Operator):
     def __call__(self, x: Any, gate: Any, *, beta: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 swiglu: _Swiglu
+
+class _SwigluBlockQuant(Operator):
+    def __call__(self, x: Any, gate: Any, *, beta: float = 1.0, least: float = 1e-10, block: float = 128.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+swiglu_block_quant: _SwigluBlockQuant
 
 class _SwigluLlama(Operator):
     def __call__(self, x: Any, gate: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
