@@ -75,10 +75,10 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
   }
   if (fixes_columns(program)) config.columns = facts.columns;
   // Groups of columns are reduced in registers where their chunks stand beside each other, in whole stripes if a sweep
-  // also sums the row. Beyond 3000 instructions code takes longer to make than half a millisecond: such groups are
-  // kept in scratch (swiglu_block_quant of f64 on AVX2, 32 chunks of 115).
+  // also sums the row. Beyond some thousand instructions code takes longer to make than half a millisecond: such groups
+  // are kept in scratch (swiglu_block_quant of f64 on AVX2 had 3913).
   const int chunks = chunks_of_groups(program, facts.columns, config.lanes);
-  if (!config.stripes && facts.columns % contract::stripe == 0 && chunks * work <= 3000)
+  if (!config.stripes && facts.columns % contract::stripe == 0 && chunks * work <= 2000)
     config.unroll = std::max(config.unroll, chunks);
   // Ordinary stores read what they overwrite. By a streaming copy's time, rms_norm 4096x4096 from memory: 2.77 with
   // them, 1.61 past the caches and with the next row on its way (docs/performance.md). Rows in unrolled stripes are
