@@ -30,7 +30,10 @@ bool is_element(const Spread& spread) { return spread.row.present && spread.colu
 
 // Its default reads operands: what an absent one stands for has a gradient of its own.
 bool has_expression(const Program& program, const Operand& operand) {
-  return !operand.constant && operand.fallback != no_node && program[operand.fallback].op != Op::Number;
+  if (operand.constant || operand.fallback == no_node) return false;
+  NodeId id = operand.fallback;
+  while (program[id].op == Op::Neg) id = program[id].args[0];  // -(1) is a number, as -1 is
+  return program[id].op != Op::Number;
 }
 
 // The program in which the defaults of absent operands have taken their place, where those are expressions. Numbers

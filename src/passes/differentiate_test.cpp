@@ -141,7 +141,10 @@ TEST(Differentiate, fault_51_gradients_flow_into_defaults) {
   EXPECT_FALSE(backward.find_result("ds"));
   EXPECT_FALSE(backward.find_operand("s"));
   // Numbers have no gradient: their operand keeps its own.
-  EXPECT_TRUE(backward_of(parsed("f(x[i,j], w[j] = 1) -> (y[i,j])\ny = x * w"), {.absent = {"w"}}).find_result("dw"));
+  for (const char* number : {"1", "-1", "-(1)"}) {
+    const Program program = parsed(fmt::format("f(x[i,j], w[j] = {}) -> (y[i,j])\ny = x * w", number));
+    EXPECT_TRUE(backward_of(program, {.absent = {"w"}}).find_result("dw")) << number;
+  }
 }
 
 // A program may be as deep as it is long: what walks it keeps its own stack.

@@ -7,6 +7,13 @@
 
 namespace trireme {
 
+// As Linux and wheels name it.
+#if defined(__aarch64__)
+inline constexpr char processor[] = "aarch64";
+#else
+inline constexpr char processor[] = "x86_64";
+#endif
+
 // In loops that watch memory: lets the other thread of a core go on.
 inline void pause_briefly() {
 #if defined(__SSE2__)

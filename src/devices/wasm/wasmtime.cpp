@@ -9,17 +9,14 @@
 #include "devices/wasm/fork_gate.hpp"
 #include "devices/wheels.hpp"
 #include "support/environment.hpp"
+#include "support/processor.hpp"
 
 namespace trireme::wasm {
 namespace {
 
 constexpr char how_to_get_it[] = "install its wheel (pip install wasmtime), or name the library in TRIREME_WASMTIME";
 
-#if defined(__aarch64__)
-constexpr char in_the_wheel[] = "wasmtime/linux-aarch64/_libwasmtime.so";
-#else
-constexpr char in_the_wheel[] = "wasmtime/linux-x86_64/_libwasmtime.so";
-#endif
+std::string in_the_wheel() { return "wasmtime/linux-" + std::string(processor) + "/_libwasmtime.so"; }
 
 std::string text_of(const c::Vector<char>& bytes) {
   std::string text(bytes.data, bytes.size);
@@ -112,7 +109,7 @@ Result<std::shared_ptr<const Wasmtime>> Wasmtime::open(const std::string& path) 
   TRIREME_TRY(named, environment::wasmtime());
   std::string file = path.empty() ? named : path;
   if (file.empty()) {
-    const std::vector<std::string> found = find_in_pythons(in_the_wheel);
+    const std::vector<std::string> found = find_in_pythons(in_the_wheel());
     file = found.empty() ? "libwasmtime.so" : found.front();
   }
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
