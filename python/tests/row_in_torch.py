@@ -20,9 +20,27 @@ def _tensor(value):
     return value if isinstance(value, torch.Tensor) else torch.tensor(float(value), dtype=torch.float64)
 
 
+def _reduced(kind):
+    """Over the row, or inside the groups of columns that share an index, spread to columns again."""
+    def reduce(e, index=None):
+        e = _tensor(e)
+        if index is None:
+            return getattr(e, kind)(1, keepdim=True)
+        group = torch.floor(_tensor(index)).long().reshape(1, -1).expand(e.shape[0], -1)
+        e = e.expand(group.shape)
+        made = torch.zeros(e.shape[0], int(group.max()) + 1, dtype=e.dtype)
+        return made.scatter_reduce(1, group, e, kind, include_self=False).gather(1, group)
+    return reduce
+
+
+def _exponent_floor(e):
+    exponent = torch.exp2((torch.frexp(_tensor(e).detach())[1] - 1).double())
+    return torch.where(_tensor(e) == 0, torch.tensor(2.0 ** -127, dtype=torch.float64), exponent)
+
+
 FUNCTIONS = {
-    "sum": lambda e: e.sum(1, keepdim=True), "mean": lambda e: e.mean(1, keepdim=True),
-    "amax": lambda e: e.amax(1, keepdim=True), "amin": lambda e: e.amin(1, keepdim=True),
+    "sum": _reduced("sum"), "mean": _reduced("mean"), "amax": _reduced("amax"), "amin": _reduced("amin"),
+    "exponent_floor": _exponent_floor,
     "variance": lambda e: e.var(1, correction=0, keepdim=True), "logsumexp": lambda e: e.logsumexp(1, keepdim=True),
     "softmax": lambda e: e.softmax(1), "colsum": _tensor,
     "rsqrt": torch.rsqrt, "sqrt": torch.sqrt, "exp": torch.exp, "log": torch.log, "tanh": torch.tanh, "abs": torch.abs,
@@ -103,11 +121,21 @@ def execute(operator, operands, constants, rows, columns, largest=None):
     for line in re.sub(r"\n {6,}", " ", body).splitlines():
         if "=" in line:
             name, expression = line.split("=", 1)
+            expression = re.sub(r"0x[0-9a-f.]+p[+-]?\d+", lambda number: repr(float.fromhex(number[0])), expression)
             names[name.strip()] = eval(compile(ast.parse(expression.strip(), mode="eval"), "row", "eval"), scope,
                                        dict(names))
             if "colsum(" in line:
                 names[name.strip()] = gathered(names[name.strip()], spreads[name.strip()], rows, columns, names)
-    return {name: names[name] for name, *_ in operator.results}
+    return {name: entries(names[name], spread, rows, columns, names) for name, spread, *_ in operator.results}
+
+
+def entries(value, spread, rows, columns, names):
+    """One of each group, of what was spread to columns."""
+    if not re.match(r"\[i, *j *[/%]", spread) or value.shape[-1] != columns:
+        return value
+    index = indices_of(spread, rows, columns, names)[1]
+    first = torch.stack([torch.nonzero(index == k)[0, 0] for k in range(int(index.max()) + 1)])
+    return value.expand(rows, columns)[:, first]
 
 
 class Problem:

@@ -8,7 +8,7 @@ import trireme
 import trireme.torch as tt
 from row_in_torch import NAMED, Problem, execute
 
-QUANTISED = ("rms_norm_quant", "add_rms_norm_quant")
+QUANTISED = [name for name in NAMED if any(each[0] == "q" for each in trireme.operator(name).results)]
 SMOOTH = [name for name in NAMED if name not in QUANTISED]
 f64 = dict(dtype=torch.float64)
 

@@ -147,10 +147,6 @@ class _PolyNorm(Operator):
     def __call__(self, x: Any, w1: Any, w2: Any, w3: Any, b: Any = None, *, eps: float = 1e-06, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 poly_norm: _PolyNorm
 
-class _QuantiseMxfp8(Operator):
-    def __call__(self, x: Any, *, block: float = 32.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
-quantise_mxfp8: _QuantiseMxfp8
-
 class _Reglu(Operator):
     def __call__(self, x: Any, gate: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 reglu: _Reglu

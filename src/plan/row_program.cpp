@@ -53,7 +53,8 @@ Result<std::vector<RowProgram::Phase>> RowProgram::split() const {
     };
     std::vector<Phase> phases;
     for (SplitStage& stage : stages) {
-      Phase& phase = phases.emplace_back(shared(std::move(stage.program)));
+      phases.push_back({shared(std::move(stage.program))});
+      Phase& phase = phases.back();
       for (const trireme::Exchange& each : stage.exchanges) {
         const bool folds = each.op == Op::Fold;
         Exchange made{.reduction = std::string(folds ? fold_name(each.fold) : facts(each.op).name),
