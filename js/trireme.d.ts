@@ -101,13 +101,13 @@ export interface PreparedCall<S extends Signature = AnySignature> {
   run(): Arrays<S["results"]>;
 }
 /** How many rows a table has whose rows an operand picks; as many as the problem unless said. */
-interface Tables {
+interface RowsOfTables {
   tables?: Record<string, number>;
 }
 interface Prepare<S extends Signature> {
   readonly manifest: Manifest;
   prepare(
-    shape: (S extends { columns: number } ? { rows: number; columns?: number } : { rows: number; columns: number }) & Tables,
+    shape: (S extends { columns: number } ? { rows: number; columns?: number } : { rows: number; columns: number }) & RowsOfTables,
     constants?: Constants<S["operands"]>,
   ): PreparedCall<S>;
 }
@@ -293,7 +293,7 @@ export interface CompiledOperator<S extends string = string> {
   backward(): CompiledOperator;
   run<V extends Values = Float32Array>(values: Inputs<S, V>, options: CompiledRunOptions<S> & Shape): { [N in Outputs<S>]: Same<V> };
   prepare(
-    shape: { rows: number; columns: number } & Tables,
+    shape: { rows: number; columns: number } & RowsOfTables,
     options?: { types?: Record<string, StorageType>; absent?: string[]; constants?: Record<string, number>; results?: Outputs<S>[] },
   ): PreparedCall;
   emit(

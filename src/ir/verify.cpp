@@ -107,7 +107,7 @@ class Verifier {
   }
 
   Status payload(NodeId id, const Node& node) {
-    auto below = [&](std::size_t limit) {
+    auto below = [&](std::uint64_t limit) {
       return node.payload >= 0 && static_cast<std::uint64_t>(node.payload) < limit;
     };
     if (node.op == Op::Number && std::isnan(node.number()) &&

@@ -273,10 +273,11 @@ RowLowering::Pair RowLowering::across_stripes(std::size_t k, std::size_t which) 
     b_.repeat_while_less(base, b_.index(blocks), [&] {
       Reg q = b_.add(base, group_), first = b_.mul(q, config_.lanes);
       Reg position = b_.add(first, lane_);
-      Reg left = load(places[0], position);
-      const Pair totals = across_lanes(fold.fold, {left, load(places[1], position)},
+      Reg left = load(places[0], position), right = load(places[1], position);
+      Reg before = b_.mul(first, unit);
+      const Pair totals = across_lanes(fold.fold, {left, right},
                                        {.count = config_.lanes,
-                                        .base = b_.mul(first, unit),
+                                        .base = before,
                                         .last_base = (blocks + config_.groups) * config_.lanes * unit,
                                         .unit = unit});
       Reg past = b_.index(Do::IndexSub, b_.index(blocks), q);
@@ -296,8 +297,8 @@ RowLowering::Pair RowLowering::across_stripes(std::size_t k, std::size_t which) 
     count = blocks;
     unit *= config_.lanes;
   }
-  Reg left = load(places[0], lane_);
-  return across_lanes(fold.fold, {left, load(places[1], lane_)}, {.count = config_.lanes, .base = {}, .unit = unit});
+  Reg left = load(places[0], lane_), right = load(places[1], lane_);
+  return across_lanes(fold.fold, {left, right}, {.count = config_.lanes, .base = {}, .unit = unit});
 }
 
 // Simd machines: the totals of all stripes lie in scratch; neighbours become one, level by level.

@@ -160,7 +160,8 @@ class ColumnLowering {
   Reg entries() {
     if (sums_.over_everything()) return b_.index(static_cast<std::int64_t>(results_.size()));
     if (!sums_.where.row.present) return wide();
-    return b_.index(Do::IndexMul, wide(), b_.slot(SumNumber::Entries, number_));
+    const Reg columns = wide();
+    return b_.index(Do::IndexMul, columns, b_.slot(SumNumber::Entries, number_));
   }
 
   // The row of entries at hand: its blocks, and its place in the results.

@@ -79,8 +79,10 @@ R Machine<R>::widen_bits(Type type, U32 word, int place, R to) {
 template <typename R>
 U32 Machine<R>::to_integer(Type type, R value) {
   U32 whole = k_.cvt_s<U32>(value, Round::Even);  // saturates; an f32's NaN becomes 0, an f64's the least integer
-  if constexpr (std::is_same_v<R, F64>)
-    whole = k_.selp(whole, k_.constant<U32>(0), k_.setp(FloatCompare::Num, value, value));
+  if constexpr (std::is_same_v<R, F64>) {
+    const U32 none = k_.constant<U32>(0);
+    whole = k_.selp(whole, none, k_.setp(FloatCompare::Num, value, value));
+  }
   if (type == Type::I32) return whole;
   return k_.min_s(k_.max_s(whole, static_cast<int>(facts(type).least)), static_cast<int>(facts(type).largest));
 }
@@ -89,7 +91,8 @@ U32 Machine<R>::to_integer(Type type, R value) {
 template <typename R>
 U64 Machine<R>::to_i64(R value) {
   U64 whole = k_.template cvt_s<U64>(value, Round::Even);
-  return k_.selp(whole, k_.constant<U64>(0), k_.setp(FloatCompare::Num, value, value));
+  const U64 none = k_.constant<U64>(0);
+  return k_.selp(whole, none, k_.setp(FloatCompare::Num, value, value));
 }
 
 // The nearest power of two, as its exponent. Half of 2^k is added to what follows 2^k; between 2^-127 and 2^-126, whose
@@ -100,7 +103,8 @@ U32 Machine<R>::f8e8m0_bits(F32 value) {
   U32 magnitude = k_.max_s(k_.bitcast<U32>(value), half);  // negative numbers are below every power
   U32 more = k_.min_s(k_.add(magnitude, -half), half);
   U32 power = k_.min_u(k_.shr_u(k_.add(magnitude, more), 23), 254);
-  return k_.selp(power, k_.constant<U32>(255), k_.setp(FloatCompare::Num, value, value));
+  const U32 nan = k_.constant<U32>(255);
+  return k_.selp(power, nan, k_.setp(FloatCompare::Num, value, value));
 }
 
 // Before sm_89 there is no instruction for it. Normal values: half of the last place less one bit, and the last bit
