@@ -108,7 +108,7 @@ class Reader {
         rest.remove_prefix(each.size() + 1);
       }
     }
-    if (name == "seed") {
+    if (name == "seed" && !type_named(value.substr(0, value.find_first_of("+:")))) {  // else an operand's type
       std::optional<std::uint32_t> seed = whole<std::uint32_t>(value);
       if (!seed) return wrong("seed is a number below 2^32, not '" + std::string(value) + "'");
       problem_.seed = *seed;
