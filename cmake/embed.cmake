@@ -6,7 +6,7 @@ function(trireme_embed output header type function)
     get_filename_component(name ${file} NAME_WE)
     file(READ ${file} text)
     if(TRIREME_EMBED_WITHOUT_REMARKS AND file MATCHES "\\.txt$")
-      string(REGEX REPLACE "[ \t]+# [^\n]*" "" text "${text}")  # which problem a line was measured on
+      string(REGEX REPLACE "  # [^\n]*" "  # " text "${text}")  # which problem a line was measured on
     endif()
     string(APPEND entries "    {\"${name}\", R\"text(${text})text\"},\n")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
