@@ -96,7 +96,7 @@ emulated() {
     --gtest_filter='Conformance*:CrossTarget*:Across*:ColumnSums*:CpuFaults*:-*ForkedChild*' \
     >build/aarch64/test_plan.log 2>&1 || { tail -n 60 build/aarch64/test_plan.log; return 1; }
   echo "aarch64 test_plan: $(grep -E '^\[  PASSED' build/aarch64/test_plan.log)"
-  .venv/bin/python tests/fuzz --tool build/aarch64/emulated --device $device --count 60 --patience 30 \
+  .venv/bin/python tests/fuzz --tool build/aarch64/emulated --device $device --count 20 --patience 30 \
     --failures build/aarch64/fuzz_failures
 }
 # digests_of TOOL DEVICE: each problem of every operator with the digest of its results.
