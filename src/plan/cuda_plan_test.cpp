@@ -92,6 +92,12 @@ TEST_F(CudaPlan, fault_01_ZeroRowsLaunchOnlyWhatColumnResultsNeed) {
     backward.run(back).value();
     std::vector<FakeLaunch> launches = fake.launches();
     expect(launches.size() == 1 && std::string(launches[0].name) == "rms_norm_backward_columns", "columns alone");
+    // A sum for each group of rows, of which there are none.
+    Plan sums = Plan::create(gpu(), {.program = RowProgram::named("moe_sum").value(), .shape = {0, 33}}).value();
+    Args none = sums.args();
+    set_all(sums, none);
+    sums.run(none).value();
+    expect(fake.launches().empty(), "a result without entries");
   });
 }
 

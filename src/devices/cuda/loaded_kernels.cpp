@@ -108,6 +108,7 @@ Status LoadedKernels::launch_columns(const Program& program, const Problem2d& pr
   for (std::size_t k = 0; k < columns_.size(); ++k) {
     const Kernel& kernel = kernels_.columns[k];
     std::int64_t first = 0, last = entries_of(kernels_, kernel, problem.rows, problem.columns), total = problem.rows;
+    if (last == 0) continue;  // a grid has a block at least, and that one would write
     void* params[] = {args, &first, &last, &total};
     TRIREME_CHECK(device_->launch(columns_[k],
                                   {.grid = {blocks_for(last, kernel.launch.columns_covered)},
