@@ -210,14 +210,18 @@ Result<Memory> Device::allocate(std::size_t bytes) const {
   if (!done) return Error{done.error().code, done.error().message + " (" + std::to_string(bytes) + " bytes)"};
   return Memory(this, reinterpret_cast<void*>(memory));
 }
+// The driver stages small copies from pageable memory, and fills, and returns before they are done; a stream that does
+// not wait for the default stream would overtake them.
 Status Device::copy(void* to, const void* from, std::size_t bytes) const {
-  return Current(*this)(cu_.copy, address(to), address(from), bytes);
+  TRIREME_CHECK(Current(*this)(cu_.copy, address(to), address(from), bytes));
+  return synchronize(nullptr);
 }
 Status Device::copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream) const {
   return Current(*this)(cu_.copy_async, address(to), address(from), bytes, stream);
 }
 Status Device::fill(void* memory, std::uint8_t byte, std::size_t bytes) const {
-  return Current(*this)(cu_.fill, address(memory), byte, bytes);
+  TRIREME_CHECK(Current(*this)(cu_.fill, address(memory), byte, bytes));
+  return synchronize(nullptr);
 }
 Status Device::fill_async(void* memory, std::uint8_t byte, std::size_t bytes, StreamHandle stream) const {
   return Current(*this)(cu_.fill_async, address(memory), byte, bytes, stream);

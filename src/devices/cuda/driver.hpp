@@ -153,7 +153,7 @@ class Device {
   Result<int> blocks_per_multiprocessor(Function function, std::uint32_t threads, std::uint32_t shared_bytes) const;
   Status launch(Function function, const Launch& how, void** params) const;
 
-  // Memory. Either side of a copy may be the host's; fill writes bytes.
+  // Memory. Either side of a copy may be the host's; fill writes bytes. `copy` and `fill` are done when they return.
   Result<Memory> allocate(std::size_t bytes) const;
   Status copy(void* to, const void* from, std::size_t bytes) const;
   Status copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream) const;

@@ -92,7 +92,11 @@ TEST_F(FakeDriver, EveryCallRunsInTheDevicesContextAndReleasesItsHandles) {
 
     Memory memory = device.allocate(64).value();
     char host[64] = {};
+    const char* inside = static_cast<const char*>(memory.get());  // the fake's memory is the host's
+    EXPECT_TRUE(device.copy(memory.get(), "copied", 7));
+    EXPECT_STREQ(inside, "copied");
     EXPECT_TRUE(device.fill(memory.get(), 3, 64));
+    EXPECT_EQ(inside[63], 3);
     EXPECT_TRUE(device.copy_async(host, memory.get(), 64, stream.get()));
     EXPECT_TRUE(device.synchronize(stream.get()));
     EXPECT_TRUE(device.synchronize());

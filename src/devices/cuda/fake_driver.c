@@ -219,9 +219,30 @@ int cuMemAlloc_v2(uint64_t* memory, size_t bytes) {
   return ++live, *memory = (uint64_t)aligned_alloc(256, (bytes + 255) / 256 * 256), 0;
 }
 int cuMemFree_v2(uint64_t memory) { return --live, free((void*)memory), 0; }
-int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) { return memcpy((void*)to, (void*)from, bytes), 0; }
+// As a driver does it with small copies from pageable memory: `from` is staged at once, `to` written when somebody waits.
+static _Thread_local struct {
+  char bytes[4096];
+  void* to;
+  size_t count;
+} staged;
+static void arrive(void) {
+  if (staged.count) memcpy(staged.to, staged.bytes, staged.count);
+  staged.count = 0;
+}
+static int stage(uint64_t to, const void* from, size_t bytes) {
+  arrive();
+  if (bytes > sizeof staged.bytes) return memmove((void*)to, from, bytes), 0;
+  memcpy(staged.bytes, from, bytes);
+  return staged.to = (void*)to, staged.count = bytes, 0;
+}
+int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) { return stage(to, (void*)from, bytes); }
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void* s) { return (void)s, cuMemcpy(to, from, bytes); }
-int cuMemsetD8_v2(uint64_t at, unsigned char byte, size_t bytes) { return memset((void*)at, byte, bytes), 0; }
+int cuMemsetD8_v2(uint64_t at, unsigned char byte, size_t bytes) {
+  char filled[sizeof staged.bytes];
+  if (bytes > sizeof filled) return memset((void*)at, byte, bytes), 0;
+  memset(filled, byte, bytes);
+  return stage(at, filled, bytes);
+}
 int cuMemsetD8Async(uint64_t at, unsigned char b, size_t n, void* s) { return (void)s, cuMemsetD8_v2(at, b, n); }
 int cuPointerGetAttribute(void* value, int what, uint64_t at) {
   return *(int*)value = at == foreign, what == 9 && at != unknown ? 0 : 1;
@@ -230,7 +251,7 @@ int cuPointerGetAttribute(void* value, int what, uint64_t at) {
 int cuStreamCreate(void** stream, unsigned flags) { return ++live, *stream = &object, flags == 1 ? 0 : 1; }
 int cuStreamIsCapturing(void* stream, int* status) { return (void)stream, *status = capturing, depth ? 0 : 201; }
 int cuStreamDestroy_v2(void* stream) { return (void)stream, --live, 0; }
-int cuStreamSynchronize(void* stream) { return (void)stream, depth ? 0 : 201; }
+int cuStreamSynchronize(void* stream) { return (void)stream, arrive(), depth ? 0 : 201; }
 int cuEventCreate(void** event, unsigned flags) { return (void)flags, ++live, *event = &object, 0; }
 int cuEventDestroy_v2(void* event) { return (void)event, --live, 0; }
 int cuEventRecord(void* event, void* stream) { return (void)event, (void)stream, 0; }
