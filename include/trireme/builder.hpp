@@ -146,6 +146,7 @@ inline Expr amin(const Expr& a, const Expr& group) { return call("amin", {a, gro
 // What sum, mean, amax and amin run over: once over each group's value.
 inline Expr entries(const Expr& a, const Expr& group) { return call("entries", {a, group}); }
 inline Expr colsum(const Expr& a) { return call("colsum", {a}); }  // the whole value of a result
+inline Expr colmax(const Expr& a) { return call("colmax", {a}); }  // the same
 inline Expr rotate(const Expr& a, const Expr& columns) { return call("rotate", {a, columns}); }
 inline Expr stop_gradient(const Expr& a) { return call("stop_gradient", {a}); }
 

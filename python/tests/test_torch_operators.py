@@ -136,6 +136,23 @@ def test_programs_of_ones_own():
         tt.op("f(x[i,j]) -> (y[i,j])\n y = q")
 
 
+def test_maxima_over_rows():
+    """A colmax is a statistic without a derivative, also beside one that has it."""
+    operator = tt.op("ranged(x[i,j]) -> (y[i,j], r[i], m[j], t[])\n    r = sum(x)\n    y = x * r\n    m = colmax(x)\n    t = colmax(abs(x))")
+    x = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
+    y, r, m, t = operator(x, results="all")
+    assert torch.equal(m, x.amax(0)) and t == x.abs().max()
+    assert y.requires_grad and r.requires_grad and not m.requires_grad and not t.requires_grad
+    assert torch.autograd.gradcheck(lambda x: operator(x, results=("y", "r", "m"))[:2], (x,), check_forward_ad=True)
+    compiled = torch.compile(lambda x: operator(x, results=("y", "m")), fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x)[1], m)
+    torch.testing.assert_close(*(torch.autograd.grad(made[0].square().sum(), x)[0] for made in (compiled(x), operator(x, results="all"))))
+    alone = tt.op("largest_of(x[i,j]) -> (m[j])\n    m = colmax(x)")
+    assert not alone(x).requires_grad
+    got, want = (torch.vmap(work)(x.detach().expand(3, 5, 7)) for work in (alone, lambda x: x.amax(0)))
+    assert torch.equal(got, want)
+
+
 class Layers(torch.nn.Module):
     """Every layer uses both results of an operator, as residual streams do; others come after the last."""
 

@@ -22,7 +22,8 @@ const ColumnSpread& ColumnSpreads::operator[](NodeId wanted) {
       spread = spread_of(program_->operands[node.payload].spread.column);
     } else if (node.op == Op::Group) {
       spread = {ColumnSpread::Kind::Group, group_of(node).wraps, node.args[1]};
-    } else if (node.arity == 0 || node.op == Op::Rotate || node.op == Op::ReduceSpread || node.op == Op::ColumnSum) {
+    } else if (node.arity == 0 || node.op == Op::Rotate || node.op == Op::ReduceSpread ||
+               is_column_reduction(node.op)) {
       spread = {ColumnSpread::Kind::Element};
     } else {
       for (NodeId arg : node) spread = joined(spread, known_[arg]);

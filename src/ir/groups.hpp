@@ -43,12 +43,12 @@ constexpr bool is_group(const Axis& axis) {
 }
 
 // A result of each row's own whose columns are groups: [i, j / g], [i, j % g]. It takes a value of that spread, or a
-// colsum.
+// colsum or colmax.
 constexpr bool is_of_groups(const Spread& spread) {
   return spread.row.present && spread.row.plain() && is_group(spread.column);
 }
 
-// Results spread so take `colsum(e)` and nothing else.
+// Results spread so take `colsum(e)` or `colmax(e)` and nothing else.
 constexpr bool needs_column_sum(const Spread& spread) { return takes_column_sum(spread) && !is_of_groups(spread); }
 
 // How a value is spread along its row: one value, one a group, or one an element. Two groups are the same only if their

@@ -52,6 +52,7 @@ enum class Op : std::uint8_t {
   Group,       // inside groups of columns, or over groups; args: value, g; payload: a GroupReduction (ir/groups.hpp)
   PickColumn,  // args: value, column (an integer of the row); what sum(select(j == column, value, 0)) is
   ColumnSum,   // over all (i, j) that land on the same entry of its result
+  ColumnMax,   // the same, the largest of them
   // Composed: `bind` and `expand` replace these
   Mean,
   Reduce,          // payload: index into reductions() (math/reductions.hpp); one value a row
@@ -71,7 +72,7 @@ struct OpFacts {
   bool commutative;  // `a + b` and `b + a` are one node
 };
 
-inline constexpr std::array<OpFacts, 48> op_facts = {{
+inline constexpr std::array<OpFacts, 49> op_facts = {{
     {Op::Number, "number", 0, false},
     {Op::Constant, "constant", 0, false},
     {Op::Operand, "operand", 0, false},
@@ -111,6 +112,7 @@ inline constexpr std::array<OpFacts, 48> op_facts = {{
     {Op::Group, "group", 2, false},
     {Op::PickColumn, "pick_column", 2, false},
     {Op::ColumnSum, "colsum", 1, false},
+    {Op::ColumnMax, "colmax", 1, false},
     {Op::Mean, "mean", 1, false},
     {Op::Reduce, "reduce", 1, false},
     {Op::ReduceSpread, "reduce_spread", 1, false},
@@ -126,6 +128,10 @@ constexpr const OpFacts& facts(Op op) { return op_facts[static_cast<std::size_t>
 constexpr bool is_row_reduction(Op op) {
   return (op >= Op::Sum && op <= Op::Fold) || op == Op::Mean || op == Op::Reduce;
 }
+// Over rows: only a result's whole value.
+constexpr bool is_column_reduction(Op op) { return op == Op::ColumnSum || op == Op::ColumnMax; }
+// What a column reduction does along a row, and goes on with over rows.
+constexpr Op row_reduction_of(Op op) { return op == Op::ColumnMax ? Op::Amax : Op::Sum; }
 // Whether an operation names an operand or result, for its type: its payload is an index into Program::symbols.
 constexpr bool names_symbol(Op op) { return op == Op::Cast || op == Op::CastStochastic || op == Op::Largest; }
 constexpr bool is_condition(Op op) {

@@ -78,6 +78,7 @@ template <typename T>
     case Op::Group:
     case Op::PickColumn:
     case Op::ColumnSum:
+    case Op::ColumnMax:
     case Op::Mean:
     case Op::Reduce:
     case Op::ReduceSpread:

@@ -132,7 +132,7 @@ std::vector<bool> read_operands(const Program& program) {
 }
 
 bool sums_over_rows(const Program& program, const Output& result) {
-  return program[result.value].op == Op::ColumnSum && !(result.spread.row.present && result.spread.row.plain());
+  return is_column_reduction(program[result.value].op) && !(result.spread.row.present && result.spread.row.plain());
 }
 
 std::int64_t row_block_of(const Program& program, std::int64_t rows, std::int64_t columns) {

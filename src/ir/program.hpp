@@ -3,9 +3,9 @@
 // A program maps operands to results over the rows i and columns j of a matrix. A value is spread over the matrix by
 // the indices it depends on: per element, per row, per column, or one value; arithmetic spreads its arguments up to
 // their union. Row reductions (sum, mean, amax, amin) turn elements into one value a row, and one a group of columns
-// where they say so (groups.hpp); `colsum` sums over all (i, j)
-// that land on one entry of its result and is always the whole right side of one. Nothing else crosses rows, so a
-// row's results never depend on other rows.
+// where they say so (groups.hpp); `colsum` and
+// `colmax` run over all (i, j) that land on one entry of their result and are always the whole right side of one.
+// Nothing else crosses rows, so a row's results never depend on other rows.
 //
 // Nodes are hash-consed into a flat list: equal ids are equal values, arguments stand before their users, and `a + b`
 // and `b + a` are one node with the first spelling kept. A program grows only by add(); passes build a new one.
@@ -46,7 +46,7 @@ struct Spread {
   bool plain() const { return row.plain() && column.plain(); }
 };
 
-// Results spread so may have `colsum(e)` as their whole value: several elements land on one entry.
+// Results spread so may have `colsum(e)` or `colmax(e)` as their whole value: several elements land on one entry.
 constexpr bool takes_column_sum(const Spread& spread) {
   return !spread.row.present || spread.row.divided() || !spread.column.plain();
 }

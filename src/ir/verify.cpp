@@ -98,7 +98,8 @@ class Verifier {
     for (int k = 0; k < node.arity; ++k) {
       NodeId arg = node.args[k];
       if (arg >= id) return wrong(id, "stands before its argument " + std::to_string(arg));
-      if (program_[arg].op == Op::ColumnSum) return wrong(id, "uses a colsum, which only a result may be");
+      if (is_column_reduction(program_[arg].op))
+        return wrong(id, "uses a " + std::string(facts(program_[arg].op).name) + ", which only a result may be");
       if (is_condition(program_[arg].op) != takes_condition(node.op, k))
         return wrong(id, std::string("needs a ") + (takes_condition(node.op, k) ? "condition" : "value") +
                              " as its argument " + std::to_string(k + 1));
@@ -242,7 +243,7 @@ class Verifier {
     if (operand.fallback == no_node) return Done{};
     if (!exists(operand.fallback)) return wrong("the default of '" + operand.name + "' does not exist");
     const Node& value = program_[operand.fallback];
-    if (is_condition(value.op) || value.op == Op::ColumnSum)
+    if (is_condition(value.op) || is_column_reduction(value.op))
       return wrong("the default of '" + operand.name + "' is not a value");
     if (!fits(operand.fallback, operand.spread))
       return wrong("the default of '" + operand.name + "' is spread wider than it");
@@ -259,10 +260,11 @@ class Verifier {
     const Node& value = program_[result.value];
     if (is_condition(value.op)) return wrong("the result '" + result.name + "' is a condition, not a value");
     if (is_seed_[result.value]) return wrong("the result '" + result.name + "' is a seed, which is no number");
-    const bool sums = value.op == Op::ColumnSum;
+    const bool sums = is_column_reduction(value.op);
     if (sums ? !takes_column_sum(result.spread) : needs_column_sum(result.spread))
-      return wrong("the result '" + result.name +
-                   (sums ? "' is one value a row or element and takes no colsum" : "' needs a colsum as its value"));
+      return wrong("the result '" + result.name + "' " +
+                   (sums ? "is one value a row or element and takes no " + std::string(facts(value.op).name)
+                         : "needs a colsum or a colmax as its value"));
     if (!sums && !fits(result.value, result.spread))
       return wrong("the result '" + result.name + "' is spread narrower than its value");
     return Done{};

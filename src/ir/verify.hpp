@@ -5,7 +5,7 @@
 namespace trireme {
 
 // Arguments stand before users and have the right number and kind (value or condition); results are spread no narrower
-// than their values; colsum stands only as a result's whole value; names are unique; divisors are constant
+// than their values; colsum and colmax stand only as a result's whole value; names are unique; divisors are constant
 // expressions; a bound program has types everywhere and no symbols left.
 Status verify(const Program& program);
 

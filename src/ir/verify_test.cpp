@@ -179,9 +179,12 @@ TEST(Verify, results) {
   EXPECT_EQ(result(row, [](Sample& s) { return sum(s.x); }), "fine");
   EXPECT_EQ(result({}, [](Sample& s) { return column_sum(s.x); }), "fine");
   EXPECT_EQ(result(row, [](Sample& s) { return s.x; }), "f: the result 'y' is spread narrower than its value");
-  EXPECT_EQ(result(column, [](Sample& s) { return s.w; }), "f: the result 'y' needs a colsum as its value");
+  EXPECT_EQ(result(column, [](Sample& s) { return s.w; }), "f: the result 'y' needs a colsum or a colmax as its value");
   EXPECT_EQ(result(row, [](Sample& s) { return column_sum(s.x); }),
             "f: the result 'y' is one value a row or element and takes no colsum");
+  EXPECT_EQ(result(column, [](Sample& s) { return s.x.with(Op::ColumnMax, {s.x.id}); }), "fine");
+  EXPECT_EQ(result(row, [](Sample& s) { return s.x.with(Op::ColumnMax, {s.x.id}); }),
+            "f: the result 'y' is one value a row or element and takes no colmax");
   EXPECT_EQ(result(element, [](Sample& s) { return s.x < s.w; }), "f: the result 'y' is a condition, not a value");
 }
 

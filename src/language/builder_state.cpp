@@ -86,8 +86,9 @@ bool BuilderState::check_argument(Op op, int k, std::uint32_t arg, const std::st
   bool comparison = op == Op::Less || op == Op::LessEqual || op == Op::Equal;
   if (nodes[arg].index) {
     fail(shown + " was given an index of groups or their entries, which only sum, mean, amax and amin take");
-  } else if (given == Op::ColumnSum) {
-    fail(shown + " was given a colsum, which is the whole value of a result and nothing else's");
+  } else if (is_column_reduction(given)) {
+    fail(shown + " was given a " + std::string(facts(given).name) +
+         ", which is the whole value of a result and nothing else's");
   } else if (takes_condition(op, k) && !is_condition(given)) {
     fail(shown + " needs a condition as its argument " + std::to_string(k + 1) + ", such as a < b");
   } else if (!takes_condition(op, k) && is_condition(given)) {
@@ -147,8 +148,9 @@ Expr BuilderState::line(const std::string& target, const Expr& value) {
   bool result = known != names.end() && known->second.meaning == Meaning::Result;
   if (known != names.end() && (!result || known->second.value)) {
     fail("'" + target + "' is already defined");
-  } else if (!result && nodes[*taken].op == Op::ColumnSum) {
-    fail("colsum stands only as the whole value of a result, and '" + target + "' is none");
+  } else if (!result && is_column_reduction(nodes[*taken].op)) {
+    fail(std::string(facts(nodes[*taken].op).name) + " stands only as the whole value of a result, and '" + target +
+         "' is none");
   } else if (!result && !is_plain_name(target)) {
     fail("'" + target.substr(0, max_name_bytes) + "' is no name for a line, or is reserved");
   } else {

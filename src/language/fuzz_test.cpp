@@ -114,7 +114,7 @@ TEST(Fuzz, options_take_parts_of_the_language_away) {
     ASSERT_TRUE(verify(program));
     for (NodeId id = 0; id < program.size(); ++id) {
       Op op = program[id].op;
-      ASSERT_FALSE(is_row_reduction(op) || is_condition(op) || op == Op::ColumnSum || op == Op::Call ||
+      ASSERT_FALSE(is_row_reduction(op) || is_condition(op) || is_column_reduction(op) || op == Op::Call ||
                    op == Op::RowIndex || op == Op::Rotate || op == Op::Cast)
           << print(program);
     }

@@ -14,7 +14,7 @@ CallForm form_of(Op op) {
   if (op == Op::RoundTo) return CallForm::WithType;
   if (op == Op::Random) return CallForm::WithStream;
   if (op == Op::Rotate) return CallForm::WithConstant;
-  if (op == Op::ColumnSum) return CallForm::ColumnSum;
+  if (is_column_reduction(op)) return CallForm::WholeResult;
   return CallForm::Expressions;
 }
 

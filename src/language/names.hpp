@@ -16,7 +16,7 @@ enum class CallForm {
   WithStream,    // random(seed, 0): an operand with one value, and a number below 2^32
   WithType,      // round_to(e, bf16)
   WithConstant,  // rotate(e, k): the last is a constant expression
-  ColumnSum,     // colsum(e): only as a result's whole right side
+  WholeResult,   // colsum(e), colmax(e): only as a result's whole right side
 };
 
 struct Callable {

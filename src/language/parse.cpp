@@ -74,7 +74,9 @@ void Parser::line() {
 }
 
 NodeId Parser::right_side(const Token& target, const Name* meaning) {
-  if (token_.kind == TokenKind::Name && token_.text == "colsum") return column_sum(target, meaning);
+  if (token_.kind == TokenKind::Name)
+    if (std::optional<Callable> called = callable_named(token_.text); called && called->form == CallForm::WholeResult)
+      return column_reduction(*called, target, meaning);
   std::size_t offset = token_.offset;
   NodeId id = expression();
   if (failed() || !meaning) return id;
@@ -83,23 +85,24 @@ NodeId Parser::right_side(const Token& target, const Name* meaning) {
   value(id, offset);
   if (result && needs_column_sum(spread))
     fail(offset, "several elements land on one entry of '" + std::string(target.text) +
-                     "': its right side must be colsum(e) as a whole");
+                     "': its right side must be colsum(e) or colmax(e) as a whole");
   check_fits(id, spread, target.text, offset);
   return id;
 }
 
-NodeId Parser::column_sum(const Token& target, const Name* meaning) {
-  std::size_t offset = token_.offset;
+NodeId Parser::column_reduction(const Callable& called, const Token& target, const Name* meaning) {
+  const std::size_t offset = token_.offset;
+  const std::string shown(token_.text);
   if (!meaning || meaning->kind != NameKind::Result) {
-    fail(offset, "colsum stands only as the whole right side of a result");
+    fail(offset, shown + " stands only as the whole right side of a result");
   } else if (!takes_column_sum(program_.results[meaning->index].spread)) {
-    fail(offset, "each row has its own entries in '" + std::string(target.text) +
-                     "', which takes no colsum; sum(e) sums a row");
+    fail(offset, "each row has its own entries in '" + std::string(target.text) + "', which takes no " + shown + "; " +
+                     (called.op == Op::ColumnSum ? "sum(e) sums a row" : "amax(e) is a row's largest"));
   }
   Token name = token_;
   advance();
-  NodeId id = call(name, *callable_named("colsum"));
-  if (!failed() && !at_line_end()) fail(token_.offset, "colsum(e) must be the whole right side");
+  NodeId id = call(name, called);
+  if (!failed() && !at_line_end()) fail(token_.offset, shown + "(e) must be the whole right side");
   return id;
 }
 

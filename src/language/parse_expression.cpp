@@ -122,9 +122,10 @@ NodeId Parser::name() {
       case NameKind::Result:
         if (meaning.value == no_node)
           fail(name.offset, "the result '" + std::string(name.text) + "' is used before it is assigned");
-        else if (program_[meaning.value].op == Op::ColumnSum)
-          fail(name.offset, "'" + std::string(name.text) +
-                                "' is a column sum, known when all rows are done; no expression can use it");
+        else if (is_column_reduction(program_[meaning.value].op))
+          fail(name.offset, "'" + std::string(name.text) + "' is a " +
+                                (program_[meaning.value].op == Op::ColumnSum ? "column sum" : "column maximum") +
+                                ", known when all rows are done; no expression can use it");
         return meaning.value;
     }
   }
@@ -132,8 +133,8 @@ NodeId Parser::name() {
   if (name.text == "j") return add(Op::ColumnIndex, {});
   if (name.text == "n") return add(Op::ColumnCount, {});
   if (auto callable = callable_named(name.text)) {
-    if (callable->form != CallForm::ColumnSum) return call(name, *callable);
-    fail(name.offset, "colsum stands only as the whole right side of a result");
+    if (callable->form != CallForm::WholeResult) return call(name, *callable);
+    fail(name.offset, std::string(name.text) + " stands only as the whole right side of a result");
     return no_node;
   }
   auto ahead = constants_ahead_.find(name.text);

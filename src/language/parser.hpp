@@ -66,7 +66,7 @@ class Parser {
   void lines();
   void line();
   NodeId right_side(const Token& target, const Name* meaning);
-  NodeId column_sum(const Token& target, const Name* meaning);
+  NodeId column_reduction(const Callable& called, const Token& target, const Name* meaning);
   void check_fits(NodeId value, const Spread& spread, std::string_view name, std::size_t offset);
   void check_reads_before(NodeId value, std::size_t operand, std::size_t offset);
   void check_all_assigned();

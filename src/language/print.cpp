@@ -60,7 +60,7 @@ class Printer {
   };
 
   bool is_leaf(NodeId id) const { return program_[id].arity == 0; }
-  bool is_column_sum(NodeId id) const { return program_[id].op == Op::ColumnSum; }
+  bool is_column_sum(NodeId id) const { return is_column_reduction(program_[id].op); }
   bool is_deferred(const Operand& operand) const {
     return operand.fallback != no_node && !fits_inline(operand.fallback);
   }

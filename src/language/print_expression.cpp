@@ -170,6 +170,7 @@ Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args, C
     case Op::Amin:
     case Op::PickColumn:
     case Op::ColumnSum:
+    case Op::ColumnMax:
     case Op::Mean:
     case Op::Rotate:
     case Op::StopGradient: return called(name, args);

@@ -162,7 +162,9 @@ class Maker {
     NodeId value = values_[values_.size() - 1 - dice_.below(std::min<std::size_t>(values_.size(), 6))];
     for (std::size_t k = dice_.below(4); k > 0; --k) value = add(Op::Add, {value, dice_.one_of(values_)});
     const bool own = is_of_groups(spread) && want_.groups && want_.reductions && dice_.one_in(2);
-    return takes_column_sum(spread) && !own ? add(Op::ColumnSum, {value}) : narrowed(value, spread);
+    if (!takes_column_sum(spread) || own) return narrowed(value, spread);
+    const bool largest = want_.column_maxima && dice_.one_in(3);
+    return add(largest ? Op::ColumnMax : Op::ColumnSum, {value});
   }
 
   NodeId number() {

@@ -10,9 +10,10 @@ struct RandomProgram {
   std::uint64_t seed = 0;  // the same seed and options give the same program on every machine
   int size = 40;           // about how many operations
 
-  bool reductions = true;   // sum, mean, amax, amin, and the composed ones
-  bool groups = true;       // reductions inside groups of columns and over them; needs `reductions`
-  bool column_sums = true;  // results [j], [] and, with `divided`, divided and wrapped ones
+  bool reductions = true;     // sum, mean, amax, amin, and the composed ones
+  bool groups = true;         // reductions inside groups of columns and over them; needs `reductions`
+  bool column_sums = true;    // results [j], [] and, with `divided`, divided and wrapped ones
+  bool column_maxima = true;  // of those results some
   bool divided = true;  // w[i % heads, j]; the constants in indices have 1 .. 5 as defaults, and may be what divides 60
   int columns_multiple = 1;     // n is a multiple of it, and divided by its parts in indices and rotations
   bool conditions = true;       // comparisons, and, or, not, select

@@ -124,6 +124,7 @@ void step(const Node& node, const T* __restrict a, const T* __restrict b, const 
     case Op::Group:
     case Op::PickColumn:
     case Op::ColumnSum:
+    case Op::ColumnMax:
     case Op::Mean:
     case Op::Reduce:
     case Op::ReduceSpread:

@@ -62,7 +62,7 @@ Counts counts(const Program& program) {
     } else if (is_row_reduction(node.op)) {
       ++made.reductions;
       made.sweeps = std::max(made.sweeps, ++depth[id]);
-    } else if (node.by_column && node.arity > 0 && node.op != Op::ColumnSum) {
+    } else if (node.by_column && node.arity > 0 && !is_column_reduction(node.op)) {
       ++made.element_operations;
     }
   }

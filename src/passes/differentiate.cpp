@@ -129,8 +129,15 @@ class Differentiator {
  private:
   // ---- the signature ----
 
+  bool is_column_maximum(std::size_t k) const { return in_[in_.results[k].value].op == Op::ColumnMax; }
+  Error no_gradient_to(std::size_t k) const {
+    return {Code::Unsupported, in_.name + ": no gradient arrives for '" + in_.results[k].name +
+                                   "', a colmax: it would be shared by the elements that equal the maximum, and how "
+                                   "many they are is known when all rows are done"};
+  }
+
   // Gradients arrive for the results that the caller names; else for every [i,j] result, and for every other that no
-  // result uses.
+  // result uses. A maximum over rows has none.
   Result<std::vector<std::size_t>> results_with_gradient() const {
     if (options_.gradients) return named_results(*options_.gradients);
     std::vector<bool> reached(in_.size()), used(in_.size());  // by results, by other results
@@ -140,7 +147,9 @@ class Differentiator {
         for (NodeId arg : in_[id]) reached[arg] = used[arg] = true;
     std::vector<std::size_t> seeded;
     for (std::size_t k = 0; k < in_.results.size(); ++k)
-      if (is_element(in_.results[k].spread) || !used[in_.results[k].value]) seeded.push_back(k);
+      if ((is_element(in_.results[k].spread) || !used[in_.results[k].value]) && !is_column_maximum(k))
+        seeded.push_back(k);
+    if (seeded.empty()) return no_gradient_to(0);
     return seeded;
   }
 
@@ -155,7 +164,10 @@ class Differentiator {
     if (names.empty()) return Error{Code::InvalidArgument, in_.name + ": at least one result has a gradient"};
     std::vector<std::size_t> seeded;
     for (std::size_t k = 0; k < in_.results.size(); ++k)
-      if (names.contains(in_.results[k].name)) seeded.push_back(k);
+      if (names.contains(in_.results[k].name)) {
+        if (is_column_maximum(k)) return no_gradient_to(k);
+        seeded.push_back(k);
+      }
     return seeded;
   }
 
@@ -182,7 +194,7 @@ class Differentiator {
       reads_memory_[id] = node.op == Op::Operand && !in_.operands[node.payload].spread.row.picked();
       for (NodeId arg : node) reads_memory_[id] = reads_memory_[id] || reads_memory_[arg];
       if (node.op == Op::Random) reads_memory_[id] = false;  // a seed has no gradient
-      if (node.op == Op::ColumnSum) continue;
+      if (is_column_reduction(node.op)) continue;
       std::array<NodeId, 3> args = node.args;
       for (int k = 0; k < node.arity; ++k) args[k] = value_[node.args[k]];
       bool operand = node.op == Op::Operand || node.op == Op::Constant;
@@ -209,7 +221,7 @@ class Differentiator {
   void seed(const Output& result, std::size_t gradient) {
     Terms arriving = {{1, {{out_.program.add(Op::Operand, {}, static_cast<std::int64_t>(gradient)), 1}}}};
     const Node& value = in_[result.value];
-    if (value.op == Op::ColumnSum) {
+    if (is_column_reduction(value.op)) {
       contribute(value.args[0], arriving, per_element);
     } else {
       contribute(result.value, arriving, spread_of(result.spread.column));
@@ -275,7 +287,7 @@ class Differentiator {
   // Hands a node's adjoint on to its arguments.
   void pass_on(NodeId id) {
     const Node& node = in_[id];
-    if (node.arity == 0 || node.op == Op::ColumnSum) return;
+    if (node.arity == 0 || is_column_reduction(node.op)) return;
     if (!shares_[id].empty()) add(adjoint_[id], summed(shares_[id], in_spreads_[id], false));
     if (is_long(adjoint_[id])) write_down(adjoint_[id]);
     const Terms adjoint = adjoint_[id];
@@ -338,6 +350,7 @@ class Differentiator {
       case Op::Fold:
       case Op::PickColumn:
       case Op::ColumnSum:
+      case Op::ColumnMax:
       case Op::Number:
       case Op::Constant:
       case Op::Operand:

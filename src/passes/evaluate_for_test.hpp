@@ -36,7 +36,7 @@ class Evaluation {
     std::vector<bool> wanted = reachable(program_);
     values_.assign(program_.size(), {});
     for (NodeId id = 0; id < program_.size(); ++id)
-      if (wanted[id] && program_[id].op != Op::ColumnSum) values_[id] = evaluate(program_[id]);
+      if (wanted[id] && !is_column_reduction(program_[id].op)) values_[id] = evaluate(program_[id]);
     Values results;
     for (const Output& result : program_.results) results[result.name] = store(result);
     return results;
@@ -174,12 +174,15 @@ class Evaluation {
 
   std::vector<double> store(const Output& result) const {
     std::vector<double> made(entries(result.spread));
-    bool sum = program_[result.value].op == Op::ColumnSum;
+    const Op op = program_[result.value].op;
+    const bool sum = is_column_reduction(op);
+    if (op == Op::ColumnMax) made.assign(made.size(), -std::numeric_limits<double>::infinity());
     NodeId source = sum ? program_[result.value].args[0] : result.value;
     for (std::int64_t i = 0; i < rows_; ++i)
       for (std::int64_t j = 0; j < columns_; ++j) {
         double& place = made[entry(result.spread, i, j)];
-        place = value(source, i, j) + (sum ? place : 0);
+        const double next = value(source, i, j);
+        place = op == Op::ColumnMax ? larger(place, next) : next + (sum ? place : 0);
       }
     return made;
   }

@@ -148,8 +148,8 @@ class Splitter {
     for (const Output& result : in_.results)
       if (level_[result.value] == stage) {
         out.results.push_back({result.name, moved_spread(work, result.spread), work.moved[result.value]});
-        if (!result.spread.column.present && in_[result.value].op == Op::ColumnSum)
-          made.exchanges.push_back({result.name, Op::Sum});
+        if (!result.spread.column.present && is_column_reduction(in_[result.value].op))
+          made.exchanges.push_back({result.name, row_reduction_of(in_[result.value].op)});
       }
     for (NodeId id : partial) {
       Op op = exchange_of(in_[id].op);

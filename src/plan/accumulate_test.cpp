@@ -16,6 +16,10 @@ constexpr std::string_view every_spread =
     "p(x[i,j]) -> (y[i,j], c[j], t[], w[i % 3, j], d[i / 4, j % 2], u[j / 2])\n"
     "  y = x * 2\n  c = colsum(x)\n  t = colsum(x)\n  w = colsum(x * x)\n  d = colsum(x)\n  u = colsum(x)\n";
 
+constexpr std::string_view every_maximum =
+    "p(x[i,j]) -> (c[j], t[], w[i % 3, j], d[i / 4, j % 2], u[j / 2], s[j])\n"
+    "  c = colmax(x)\n  t = colmax(x)\n  w = colmax(x * x)\n  d = colmax(x)\n  u = colmax(x)\n  s = colsum(x)\n";
+
 struct Case {
   std::string line;
   std::string_view text = {};
@@ -32,6 +36,9 @@ const std::vector<Case>& cases() {
       {"p 50x64 accumulate=c,d,t,u,w", every_spread},
       {"p 21x6 x=bf16 c=i8 t=bf16 w=i32:-7,1 accumulate=c,t,w", every_spread},
       {"p 1000x258 t=f64 accumulate=t", every_spread},
+      {"p 50x64 accumulate=c,d,s,t,u,w", every_maximum},
+      {"p 21x6 x=bf16 c=i8 t=bf16 w=i32:-7,1 accumulate=c,t,w", every_maximum},
+      {"p 0x6 accumulate=c,t,u", every_maximum},  // what is there stays
   };
   return all;
 }

@@ -262,7 +262,9 @@ TEST(Builder, misuse_is_reported_by_build) {
                  { build.result("y[j]", colsum(x) + 1); });
   EXPECT_MISTAKE("p: colsum stands only as the whole value of a result, and 't' is none",
                  { build.line("t", colsum(x)); });
-  EXPECT_MISTAKE("p: the result 'y' needs a colsum as its value", { build.result("y[j]", x); });
+  EXPECT_MISTAKE("p: colmax stands only as the whole value of a result, and 't' is none",
+                 { build.line("t", colmax(x)); });
+  EXPECT_MISTAKE("p: the result 'y' needs a colsum or a colmax as its value", { build.result("y[j]", x); });
   EXPECT_MISTAKE("p: the result 'y' is spread narrower than its value", { build.result("y[i]", x); });
   EXPECT_MISTAKE("p: the result 'y' is used before it is assigned", {
     build.result("y[i,j]");

@@ -1,5 +1,6 @@
-// Column sums into divided, wrapped and scalar results are kernels like any other (faults 47, 61): on every device the
-// reference's bits, for spreads, shapes, types, threads and chunks drawn at random; and every target emits them.
+// Column sums and maxima into divided, wrapped and scalar results are kernels like any other (faults 47, 61): on every
+// device the reference's bits, for spreads, shapes, types, threads and chunks drawn at random; and every target emits
+// them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,16 +18,16 @@
 namespace trireme {
 namespace {
 
-std::string program(const std::string& spread) {
-  return fmt::format("p(x[i,j]) -> (s[{}])\n  s = colsum(x * x)\n", spread);
+std::string program(const std::string& spread, const std::string& reduction = "colsum") {
+  return fmt::format("p(x[i,j]) -> (s[{}])\n  s = {}(x * x)\n", spread, reduction);
 }
 
 // With rows that are read twice, stored and summed in other ways beside it.
-std::string program_beside(const std::string& spread, const std::string& other) {
+std::string program_beside(const std::string& spread, const std::string& other, const std::string& reduction) {
   return fmt::format(
       "p(x[i,j], w[{0}] = 1) -> (s[{0}], y[i,j], c[j], t[], r[i], u[{1}])\n  r = mean(x)\n  y = (x - r) * w\n"
-      "  s = colsum(y * x)\n  c = colsum(x)\n  t = colsum(y)\n  u = colsum(x - r)\n",
-      spread, other);
+      "  s = {2}(y * x)\n  c = colsum(x)\n  t = {2}(y)\n  u = colsum(x - r)\n",
+      spread, other, reduction);
 }
 
 TEST(ColumnSums, fault_47_LongRowsAndManyRows) {
@@ -44,6 +45,31 @@ TEST(ColumnSums, fault_47_LongRowsAndManyRows) {
   expect_same_bits(program("(i / 3) % 5, j"), "p 9001x65", {.threads = 2});
   expect_same_bits(program("i % 3, j"), "p 100x5000");   // in loops
   expect_same_bits(program("i / 7, j"), "p 100x20000");  // long rows, shared by several blocks
+}
+
+// As sums, but for what nothing lands on: -inf. NaN wins, and +0 over -0.
+TEST(ColumnMaxima, LongRowsAndManyRows) {
+  auto maximum = [](const std::string& spread) { return program(spread, "colmax"); };
+  expect_same_bits(maximum("j"), "p 300x257 s=bf16", {.threads = 3});
+  expect_same_bits(maximum("j"), "p 20000x3", {.threads = 5, .chunk_rows = 100});
+  expect_same_bits(maximum(""), "p 2x40000");
+  expect_same_bits(maximum(""), "p 40000x1", {.threads = 3});
+  expect_same_bits(maximum(""), "p 0x5");
+  expect_same_bits(maximum("j % 2"), "p 2x70001");
+  expect_same_bits(maximum("i % 3, j"), "p 0x5");
+  expect_same_bits(maximum("i % 3, j"), "p 2x5");  // an entry without rows
+  expect_same_bits(maximum("j % 9"), "p 3x5");     // entries without columns
+  expect_same_bits(maximum("i, j % 9"), "p 3x5");
+  expect_same_bits(maximum("i / 4"), "p 30x33 s=i8");
+  expect_same_bits(maximum("(i / 3) % 5, j"), "p 9001x65", {.threads = 2});
+  expect_same_bits(maximum("i % 3, j"), "p 100x5000");   // in loops
+  expect_same_bits(maximum("i / 7, j"), "p 100x20000");  // long rows, shared by several blocks
+  // One result and sums beside it, of the same entries; and with rows as lanes.
+  expect_same_bits("p(x[i,j]) -> (s[j], m[j], y[i,j])\n  y = x - 1\n  s = colsum(y)\n  m = colmax(y)\n", "p 129x600");
+  expect_same_bits("p(x[i,j]) -> (m[j], y[i,j])\n  y = x - 1\n  m = colmax(y)\n", "p 4096x3");
+  expect_same_bits(
+      "p(x[i,j]) -> (m[j], z[], y[i,j])\n  y = select(i == 5, log(x), -0 * x)\n  m = colmax(y)\n  z = colmax(-y)\n",
+      "p 300x40");
 }
 
 TEST(ColumnSums, fault_61_GiveTheBitsOfTheReference) {
@@ -74,7 +100,8 @@ TEST(ColumnSums, fault_61_GiveTheBitsOfTheReference) {
     std::string line = fmt::format("p {}x{} x={} s={}", rows, columns, one_of("f32", "bf16", "f64", "f8e4m3"),
                                    one_of("f32", "f16", "f64"));
     const std::string first = spread(), second = spread();
-    expect_same_bits(random() % 2 ? program(first) : program_beside(first, second), line,
+    const std::string reduction = random() % 3 ? "colsum" : "colmax";
+    expect_same_bits(random() % 2 ? program(first, reduction) : program_beside(first, second, reduction), line,
                      {.threads = one_of(1, 2, 3), .chunk_rows = one_of(0, 0, 1, 17)});
   }
 }

@@ -270,6 +270,19 @@ TEST(Split, gives_phases_and_how_to_combine) {
   EXPECT_EQ(RowProgram().split().error().code, Code::InvalidArgument);
 }
 
+// Entries that several parts of a row land on: sums are added, of maxima the larger one is kept.
+TEST(Split, says_how_column_results_meet) {
+  RowProgram program = RowProgram::parse(
+                           "p(x[i,j]) -> (c[j], t[], m[], w[i / 2])\n  c = colmax(x)\n  t = colsum(x)\n  m = "
+                           "colmax(x)\n  w = colmax(x)\n")
+                           .value();
+  std::vector<RowProgram::Phase> phases = program.split().value();
+  ASSERT_EQ(phases.size(), 1u);
+  std::string said;
+  for (const RowProgram::Exchange& each : phases[0].exchanges) said += each.reduction + ": " + each.names[0] + "\n";
+  EXPECT_EQ(said, "sum: t\namax: m\namax: w\n");
+}
+
 // Stages of any program verify, read what earlier ones stored or exchanged, and together store every result once.
 TEST(Split, cuts_random_programs) {
   int cut = 0;

@@ -1,10 +1,13 @@
-// The contract's column sum (DESIGN §2.5), literally, fed a row at a time.
+// The contract's column sum (DESIGN §2.5) and column maximum, literally, fed a row at a time.
 #pragma once
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "ir/contract.hpp"
+#include "ir/primitives.hpp"
 #include "layout/indexing.hpp"
+#include "reference/group.hpp"
 #include "reference/row_sum.hpp"
 
 namespace trireme {
@@ -12,13 +15,15 @@ namespace trireme {
 // The entries of one result. Inside a row, the columns that share an entry are, in order of j, a row of their own,
 // summed by the rule of rows. Then the rows that share an entry are, in order of i, a matrix of their own, cut into
 // blocks: a block starts from its first row and adds in order, the blocks' sums go in neighbouring pairs. The one entry
-// of a result [] is the sum of all row sums, taken as one row. An entry on which nothing lands is +0.0.
+// of a result [] is the sum of all row sums, taken as one row. An entry on which nothing lands is +0.0. A maximum takes
+// the larger value where a sum adds, and is -inf where nothing lands.
 // `row_block`: rows of a block in place of the contract's, where these are a part of other rows.
 template <typename T>
 class ColumnSum {
  public:
-  ColumnSum(const Indexing& indexing, std::int64_t rows, std::int64_t columns, std::int64_t row_block = 0)
-      : indexing_(indexing),
+  ColumnSum(Op op, const Indexing& indexing, std::int64_t rows, std::int64_t columns, std::int64_t row_block = 0)
+      : op_(row_reduction_of(op)),
+        indexing_(indexing),
         entries_a_row_(indexing.column.extent(columns)),
         groups_(indexing.row.extent(rows)),
         over_everything_(!indexing.row.present && !indexing.column.present) {
@@ -37,15 +42,19 @@ class ColumnSum {
     }
     Group& group = groups_[indexing_.row.entry(i)];
     if (group.rows++ % group.block == 0) group.blocks.push_back(std::move(values));
-    else add(group.blocks.back(), values);
+    else combine(group.blocks.back(), values);
   }
+
+  T combined(const T& a, const T& b) const { return op_ == Op::Sum ? a + b : larger(a, b); }
 
   // All entries, row-major.
   std::vector<T> entries() const {
-    if (over_everything_) return {row_sum<T>(row_sums_)};
+    if (over_everything_) return {of_row(row_sums_)};
+    auto in_place = [this](Values& into, const Values& from) { combine(into, from); };
     Values all;
     for (const Group& group : groups_) {
-      Values sum = group.blocks.empty() ? Values(entries_a_row_, T(0.0)) : sum_neighbouring_pairs(group.blocks, add);
+      Values sum =
+          group.blocks.empty() ? Values(entries_a_row_, of_row({})) : sum_neighbouring_pairs(group.blocks, in_place);
       all.insert(all.end(), sum.begin(), sum.end());
     }
     return all;
@@ -58,8 +67,13 @@ class ColumnSum {
     std::vector<Values> blocks;
   };
 
-  static void add(Values& into, const Values& from) {
-    for (std::size_t c = 0; c < into.size(); ++c) into[c] = into[c] + from[c];
+  void combine(Values& into, const Values& from) const {
+    for (std::size_t c = 0; c < into.size(); ++c) into[c] = combined(into[c], from[c]);
+  }
+
+  T of_row(const Values& row) const {
+    if (row.empty() && op_ != Op::Sum) return T(-std::numeric_limits<double>::infinity());
+    return reduced(op_, row);
   }
 
   Values along_the_row(std::span<const T> row) const {
@@ -67,10 +81,11 @@ class ColumnSum {
     std::vector<Values> sharing(entries_a_row_);
     for (std::size_t j = 0; j < row.size(); ++j) sharing[indexing_.column.entry(j)].push_back(row[j]);
     Values sums;
-    for (const Values& columns : sharing) sums.push_back(row_sum<T>(columns));
+    for (const Values& columns : sharing) sums.push_back(of_row(columns));
     return sums;
   }
 
+  Op op_;  // of a row
   Indexing indexing_;
   std::size_t entries_a_row_;
   std::vector<Group> groups_;

@@ -104,6 +104,33 @@ std::map<std::pair<int, int>, float> column_sums_by_hand(int rows, int columns,
   return sums;
 }
 
+// The largest of what lands on an entry; -inf where nothing does.
+TEST(Reference, column_maxima) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  Draft draft;
+  Formula x = draft.operand("x", per_element);
+  auto largest = [](Formula a) { return a.with(Op::ColumnMax, {a.id}); };
+  Spread wrapped = per_column, halves = per_element;
+  wrapped.row = draft.axis(0, 3);
+  halves.column = draft.axis(0, 7);
+  draft.result("plain", per_column, largest(x));
+  draft.result("wrapped", wrapped, largest(x));
+  draft.result("halves", halves, largest(x));
+  draft.result("all", one_value, largest(x));
+  const float values[2][4] = {{1, -0.0f, -infinity, 2}, {-5, 0.0f, -infinity, std::numeric_limits<float>::quiet_NaN()}};
+  Trial trial(draft, 2, 4);
+  trial.fill("x", [&](int i, int j) { return values[i][j]; }).run();
+  EXPECT_EQ(trial("plain", 0, 0), 1);
+  EXPECT_FALSE(std::signbit(trial("plain", 0, 1)));
+  EXPECT_EQ(trial("plain", 0, 2), -infinity);
+  EXPECT_TRUE(std::isnan(trial("plain", 0, 3)));
+  EXPECT_EQ(trial("wrapped", 1, 0), -5);
+  for (int c = 0; c < 4; ++c) EXPECT_EQ(trial("wrapped", 2, c), -infinity) << c;
+  EXPECT_EQ(trial("halves", 0, 3), 2);
+  EXPECT_EQ(trial("halves", 0, 6), -infinity);
+  EXPECT_TRUE(std::isnan(trial("all", 0, 0)));
+}
+
 TEST(Reference, column_sums_follow_the_rule_of_blocks) {
   for (auto [rows, columns] : {std::pair{1, 1}, {7, 33}, {300, 20}, {2500, 3}, {40, 600}}) {
     Draft draft;

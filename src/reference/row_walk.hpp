@@ -69,13 +69,13 @@ class RowWalk {
     values_.resize(program_.size());
     last_use_.assign(program_.size(), no_node);
     for (const Output& result : program_.results) {
-      bool sums = program_[result.value].op == Op::ColumnSum;
+      bool sums = is_column_reduction(program_[result.value].op);
       if (!sums && needs_column_sum(result.spread))
-        return wrong(Code::InvalidProgram, "result '" + result.name + "' must be a colsum");
+        return wrong(Code::InvalidProgram, "result '" + result.name + "' must be a colsum or a colmax");
       wanted[sums ? program_[result.value].args[0] : result.value] = true;
       TRIREME_TRY(of_result, indexing(program_, result.spread, n_));
       column_sums_.emplace_back();
-      if (sums) column_sums_.back().emplace(of_result, problem_.rows, n_, result.row_block);
+      if (sums) column_sums_.back().emplace(program_[result.value].op, of_result, problem_.rows, n_, result.row_block);
       result_indexing_.push_back(of_result);
     }
     std::vector<bool> kept = wanted;  // read after the row's last node: no value to give away in between
@@ -281,7 +281,9 @@ class RowWalk {
     const Array& array = problem_.arrays[program_.array_of_result(k)];
     for (const Value& value : entries) {
       const std::int64_t r = at / columns, c = at % columns;
-      arithmetic_.store(k, r, c, program_.results[k].accumulate ? arithmetic_.load(array, r, c) + value : value);
+      arithmetic_.store(
+          k, r, c,
+          program_.results[k].accumulate ? column_sums_[k]->combined(arithmetic_.load(array, r, c), value) : value);
       ++at;
     }
   }

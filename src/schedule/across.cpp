@@ -96,7 +96,7 @@ void AcrossLowering::lay_out_scratch() {
 
 void AcrossLowering::evaluate_whole() {
   for (NodeId id = 0; id < program_.size(); ++id)
-    if (used_[id] && level(id) == Level::Whole && program_[id].op != Op::ColumnSum)
+    if (used_[id] && level(id) == Level::Whole && !is_column_reduction(program_[id].op))
       whole_[id] = evaluate(id, whole_, nullptr);
 }
 
@@ -254,12 +254,15 @@ void AcrossLowering::evaluate_rows(const std::vector<NodeId>& nodes) {
 }
 
 bool goes_across(const Program& program) {
-  bool elements = false;
+  bool elements = false, sums = false, maxima = false;
   for (const Output& result : program.results) {
-    const bool sum = program[result.value].op == Op::ColumnSum;
+    const bool sum = is_column_reduction(program[result.value].op);
     if (!result.spread.plain() || (sum ? !result.spread.column.present : !result.spread.row.present)) return false;
     elements |= result.spread.column.present && result.spread.row.present;
+    sums |= program[result.value].op == Op::ColumnSum;
+    maxima |= program[result.value].op == Op::ColumnMax;
   }
+  if (sums && maxima) return false;  // partials of one class
   for (const Operand& operand : program.operands) {
     if (operand.constant) continue;
     if (!operand.spread.plain()) return false;

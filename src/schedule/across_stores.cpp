@@ -43,8 +43,9 @@ void AcrossLowering::store_column(const Column& column, const std::vector<NodeId
                .c = mask_,
                .values = {value(program_.results[array - program_.operands.size()].value, known, &column)}});
   for (std::size_t q = 0; q < stages_.column_results.size(); ++q) {
-    Reg term = value(program_[program_.results[stages_.column_results[q]].value].args[0], known, &column);
-    if (mask_) term = b_.primitive(Op::Select, {mask_, term, b_.number(-0.0)});
+    const Node& reduction = program_[program_.results[stages_.column_results[q]].value];
+    Reg term = value(reduction.args[0], known, &column);
+    if (mask_) term = b_.primitive(Op::Select, {mask_, term, b_.number(identity_of(row_reduction_of(reduction.op)))});
     store_scratch(tile_of(q), term, tile_place);
   }
 }
@@ -71,6 +72,7 @@ void AcrossLowering::store_tiles(const std::vector<NodeId>& nodes) {
 
 // Partial rows have room for whole registers; columns that do not exist hold whatever the tile did.
 void AcrossLowering::add_tile(std::size_t sum, Reg column) {
+  const Op op = row_reduction_of(program_[program_.results[stages_.column_results[sum]].value].op);
   Values terms;
   for (int c = 0; c < config_.lanes; ++c) terms.push_back(load_scratch(tile_of(sum) + c * turn_bytes()));
   terms = transposed(std::move(terms));
@@ -83,12 +85,13 @@ void AcrossLowering::add_tile(std::size_t sum, Reg column) {
   Reg partial =
       b_.pointer(partials, b_.index(Do::IndexMul, place, stride), static_cast<std::int64_t>(bytes(*program_.compute)));
   Instr access{.code = Do::Load, .type = *program_.compute, .a = partial, .b = column};
-  Reg total = b_.number(-0.0);
+  Reg total = b_.number(identity_of(op));
   b_.when_less(zero_, past, [&] {
     access.values = {total};
     b_.emit(access);
   });
-  for (Reg term : terms) b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = total, .a = total, .b = term});
+  for (Reg term : terms)
+    b_.emit({.code = Do::Primitive, .op = combination_of(op), .dst = total, .a = total, .b = term});
   access.code = Do::Store;
   access.values = {total};
   b_.emit(access);

@@ -94,7 +94,7 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
   // rms_norm backward 2.53 and 1.71.
   // Rows of entries in turn are walked one by one.
   const bool in_turn = std::any_of(program.results.begin(), program.results.end(), [&](const Output& result) {
-    return program[result.value].op == Op::ColumnSum && result.spread.row.wrap != no_node;
+    return is_column_reduction(program[result.value].op) && result.spread.row.wrap != no_node;
   });
   config.overlap = large && sweeps_again && machine.register_bytes == 64 && !in_turn;
   if (config.overlap && work > 32) config.unroll = unroll(128);

@@ -12,7 +12,7 @@ namespace trireme {
 // contract's blocks of rows are what runs side by side, in any batch.
 static std::int64_t usual_rows(const Program& program, const Machine& machine, std::int64_t rows) {
   const bool sums = std::any_of(program.results.begin(), program.results.end(),
-                                [&](const Output& each) { return program[each.value].op == Op::ColumnSum; });
+                                [&](const Output& each) { return is_column_reduction(program[each.value].op); });
   if (sums || rows >= many_rows(machine)) return 8 * many_rows(machine);
   return rows > machine.processors ? 4 * machine.processors : machine.processors;
 }

@@ -1,4 +1,5 @@
-// Column sums while rows go by: a block of rows adds up in registers (unrolled stripes) or in its partial row (loops).
+// Column sums and maxima while rows go by: a block of rows adds up in registers (unrolled stripes) or in its partial
+// row (loops).
 #include <algorithm>
 
 #include "ir/contract.hpp"
@@ -50,12 +51,13 @@ bool RowLowering::of_rows(const ClassSums& sums) const {
   return program_[program_.results[sums.what->results[0]].value].payload == of_row_values;
 }
 
-// -0.0 is the identity of addition. `blocks_left`: where a team may have no block.
+// From the identity on. `blocks_left`: where a team may have no block.
 void RowLowering::begin_column_sums(ClassSums& sums, Reg blocks_left) {
   sums.columns.assign(sums.what->results.size(), {});
   sums.rows.clear();
+  const double none = identity_of(sums.what->op);
   if (of_rows(sums)) {
-    for (std::size_t q = 0; q < sums.what->results.size(); ++q) sums.rows.push_back(b_.number(-0.0));
+    for (std::size_t q = 0; q < sums.what->results.size(); ++q) sums.rows.push_back(b_.number(none));
     return;
   }
   if (!config_.stripes || sums.what->of_groups) return clear_partials(sums, blocks_left);
@@ -64,14 +66,14 @@ void RowLowering::begin_column_sums(ClassSums& sums, Reg blocks_left) {
     for (int stripe = 0; stripe < config_.stripes; ++stripe)
       for (int c = 0; c < chunks(); ++c)
         if (stripe * contract::stripe + static_cast<std::int64_t>(c) * config_.lanes * config_.vector < config_.columns)
-          for (int e = 0; e < config_.vector; ++e) leaves[stripe * chunks() + c].push_back(b_.number(-0.0));
+          for (int e = 0; e < config_.vector; ++e) leaves[stripe * chunks() + c].push_back(b_.number(none));
   }
 }
 
 // In loops the sums live in the partial row itself, and so do those of groups. A thread clears just the columns it will
 // add to; before those of groups there is a barrier.
 void RowLowering::clear_partials(const ClassSums& sums, Reg blocks_left) {
-  Values none(sums.what->of_groups ? 1 : config_.vector, b_.number(-0.0));
+  Values none(sums.what->of_groups ? 1 : config_.vector, b_.number(identity_of(sums.what->op)));
   Reg wide = columns_;
   if (sums.what->of_groups) wide = b_.index(sums.what->where.column.extent(config_.columns));
   auto clear = [&](Reg column, std::int64_t offset, Reg mask) {
@@ -181,14 +183,15 @@ std::pair<RowLowering::ClassSums*, std::size_t> RowLowering::sums_of_result(std:
 
 void RowLowering::add_to_columns(std::size_t result, const Leaf& leaf) {
   auto [sums_at, q] = sums_of_result(result);
+  const Op op = sums_at->what->op;
   Values values = chunk(program_[program_.results[result].value].args[0], leaf);
   if (leaf.id >= 0) {
     Values& sums = sums_at->columns[q][leaf.id];
     // A team without a row adds nothing; columns that do not exist are never written.
     for (std::size_t e = 0; e < values.size(); ++e) {
       Reg value = values[e];
-      if (state_.exists) value = b_.primitive(Op::Select, {leaf.mask, value, b_.number(-0.0)});
-      b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = sums[e], .a = sums[e], .b = value});
+      if (state_.exists) value = b_.primitive(Op::Select, {leaf.mask, value, b_.number(identity_of(op))});
+      b_.emit({.code = Do::Primitive, .op = combination_of(op), .dst = sums[e], .a = sums[e], .b = value});
     }
     return;
   }
@@ -202,7 +205,7 @@ void RowLowering::add_to_columns(std::size_t result, const Leaf& leaf) {
   Instr store = load;
   store.code = Do::Store;
   b_.emit(load);
-  for (int e = 0; e < config_.vector; ++e) store.values[e] = b_.primitive(Op::Add, {load.values[e], values[e]});
+  for (int e = 0; e < config_.vector; ++e) store.values[e] = combine(op, load.values[e], values[e]);
   b_.emit(std::move(store));
 }
 
@@ -211,8 +214,9 @@ void RowLowering::add_to_rows(std::size_t result) {
   auto [sums, q] = sums_of_result(result);
   Reg value = one(program_[program_.results[result].value].args[0]);
   if (sums->what->by_blocks()) {
-    if (state_.exists) value = b_.primitive(Op::Select, {state_.exists, value, b_.number(-0.0)});
-    b_.emit({.code = Do::Primitive, .op = Op::Add, .dst = sums->rows[q], .a = sums->rows[q], .b = value});
+    const Op op = sums->what->op;
+    if (state_.exists) value = b_.primitive(Op::Select, {state_.exists, value, b_.number(identity_of(op))});
+    b_.emit({.code = Do::Primitive, .op = combination_of(op), .dst = sums->rows[q], .a = sums->rows[q], .b = value});
     return;
   }
   Reg base = b_.pointer_to(partials_array(sums->number)), place = row_;

@@ -18,7 +18,7 @@ bool goes_lane_by_lane(const Program& program, const Layout& layout) {
   for (const Operand& operand : program.operands)
     if (!operand.constant && !operand.spread.column.plain() && !whole_registers(operand.spread.column)) return true;
   for (const Output& result : program.results)  // which lanes have a group's entry
-    if (result.value != no_node && program[result.value].op != Op::ColumnSum &&
+    if (result.value != no_node && !is_column_reduction(program[result.value].op) &&
         result.spread.column.divide != no_node && !whole_registers(result.spread.column))
       return true;
   std::vector<bool> used = reachable(program);

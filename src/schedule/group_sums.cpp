@@ -47,7 +47,10 @@ std::int64_t RowLowering::lay_out_groups() {
   for (const Stage& stage : stages_.sweeps)
     for (std::size_t r : stage.group_sums) {
       const AxisIndexing column = *fixed_axis(program_, program_.results[r].spread.column, config_.columns);
-      Groups each{.result = r, .column = column, .shares = shares_of(column, config_.columns)};
+      Groups each{.result = r,
+                  .op = row_reduction_of(program_[program_.results[r].value].op),
+                  .column = column,
+                  .shares = shares_of(column, config_.columns)};
       each.wide = column.extent(config_.columns);
       each.terms_at = at;
       at += row * value_bytes();
@@ -297,7 +300,7 @@ void RowLowering::groups_of_strided_runs(const Groups& groups) {
   });
 }
 
-// Sums of nothing are +0.0: of entries that have no columns, which are the last.
+// Of entries that have no columns, which are the last: what a reduction of nothing is, +0.0 for sums.
 void RowLowering::finish_groups(const Groups& groups) {
   const Output& result = program_.results[groups.result];
   const std::int64_t some = groups.shares.counts[2] > 0   ? groups.wide
@@ -312,7 +315,7 @@ void RowLowering::finish_groups(const Groups& groups) {
     const ColumnSteps& steps = column_steps_.at(array);
     b_.repeat_while_less(entry, wide, [&] {
       Reg value = b_.fresh(Bank::Lane);
-      b_.assign(value, b_.number(0.0));
+      b_.assign(value, b_.number(empty_of(groups.op)));
       b_.when_less(entry, filled, [&] {
         Instr load = term_access(Do::LoadOne, group_sums_at_, entry, {});
         load.dst = value;
@@ -333,14 +336,15 @@ void RowLowering::finish_groups(const Groups& groups) {
     Instr load = term_access(Do::Load, group_sums_at_, entry, {});
     load.values = {value};
     b_.emit(std::move(load));
-    if (some < groups.wide) value = b_.primitive(Op::Select, {b_.below(entry, 0, filled), value, b_.number(0.0)});
+    if (some < groups.wide)
+      value = b_.primitive(Op::Select, {b_.below(entry, 0, filled), value, b_.number(empty_of(groups.op))});
     Instr store{.code = Do::Store, .type = *result.type, .b = entry, .c = mask};
     if (sums) {
       store.type = *program_.compute;
       store.a = sums->partial_rows[q];
       Reg before = b_.fresh(Bank::Lane);
       b_.emit({.code = Do::Load, .type = store.type, .a = store.a, .b = entry, .c = mask, .values = {before}});
-      value = b_.primitive(Op::Add, {before, value});
+      value = combine(groups.op, before, value);
     } else {
       store.a = row_pointer(array);
     }
@@ -405,8 +409,9 @@ void RowLowering::groups_by_threads(const Groups& groups) {
       }
       mask = b_.below(b_.add(entry, b_.mul(lane_, groups.wide)), 0, limit);  // lane 0
     }
-    // Of entries without columns +0.0: those whose first column does not exist.
-    if (groups.node == no_node) sum = b_.primitive(Op::Select, {b_.below(first, 0, columns), sum, b_.number(0.0)});
+    // Entries without columns: those whose first column does not exist.
+    if (groups.node == no_node)
+      sum = b_.primitive(Op::Select, {b_.below(first, 0, columns), sum, b_.number(empty_of(groups.op))});
     finish_by_threads(groups, entry, sum, mask);
     b_.increase(base, step);
   });
@@ -426,7 +431,7 @@ void RowLowering::finish_by_threads(const Groups& groups, Reg entry, Reg sum, Re
     store.a = sums->partial_rows[q];
     Reg before = b_.fresh(Bank::Lane);
     b_.emit({.code = Do::Load, .type = store.type, .a = store.a, .b = entry, .c = mask, .values = {before}});
-    sum = b_.primitive(Op::Add, {before, sum});
+    sum = combine(groups.op, before, sum);
   } else {
     store.a = row_pointer(array);
     auto steps = column_steps_.find(array);

@@ -254,9 +254,10 @@ struct Kernel {
   }
 };
 
-// Column sums whose entries share the same rows and are as many (schedule/sum_classes.hpp).
+// Column sums, or maxima, whose entries share the same rows and are as many (schedule/sum_classes.hpp).
 struct SumClass {
   Indexing where;
+  Op op = Op::Sum;                // or Amax: how two values become one
   bool of_groups = false;         // of columns, summed inside the row first
   std::vector<int> results = {};  // in order of their partials
   std::int64_t row_block = 0;     // other rows of a block than the contract's

@@ -100,7 +100,8 @@ class ColumnLowering {
     std::vector<Reg> partials = {base_};
     for (std::size_t q = 1; q < results_.size(); ++q)
       partials.push_back(b_.pointer(base_, b_.mul(all_blocks_, static_cast<std::int64_t>(q)), value_bytes()));
-    // All lanes of a group go the same way, so they count to the end of a whole run: blocks that do not exist are -0.0.
+    // All lanes of a group go the same way, so they count to the end of a whole run: blocks that do not exist are the
+    // identity.
     auto value_of = [&](std::size_t q) {
       return [&, q](Reg k, Reg value) {
         Reg block = b_.add(from_, k);
@@ -108,13 +109,13 @@ class ColumnLowering {
         Reg mask = b_.below(at, 0, b_.index(Do::IndexMin, last, b_.index(Do::IndexMul, left, last)));
         Reg loaded = b_.fresh(Bank::Lane);
         load(partials[q], block, at, mask, loaded);
-        b_.assign(value, b_.primitive(Op::Select, {mask, loaded, b_.number(-0.0)}));
+        b_.assign(value, b_.primitive(Op::Select, {mask, loaded, b_.number(identity_of(sums_.op))}));
       };
     };
     for (std::size_t q = 0; q < results_.size(); ++q) {
       Reg sum = pairs().sum(zero_, run, value_of(q));
       if (parts == 1) {
-        pairs().zero_where_empty(blocks_, sum);
+        pairs().settle_empty(blocks_, sum);
         store(q, sum, at, b_.below(at, 0, last));
         continue;
       }
@@ -123,7 +124,7 @@ class ColumnLowering {
       b_.when_less(group, writers, [&] {
         // One part writes.
         Reg total = sum_of_parts(parts, column, width_);
-        pairs().zero_where_empty(blocks_, total);
+        pairs().settle_empty(blocks_, total);
         store(q, total, at, b_.below(b_.add(at, b_.index(Do::IndexMul, part, last)), 0, last));
       });
     }
@@ -180,7 +181,7 @@ class ColumnLowering {
   }
   Type stored(std::size_t q) const { return *program_.results[result(q)].type; }
 
-  PairSums pairs() { return {b_, zero_, most_levels}; }
+  PairSums pairs() { return {b_, zero_, most_levels, sums_.op}; }
 
   void load(Reg partials, Reg block, Reg column, Reg mask, Reg value) {
     Reg row = b_.pointer(partials, b_.index(Do::IndexMul, block, stride_), value_bytes());
@@ -222,7 +223,7 @@ class ColumnLowering {
     Reg partials = b_.pointer(base_, zero_, 1), q = b_.copy(zero_);
     b_.repeat_while_less(q, b_.index(static_cast<std::int64_t>(results_.size())), [&] {
       Reg sum = pairs().sum(zero_, blocks_, [&](Reg block, Reg value) { load(partials, block, column, mask, value); });
-      pairs().zero_where_empty(blocks_, sum);
+      pairs().settle_empty(blocks_, sum);
       store_one_of(0, q, [&](std::size_t each) { store(each, sum, column, mask, end); });
       b_.emit({.code = Do::PointerAdd, .dst = partials, .a = partials, .b = all_blocks_, .imm = value_bytes()});
       b_.increase(q, 1);
@@ -244,7 +245,7 @@ class ColumnLowering {
     if (!accumulates(q)) return total;
     const Reg before =
         b_.into(Bank::Lane, {.code = Do::LoadOne, .type = stored(q), .a = results_[q], .b = place, .c = mask});
-    return b_.primitive(Op::Add, {before, total});
+    return combine(b_, sums_.op, before, total);
   }
 
   void store(std::size_t q, Reg total, Reg column, Reg mask, Reg end = {}) {
@@ -252,7 +253,7 @@ class ColumnLowering {
       if (accumulates(q)) {
         const Reg before = b_.fresh(Bank::Lane);
         b_.emit({.code = Do::Load, .type = stored(q), .a = results_[q], .b = column, .c = mask, .values = {before}});
-        total = b_.primitive(Op::Add, {before, total});
+        total = combine(b_, sums_.op, before, total);
       }
       b_.emit({.code = Do::Store, .type = stored(q), .a = results_[q], .b = column, .c = mask, .values = {total}});
     } else if (simd_) {
@@ -292,24 +293,24 @@ class ColumnLowering {
                .c = mask,
                .imm = c * lanes_ * value_bytes(),
                .values = {value}});
-      return b_.primitive(Op::Select, {mask, value, b_.number(-0.0)});
+      return b_.primitive(Op::Select, {mask, value, b_.number(identity_of(sums_.op))});
     };
     // The halving tree, depth first: first between chunks, then between lanes.
     const int chunks = static_cast<int>(contract::stripe) / lanes_;
     auto tree = [&](auto&& self, int base, int step) -> Reg {
       if (step == chunks) return chunk(base);
       const Reg low = self(self, base, step * 2), high = self(self, base + step, step * 2);
-      return b_.primitive(Op::Add, {low, high});
+      return combine(b_, sums_.op, low, high);
     };
     Reg sum = tree(tree, 0, 1);
-    for (int s = lanes_ / 2; s >= 1; s /= 2) sum = b_.primitive(Op::Add, {sum, b_.shuffle_xor(sum, s)});
+    for (int s = lanes_ / 2; s >= 1; s /= 2) sum = combine(b_, sums_.op, sum, b_.shuffle_xor(sum, s));
     return sum;
   }
   Reg stripes_of(Reg rows) {
     return b_.index(Do::IndexShiftRight, b_.add(rows, contract::stripe - 1),
                     std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
   }
-  PairSums row_pairs() { return {b_, zero_, most_row_levels}; }
+  PairSums row_pairs() { return {b_, zero_, most_row_levels, sums_.op}; }
 
   // Simd machines: result number `q`.
   void row_of_rows(Reg q) {
@@ -317,7 +318,7 @@ class ColumnLowering {
     const Reg pointer = b_.pointer(base_, b_.index(Do::IndexMul, q, stride_), value_bytes());
     Reg total = row_pairs().sum_one_by_one(zero_, stripes,
                                            [&](Reg stripe) { return stripe_of_rows(pointer, stripe, {}, rows); });
-    row_pairs().zero_where_empty(rows, total);
+    row_pairs().settle_empty(rows, total);
     store_one_of(0, q, [&](std::size_t each) { store_total(each, total, {}); });
     b_.increase(q, 1);
   }
@@ -352,7 +353,7 @@ class ColumnLowering {
     b_.emit({.code = Do::Barrier});
     b_.when_less(group, one_, [&] {
       Reg total = sum_of_parts(groups_, zero_, 1);
-      row_pairs().zero_where_empty(rows, total);
+      row_pairs().settle_empty(rows, total);
       store_one_of(0, q, [&](std::size_t each) { store_total(each, total, b_.below(lane, 0, one_)); });
     });
     b_.kernel().scratch_bytes = groups_ * value_bytes();

@@ -8,11 +8,13 @@
 
 namespace trireme {
 
-// What changes nothing in a row reduction, and how two of its values become one.
+// What changes nothing in a reduction, and how two of its values become one.
 inline double identity_of(Op reduction) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   return reduction == Op::Sum ? -0.0 : reduction == Op::Amax ? -infinity : infinity;
 }
+// What stands for a reduction of nothing.
+inline double empty_of(Op reduction) { return reduction == Op::Sum ? 0.0 : identity_of(reduction); }
 inline Op combination_of(Op reduction) {
   return reduction == Op::Sum ? Op::Add : reduction == Op::Amax ? Op::Max : Op::Min;
 }

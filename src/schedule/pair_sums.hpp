@@ -26,7 +26,7 @@ class PairSums {
   }
 
   // Values from .. to; `value(k, dst)` makes one. Units are trees, and go into a binary counter whose level l holds the
-  // sum of 2^l of them. A sum of nothing is -0.0.
+  // sum of 2^l of them. A sum of nothing is the identity.
   template <typename Value>
   Reg sum(Reg from, Reg to, Value&& value) {
     std::vector<Reg> held;
@@ -44,7 +44,7 @@ class PairSums {
       b_.increase(k, unit);
       b_.increase(units, 1);
     });
-    // What is left makes one more unit, filled up with -0.0, the identity of addition.
+    // What is left makes one more unit, filled up with the identity.
     std::vector<Reg> values;
     for (int e = 0; e < unit; ++e) {
       values.push_back(b_.number(identity_of(op_)));
@@ -75,8 +75,9 @@ class PairSums {
     return total;
   }
 
-  // What is stored for a sum of nothing is +0.0.
-  void zero_where_empty(Reg count, Reg total) {
+  // What is stored for a sum of nothing is +0.0; for the largest of nothing it is what has come out.
+  void settle_empty(Reg count, Reg total) {
+    if (op_ != Op::Sum) return;
     b_.when_less(
         zero_, count, [] {},
         [&] { b_.emit({.code = Do::LaneConstant, .dst = total, .imm = std::bit_cast<std::int64_t>(0.0)}); });

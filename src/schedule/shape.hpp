@@ -46,7 +46,7 @@ inline Shape shape_of(const Program& given, const Layout& layout) {
     const Axis& row = operand.spread.row;
     auto blocks_by = [&](const Output& result) {
       const Axis& other = result.spread.row;
-      return !row.plain() && program[result.value].op == Op::ColumnSum && other.divide == row.divide &&
+      return !row.plain() && is_column_reduction(program[result.value].op) && other.divide == row.divide &&
              other.wrap == row.wrap;
     };
     if (!row.present || std::any_of(program.results.begin(), program.results.end(), blocks_by)) {
@@ -58,7 +58,7 @@ inline Shape shape_of(const Program& given, const Layout& layout) {
     shape.row_bytes += size;
   }
   for (const Output& result : program.results) {
-    if (program[result.value].op == Op::ColumnSum) {
+    if (is_column_reduction(program[result.value].op)) {
       shape.column_sums +=
           (result.spread.row.present || result.spread.column.present) && !sums_own_row(program, result);
       continue;

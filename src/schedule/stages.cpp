@@ -49,7 +49,7 @@ Stages split_into_stages(const Program& program, const std::vector<bool>& over_o
     const Output& result = program.results[k];
     if (result.value == no_node) continue;
     const Node& node = program[result.value];
-    if (node.op == Op::ColumnSum) {
+    if (is_column_reduction(node.op)) {
       stages.column_results.push_back(k);
       if (node.payload == of_row_values) stages.row_sums.push_back(k);
       else if (!result.spread.column.plain()) sweep(sweep_of[node.args[0]]).group_sums.push_back(k);

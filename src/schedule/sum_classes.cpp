@@ -9,15 +9,16 @@ namespace trireme {
 
 const Program& with_row_sums(const Program& program, std::optional<Program>& made) {
   auto sums_rows = [&](const Output& result) {
-    return result.value != no_node && program[result.value].op == Op::ColumnSum &&
+    return result.value != no_node && is_column_reduction(program[result.value].op) &&
            program[result.value].payload != of_row_values && !result.spread.column.present;
   };
   if (std::none_of(program.results.begin(), program.results.end(), sums_rows)) return program;
   Program& out = made.emplace(rewrite(program, copy_node));
   for (std::size_t r = 0; r < out.results.size(); ++r) {
     if (!sums_rows(program.results[r])) continue;
-    const NodeId sum = out.add(Op::Sum, {out[out.results[r].value].args[0]});
-    out.results[r].value = out.add(Op::ColumnSum, {sum}, of_row_values);
+    const Op op = out[out.results[r].value].op;
+    const NodeId of_row = out.add(row_reduction_of(op), {out[out.results[r].value].args[0]});
+    out.results[r].value = out.add(op, {of_row}, of_row_values);
   }
   return out;
 }
@@ -36,7 +37,7 @@ Result<AxisIndexing> fixed_axis(const Program& program, const Axis& axis, std::i
 }
 
 bool sums_own_row(const Program& program, const Output& result) {
-  return result.value != no_node && program[result.value].op == Op::ColumnSum && result.spread.row.present &&
+  return result.value != no_node && is_column_reduction(program[result.value].op) && result.spread.row.present &&
          result.spread.row.plain();
 }
 
@@ -44,13 +45,17 @@ Result<std::vector<SumClass>> sum_classes(const Program& program, std::int64_t c
   std::vector<SumClass> classes, over_everything;
   for (std::size_t r = 0; r < program.results.size(); ++r) {
     const Output& result = program.results[r];
-    if (result.value == no_node || program[result.value].op != Op::ColumnSum || sums_own_row(program, result)) continue;
+    if (result.value == no_node || !is_column_reduction(program[result.value].op) || sums_own_row(program, result))
+      continue;
     TRIREME_TRY(row, fixed_axis(program, result.spread.row, columns));
     TRIREME_TRY(column, fixed_axis(program, result.spread.column, columns));
-    SumClass made{.where = {row, column}, .of_groups = !result.spread.column.plain(), .row_block = result.row_block};
+    SumClass made{.where = {row, column},
+                  .op = row_reduction_of(program[result.value].op),
+                  .of_groups = !result.spread.column.plain(),
+                  .row_block = result.row_block};
     std::vector<SumClass>& list = made.over_everything() ? over_everything : classes;
     auto it = std::find_if(list.begin(), list.end(), [&](const SumClass& each) {
-      return each.where == made.where && each.of_groups == made.of_groups;
+      return each.where == made.where && each.op == made.op && each.of_groups == made.of_groups;
     });
     if (it == list.end()) it = list.insert(it, std::move(made));
     it->results.push_back(static_cast<int>(r));

@@ -1,8 +1,9 @@
-// Column sums as kernels see them.
+// Column sums as kernels see them; a column maximum is one whose values are not added: the larger one is kept.
 //
 // What lands on one entry is summed along the row first, where several of its columns do, and then over rows. Row
-// blocks depend on which rows share an entry and on how many entries there are: results that agree in both are a class,
-// walked together. A result [] has the sums of the rows, added up as one row: whoever walks them.
+// blocks depend on which rows share an entry and on how many entries there are: results that agree in both, and in
+// what becomes of two values, are a class, walked together. A result [] has the sums of the rows, added up as one row:
+// whoever walks them.
 #pragma once
 #include <optional>
 #include <vector>
@@ -12,8 +13,8 @@
 
 namespace trireme {
 
-// Column sums whose columns share one entry take the row's sum, a value per row, as their argument from here on:
-// ColumnSum with payload `of_row_values`. Others stay as they are.
+// Column sums whose columns share one entry take the row's sum, a value per row, as their argument from here on,
+// with payload `of_row_values`. Others stay as they are.
 inline constexpr std::int64_t of_row_values = 1;
 // Where there are none, the program itself; else `made` holds what is returned.
 const Program& with_row_sums(const Program& program, std::optional<Program>& made);

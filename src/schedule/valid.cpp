@@ -23,7 +23,7 @@ bool is_power(std::int64_t value, std::int64_t most) {
 Status is_lowered(const Program& program) {
   auto refuse = [&](std::string what) { return Error{Code::Unsupported, program.name + ": " + what}; };
   for (const Output& result : program.results) {
-    bool sum = program[result.value].op == Op::ColumnSum;
+    bool sum = is_column_reduction(program[result.value].op);
     if (!sum && needs_column_sum(result.spread))
       return refuse("results spread like " + result.name + " are not lowered yet");
   }

@@ -135,7 +135,7 @@ void RowLowering::evaluate_whole() {
     }
   for (NodeId id = 0; id < program_.size(); ++id)
     if (used_[id] && !seeds_.contains(id) && !program_[id].by_column && !varies_by_row(id) &&
-        program_[id].op != Op::ColumnSum)
+        !is_column_reduction(program_[id].op))
       whole_[id] = evaluate_one(id);
 }
 

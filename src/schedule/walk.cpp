@@ -336,7 +336,7 @@ void RowLowering::store_by_owner(Type type, Reg pointer, Reg value, Reg mask) {
 // Does this kernel write the result's rows?
 bool RowLowering::writes(std::size_t result) const {
   const Output& output = program_.results[result];
-  return output.value != no_node && (program_[output.value].op != Op::ColumnSum || sums_own_row(program_, output));
+  return output.value != no_node && (!is_column_reduction(program_[output.value].op) || sums_own_row(program_, output));
 }
 
 }  // namespace trireme

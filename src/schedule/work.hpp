@@ -35,7 +35,7 @@ inline int instructions_a_vector(const Program& program, const InstructionCosts&
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id) {
     const Node& node = program[id];
-    const bool reduces = is_row_reduction(node.op) || node.op == Op::ColumnSum || node.op == Op::Group;
+    const bool reduces = is_row_reduction(node.op) || is_column_reduction(node.op) || node.op == Op::Group;
     if (!used[id] || (!node.by_column && !reduces)) continue;
     switch (node.op) {
       case Op::Operand: count += widen(*program.operands[node.payload].type); break;
@@ -53,7 +53,7 @@ inline int instructions_a_vector(const Program& program, const InstructionCosts&
   }
   for (const Output& result : program.results)
     if (result.spread.row.present && result.spread.column.present && result.spread.column.plain() &&
-        program[result.value].op != Op::ColumnSum)
+        !is_column_reduction(program[result.value].op))
       count += narrow(*result.type);
   return std::max(count, 1);
 }

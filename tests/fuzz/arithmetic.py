@@ -176,6 +176,16 @@ class Intervals:
         overflow = size * 2 > np.finfo(np.float32).max if self.compute == "f32" else ~np.isfinite(size * 2)
         return self.known(low, high, overflow)
 
+    def colmax(self, a, entry, entries):
+        return tuple(largest_of(end, entry, entries) for end in a)
+
+
+def largest_of(values, entry, entries):
+    """NaN where one is; -inf where nothing lands."""
+    out = np.full(entries, -np.inf)
+    np.maximum.at(out, entry, values.ravel())
+    return out
+
 
 class Duals:
     """Values are pairs (value, slope) in f64, conditions arrays. Casts round nothing: a slope has no storage type."""
@@ -255,3 +265,7 @@ class Duals:
 
     def colsum(self, a, entry, entries):
         return tuple(np.bincount(entry, weights=part.ravel(), minlength=entries) for part in a)
+
+    def colmax(self, a, entry, entries):
+        value = largest_of(a[0], entry, entries)
+        return value, np.full_like(value, np.nan)  # no gradient arrives for it

@@ -15,6 +15,7 @@ NO_BACKWARD = re.compile(
     r"no result depends on an operand in memory in a way that has a gradient"
     r"|its backward would have two values called '\w+' \(gradients are called d \+ name\)"
     r"|largest\(\w+\) has no meaning in its backward"
+    r"|no gradient arrives for '\w+', a colmax"
 )
 PLACED = re.compile(r"^trireme: \S+?:\d+:\d+: .")  # FILE:LINE:COLUMN: what is wrong
 

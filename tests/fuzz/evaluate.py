@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from storage import largest
-from syntax import COMPARISONS, LEFT_TO_A_LINE, REDUCTIONS, VALUES_OF_INTEGERS, apply, name
+from syntax import COLUMN_REDUCTIONS, COMPARISONS, LEFT_TO_A_LINE, REDUCTIONS, VALUES_OF_INTEGERS, apply, name
 
 
 class Invalid(Exception):
@@ -97,8 +97,8 @@ class Evaluation:
         out = {}
         for result in self.program.results:
             expr = self.lines[result.name]
-            if expr.op == "colsum":
-                out[result.name] = self._colsum(result, self.run(expr.args[0]))
+            if expr.op in COLUMN_REDUCTIONS:
+                out[result.name] = self._over_rows(expr.op, result, self.run(expr.args[0]))
             elif result.column is not None and not result.column.plain:
                 out[result.name] = self._entries(result, self.value(result.name))
             else:
@@ -133,13 +133,13 @@ class Evaluation:
         ]
         return array[np.ix_(index[0], index[1])]
 
-    def _colsum(self, result, value):
+    def _over_rows(self, op, result, value):
         inputs = self.inputs
         value = self._full(value, rows=True)
         row, row_entries = axis_index(result.row, inputs.rows, inputs.constants, inputs.columns)
         column, column_entries = axis_index(result.column, inputs.columns, inputs.constants, inputs.columns)
         entry = (row[:, None] * column_entries + column[None, :]).ravel()
-        total = self.math.colsum(value, entry, row_entries * column_entries)
+        total = getattr(self.math, op)(value, entry, row_entries * column_entries)
         return self.math.each(lambda v: v.reshape(row_entries, column_entries), total)
 
     def _entries(self, result, value):

@@ -287,7 +287,7 @@ class Generator:
         for result in results:
             self.helper_lines(dice.choice((0, 0, 1, 1, 2)) if dice.random() < 0.98 else 20)
             if result.summed:
-                self.line(result.name, 3, wrapper="colsum")
+                self.line(result.name, 3, wrapper=dice.choice(("colsum", "colsum", "colmax")))
             else:
                 self.line(result.name, dice.choice((2, 3, 3, 4)), True, result.column is not None)
                 self.learn(result.name, True, result.column is not None, line=True)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 
 from run import signature_of
-from syntax import LEFT_TO_A_LINE, Axis, apply, name, number
+from syntax import COLUMN_REDUCTIONS, LEFT_TO_A_LINE, Axis, apply, name, number
 
 PLAIN = Axis()
 
@@ -198,9 +198,9 @@ def smaller_expressions(expr, top=False):
             yield number("1")
         return
     condition = expr.is_condition()
-    if expr.op == "colsum" and top:
+    if expr.op in COLUMN_REDUCTIONS and top:
         for fewer in smaller_expressions(expr.args[0]):
-            yield apply("colsum", fewer)
+            yield apply(expr.op, fewer)
         return
     for k, arg in enumerate(expr.args):
         if arg.is_condition() == condition and not is_name_argument(expr, k):

@@ -7,7 +7,8 @@ COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 REDUCTIONS = ("sum", "mean", "amax", "amin")
 FUNCTIONS = {**dict.fromkeys(UNARY, 1), "min": 2, "max": 2, "fma": 3, "clamp": 3}  # name -> arguments
 CONDITIONS = {"and": 2, "or": 2, "not": 1}
-OTHERS = {"select": 3, "rotate": 2, "colsum": 1, "stop_gradient": 1, "cast": 2, "largest": 1}
+COLUMN_REDUCTIONS = ("colsum", "colmax")  # a result's whole right side
+OTHERS = {"select": 3, "rotate": 2, **dict.fromkeys(COLUMN_REDUCTIONS, 1), "stop_gradient": 1, "cast": 2, "largest": 1}
 ARITY = {**FUNCTIONS, **CONDITIONS, **OTHERS, **dict.fromkeys(REDUCTIONS, 1)}
 # Not drawn here: the C++ fuzzers draw these, against the oracle, and entries(e), which backwards have. The first names are
 # free for values.
@@ -79,7 +80,7 @@ class Value:
 
     @property
     def summed(self):
-        """As a result: several elements land on one of its entries, so that it takes a colsum."""
+        """As a result: several elements land on one of its entries, so that it takes a colsum or colmax."""
         return self.row is None or not self.plain
 
 
@@ -127,7 +128,7 @@ LEVELS = {**dict.fromkeys(COMPARISONS, 1), "+": 2, "-": 2, "*": 3, "/": 3, "%": 
 def text_of(expr, style=Style(), level=0):
     if expr.op == "...":
         return "..."
-    if style.chance(0.03) and expr.op != "colsum":
+    if style.chance(0.03) and expr.op not in COLUMN_REDUCTIONS:
         style.depth += 1
         inside = f"({style.blank('')}{text_of(expr, style)}{style.blank('')})"
         style.depth -= 1

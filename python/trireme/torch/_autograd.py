@@ -65,7 +65,7 @@ class Function(torch.autograd.function._SingleLevelFunction):
         ctx.call = call
         ctx.likes = [None if each is None else (each.dtype, each.shape) for each in operands]
         ctx.mark_non_differentiable(*(each for k, each in enumerate(made)
-                                      if not ctx.wanted >> k & 1 or not each.is_floating_point()))
+                                      if not ctx.wanted >> k & 1 or not operator.has_derivative(k, each)))
         ctx.set_materialize_grads(False)
         return made
 
@@ -118,7 +118,7 @@ def tangents_of_results(self, call, given_results, values, tangents):
     second = full.backward if given.keys() <= set(full.backward.operand_keys) else full.full_backward
     known = {**dict(zip(self.operand_keys + self.result_keys, values)), **given}
     made = values[len(self.operands):]
-    differentiable = [given_results >> k & 1 and each.is_floating_point() for k, each in enumerate(made)]
+    differentiable = [given_results >> k & 1 and self.has_derivative(k, each) for k, each in enumerate(made)]
     places = [second.result_keys.index(twice(key)) if has and twice(key) in second.result_keys else -1
               for key, has in zip(self.result_keys, differentiable)]
     wanted = sum(1 << place for place in places if place >= 0)

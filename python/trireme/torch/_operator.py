@@ -195,7 +195,17 @@ class TorchOperator:
     def statistics(self):
         """Places of the results whose gradients `backward` does not take."""
         taken = self.root.backward.operand_keys
-        return [k for k, key in enumerate(self.result_keys) if gradient_key(key, self.level + 1) not in taken]
+        return [k for k, key in enumerate(self.result_keys)
+                if k not in self.maxima and gradient_key(key, self.level + 1) not in taken]
+
+    @once
+    def maxima(self):
+        """Places of the results that are maxima over rows: torch is told that they have no derivative."""
+        body = _programs.take_apart(self.operator.text).body
+        return [k for k, name in enumerate(self.results) if re.search(rf"^ *{name} *= *colmax\(", body, re.M)]
+
+    def has_derivative(self, k, made):
+        return made.is_floating_point() and k not in self.maxima
 
     @once
     def saved(self):
