@@ -132,13 +132,14 @@ NodeId Parser::name() {
   if (name.text == "i") return add(Op::RowIndex, {});
   if (name.text == "j") return add(Op::ColumnIndex, {});
   if (name.text == "n") return add(Op::ColumnCount, {});
+  auto ahead = constants_ahead_.find(name.text);  // perhaps called as a composed reduction is
+  if (ahead != constants_ahead_.end() && !token_.is("("))
+    return add(Op::Constant, {}, static_cast<std::int64_t>(ahead->second));
   if (auto callable = callable_named(name.text)) {
     if (callable->form != CallForm::WholeResult) return call(name, *callable);
     fail(name.offset, std::string(name.text) + " stands only as the whole right side of a result");
     return no_node;
   }
-  auto ahead = constants_ahead_.find(name.text);
-  if (ahead != constants_ahead_.end()) return add(Op::Constant, {}, static_cast<std::int64_t>(ahead->second));
   return unknown(name, token_.is("("));
 }
 

@@ -151,6 +151,17 @@ TEST(Parse, bound_programs) {
   EXPECT_EQ(program.results[0].type, Type::F8E4M3);
 }
 
+// A name that is not followed by ( is never a function, wherever the value of that name stands.
+TEST(Parse, values_may_be_called_as_composed_reductions) {
+  Program program =
+      parse(
+          "f(x[i,j] = variance + softmax(logsumexp), variance = 2, logsumexp = 3) -> (y[i,j], softmax[i])\n"
+          "softmax = variance(x) * variance\ny = softmax(x) * softmax\n")
+          .value();
+  EXPECT_EQ(program[program.operands[0].fallback].op, Op::Add);
+  EXPECT_EQ(print(parse(print(program)).value()), print(program));
+}
+
 TEST(Parse, every_function_has_its_number_of_arguments) {
   for (std::string_view name : callable_names()) {
     Callable callable = *callable_named(name);
