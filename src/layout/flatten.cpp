@@ -67,8 +67,8 @@ ArrayAxes axes_of(const Indexing& indexing, const Dims& shape, int normalised, s
   std::size_t outer = shape.size() - static_cast<std::size_t>(normalised);
   std::int64_t rows = 1, columns = 1;
   for (std::size_t k = 0; k < shape.size(); ++k) (k < outer ? rows : columns) *= shape[k];
-  if (indexing.row.present && !indexing.row.plain())
-    axes.rows = {indexing.row.picked && table_rows >= 0 ? table_rows : indexing.row.extent(rows)};
+  if (indexing.row.picked) axes.rows = {table_rows >= 0 ? table_rows : std::max<std::int64_t>(rows, 1)};
+  else if (indexing.row.present && !indexing.row.plain()) axes.rows = {indexing.row.extent(rows)};
   if (indexing.row.present && indexing.row.plain()) axes.rows = Dims(std::span(shape.begin(), outer));
   if (indexing.column.present && !indexing.column.plain()) axes.columns = {indexing.column.extent(columns)};
   if (indexing.column.present && indexing.column.plain())

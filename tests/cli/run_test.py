@@ -146,6 +146,31 @@ if y.dtype != np.int32 or y.tolist() != [[0, 2, 4], [6, 8, 10]]:
     fail(f"twice.row: {y}")
 
 
+# Tables have as many rows as their arrays, whatever the problem has; a row that nobody writes is 0.
+with open("lookup.row", "w") as file:
+    file.write("lookup(x[i,j], at[i], table[at, j]) -> (y[i,j], cache[at, j])\n    y = x + table\n    cache = x\n")
+table, at = dice.standard_normal((9, 4)).astype(np.float32), np.array([8, 2, -1], np.int64)
+rows = dice.standard_normal((3, 4)).astype(np.float32)
+y, cache = run("lookup.row", {"x": rows, "at": at, "table": table}, ["y", "cache"])
+if not np.array_equal(y, rows + [table[8], table[2], 0 * table[0]]):
+    fail(f"lookup.row: {y}")
+if not np.array_equal(cache, [0 * rows[0], 0 * rows[0], rows[1]]):
+    fail(f"lookup.row: rows that were not written: {cache}")
+
+# A program without an [i,j] operand has its shape from who has its rows and who has its columns.
+with open("embed.row", "w") as file:
+    file.write("embed(token[i], table[token, j], s[] = 1) -> (y[i,j])\n    y = table * s\n")
+token = np.array([[3, 8], [0, 9], [1, 1]], np.int32)
+(y,) = run("embed.row", {"token": token, "table": table}, ["y"])
+if not np.array_equal(y, np.where((token < 9)[..., None], table[np.minimum(token, 8)], 0)):
+    fail(f"embed.row: {y}")
+with open("outer.row", "w") as file:
+    file.write("outer(a[i], b[j]) -> (y[i,j])\n    y = a * b\n")
+(y,) = run("outer.row", {"a": rows[:, 0], "b": rows[0]}, ["y"])
+if not np.array_equal(y, np.outer(rows[:, 0], rows[0])):
+    fail(f"outer.row: {y}")
+
+
 # Refusals: exit 2, and why.
 def refused(reason, *arguments):
     code, said = trireme("run", *arguments)

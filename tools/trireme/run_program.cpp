@@ -120,22 +120,45 @@ class Reading {
     return Done{};
   }
 
-  // The first element operand that is given has the problem's shape, and element results have its type.
+  const Operand* first_given(bool (*serves)(const Spread&)) const {
+    for (const Operand& each : program_.operands)
+      if (!each.constant && inputs.contains(each.name) && serves(each.spread)) return &each;
+    return nullptr;
+  }
+
+  // The first element operand that is given has the problem's shape. Without one its outer axes are those of an operand
+  // with a value a row, and its normalised ones those of an operand with one for each of a row's columns: a table.
+  // Element results have the type of who says the columns. Tables have as many rows as their arrays.
   Status take_shape() {
-    for (const Operand& each : program_.operands) {
-      if (each.constant || !is_element(each.spread) || !inputs.contains(each.name)) continue;
-      problem_.shape = inputs.at(each.name).header().shape;
-      element_type_ = problem_.types.at(each.name);
-      if (static_cast<int>(problem_.shape.size()) < options_.axes || problem_.shape.empty())
-        return wrong(fmt::format("{}: '{}' has the shape {}, and the last {} {} of it would make a row",
-                                 inputs.at(each.name).path(), each.name, shape_text(problem_.shape), options_.axes,
-                                 options_.axes == 1 ? "axis" : "axes"));
-      if (problem_.columns() == 0)
-        return wrong(fmt::format("{}: '{}' has the shape {}: rows without columns", inputs.at(each.name).path(),
-                                 each.name, shape_text(problem_.shape)));
-      return Done{};
+    auto whole_rows = [](const Spread& spread) { return spread.row.present && spread.row.plain(); };
+    auto whole_columns = [](const Spread& spread) { return spread.column.present && spread.column.plain(); };
+    const Operand* element = first_given([](const Spread& spread) { return is_element(spread) && spread.plain(); });
+    const Operand* columns = element ? element : first_given(whole_columns);
+    const Operand* rows = element ? element : first_given(whole_rows);
+    if (!rows || !columns)
+      return wrong(
+          "no [i,j] operand is given, whose shape would be the problem's, nor an [i] operand and a table or a "
+          "[j] operand, which would say it together");
+    const NpyFile& file = inputs.at(columns->name);
+    const std::vector<std::int64_t>& shape = file.header().shape;
+    if (static_cast<int>(shape.size()) < options_.axes || shape.empty())
+      return wrong(fmt::format("{}: '{}' has the shape {}, and the last {} {} of it would make a row", file.path(),
+                               columns->name, shape_text(shape), options_.axes, options_.axes == 1 ? "axis" : "axes"));
+    if (element) {
+      problem_.shape = shape;
+    } else {
+      problem_.shape = inputs.at(rows->name).header().shape;
+      problem_.shape.insert(problem_.shape.end(), shape.end() - options_.axes, shape.end());
     }
-    return wrong("no [i,j] operand is given, whose shape would be the problem's");
+    element_type_ = problem_.types.at(columns->name);
+    if (problem_.columns() == 0)
+      return wrong(fmt::format("{}: '{}' has the shape {}: rows without columns", file.path(), columns->name,
+                               shape_text(shape)));
+    for (const Operand& each : program_.operands)
+      if (auto table = inputs.find(each.name); table != inputs.end() && each.spread.row.picked())
+        if (const auto& extents = table->second.header().shape; !extents.empty())
+          problem_.placements[each.name].rows = extents[0];
+    return Done{};
   }
 
   Status take_results() {
@@ -260,6 +283,11 @@ Result<int> run_program(const RunProgramOptions& options) {
   TRIREME_TRY(problem, reading.run());
   TRIREME_TRY(prepared, load_empty_problem(problem));
   TRIREME_CHECK(read_inputs(reading.inputs, problem, prepared));
+  for (std::size_t k = 0; k < prepared.bound.results.size(); ++k)  // rows that nobody picks keep their contents: here 0
+    if (prepared.bound.results[k].spread.row.picked()) {
+      auto& memory = prepared.before.emplace(k, prepared.buffers.results[k].memory).first->second;
+      std::fill(memory.begin(), memory.end(), std::byte{0});
+    }
   TRIREME_TRY(threads, threads_asked(options.threads));
   TRIREME_CHECK(run_once(device.entry(), prepared, {.threads = threads}));
   TRIREME_CHECK(write_outputs(reading.outputs, problem, prepared));
