@@ -12,11 +12,13 @@ import math
 import numpy as np
 
 from functions import UNARY
-from storage import round_to
+from storage import round_by_chance, round_to
 
 
 class Intervals:
     """Values are pairs (low, high), conditions pairs (may be true, may be false)."""
+
+    unwritten = np.nan  # rows of a table that nobody picked
 
     def __init__(self, compute):
         self.compute = compute
@@ -137,6 +139,13 @@ class Intervals:
         low, high = (np.where(wild, np.nan, self.rounded(round_to(kind, end))) for end in a)
         return low, high
 
+    def cast_stochastic(self, kind, a, r):
+        """Monotone in the value and, on each side of 0, in the random number."""
+        wild = np.isnan(a[0]) | np.isnan(r[0])
+        ends = [self.rounded(round_by_chance(kind, self.compute, x, by)) for x in a for by in r]
+        low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
+        return np.where(wild, np.nan, low), np.where(wild, np.nan, high)
+
     def each(self, operation, a):
         """An operation that only moves elements."""
         return operation(a[0]), operation(a[1])
@@ -191,6 +200,7 @@ class Duals:
     """Values are pairs (value, slope) in f64, conditions arrays. Casts round nothing: a slope has no storage type."""
 
     compute = "f64"
+    unwritten = 0.0
 
     def leaf(self, exact, tangent=None):
         exact = np.asarray(exact, np.float64)
@@ -245,6 +255,9 @@ class Duals:
         return a[0], np.zeros_like(a[0])
 
     def cast(self, kind, a):
+        return a
+
+    def cast_stochastic(self, kind, a, r):
         return a
 
     def each(self, operation, a):

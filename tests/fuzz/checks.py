@@ -15,6 +15,7 @@ NO_BACKWARD = re.compile(
     r"no result depends on an operand in memory in a way that has a gradient"
     r"|its backward would have two values called '\w+' \(gradients are called d \+ name\)"
     r"|largest\(\w+\) has no meaning in its backward"
+    r"|the rows of '\w+' are picked by"
     r"|no gradient arrives for '\w+', a colmax"
 )
 PLACED = re.compile(r"^trireme: \S+?:\d+:\d+: .")  # FILE:LINE:COLUMN: what is wrong
@@ -74,7 +75,8 @@ def given_constants(program, problem):
 
 def draw_inputs(program, problem, dice, wild=0.0):
     """Samples of every operand that is there, exactly as its storage type holds them."""
-    inputs = Inputs(problem.rows, problem.columns, given_constants(program, problem), {}, dict(problem.types))
+    inputs = Inputs(problem.rows, problem.columns, given_constants(program, problem), {}, dict(problem.types),
+                    tables=dict(problem.tables))
     evaluation = Evaluation(program, inputs, Duals())
     random_state = np.random.default_rng(dice.randrange(2**32))
     for operand in program.operands:
@@ -83,7 +85,12 @@ def draw_inputs(program, problem, dice, wild=0.0):
         shape = evaluation.extents(operand)
         values = random_state.uniform(-2, 2, shape)
         kind = problem.types.get(operand.name, "f32")
-        if kind in INTEGERS:
+        written = [each for each in program.results if each.picked and each.row.pick == operand.name]
+        if written:  # no row twice
+            count = min(evaluation.table_rows(each) for each in written) + 3
+            chosen = random_state.permutation(count)[: shape[0]] - 1.0
+            values = np.concatenate([chosen, np.full(shape[0] - len(chosen), -1.0)]).reshape(shape)
+        elif kind in INTEGERS:
             values = random_state.integers(-3, 9, shape).astype(np.float64)
         elif wild:
             specials = random_state.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e-30, 65504.0], shape)
@@ -119,6 +126,8 @@ def value_failures(tool, file, program, problem, target="cpu", threads=1):
     if first is None or first.name in problem.absent or problem.columns == 0:
         return [], 0, 0
     dice = random.Random(f"{problem.seed} values")
+    results = {each.name for each in program.results}  # `run` makes tables of as many rows as there are
+    problem = replace(problem, tables={k: v for k, v in problem.tables.items() if k not in results})
     inputs = draw_inputs(program, problem, dice, wild=0.02 if dice.random() < 0.15 else 0.0)
     arguments = ["run", file, "--target", target, "--threads", str(threads), "--axes", str(problem.axes)]
     arguments += ["--backward"] * problem.backward + [f"--absent={each}" for each in sorted(problem.left_out)]
@@ -172,10 +181,12 @@ def gradient_failures(program, backward, problem, command):
     at = draw_inputs(program, problem, dice)
     at.types = dict.fromkeys([e.name for e in program.operands + program.results], "f32")
     random_state = np.random.default_rng(dice.randrange(2**32))
-    at.tangents = {name: random_state.uniform(-1, 1, array.shape) for name, array in at.operands.items()}
+    flat = without_gradient(program)
+    at.tangents = {name: random_state.uniform(-1, 1, array.shape) for name, array in at.operands.items() if name not in flat}
     cotangents = {}
     first = sides(program, backward, at, cotangents, random_state, saved=dice.random() < 0.5)
-    moved = replace(at, operands={k: v * (1 + 1e-10 * random_state.uniform(-1, 1, v.shape)) for k, v in at.operands.items()})
+    moved = replace(at, operands={k: v if k in flat else v * (1 + 1e-10 * random_state.uniform(-1, 1, v.shape))
+                                  for k, v in at.operands.items()})  # fmt: skip
     second = sides(program, backward, moved, cotangents, random_state, saved=False)
     if first is None or second is None:
         return [], False
@@ -190,11 +201,20 @@ def gradient_failures(program, backward, problem, command):
     return [], size > 0
 
 
+def without_gradient(program):
+    """Tables, who picks their rows, and seeds."""
+    out = {each.name for each in program.operands if each.picked}
+    out |= {each.row.pick for each in program.operands + program.results if each.picked}
+    seeds = {node.args[0].leaf for expr in program.expressions() for node in expr.nodes() if node.op == "random"}
+    return out | seeds
+
+
 @np.errstate(all="ignore")
 def sides(program, backward, at, cotangents, random_state, saved):
     forward = evaluate(program, at, Duals())
     operands, types = dict(at.operands), dict(at.types)
     names = {each.name for each in program.operands}
+    tables = {**at.tables, **{"d" + each.name: at.tables[each.name] for each in program.results if each.name in at.tables}}
     left, size = 0.0, 0.0
     for operand in backward.operands:
         if operand.constant or operand.name in names:
@@ -212,7 +232,7 @@ def sides(program, backward, at, cotangents, random_state, saved):
         left, size = left + terms.sum(), size + np.abs(terms).sum()
     for result in backward.results:
         types[result.name] = "f32"
-    got = evaluate(backward, Inputs(at.rows, at.columns, at.constants, operands, types), Duals())
+    got = evaluate(backward, Inputs(at.rows, at.columns, at.constants, operands, types, tables=tables), Duals())
     right = 0.0
     for name, (gradient, _) in got.items():
         if name[1:] in at.tangents:
@@ -271,7 +291,7 @@ def stage_failures(tool, file, program, problem, stage):
     arrays = {each.name for each in signature.operands + signature.results} - constants
     kept = {key: value for key, value in problem.constants.items() if key in constants}
     types, places = ({k: v for k, v in words.items() if k in arrays} for words in (problem.types, problem.places))
-    return [], replace(problem, types=types, places=places, absent=frozenset(), constants=kept, backward=False,
+    return [], replace(problem, types=types, places=places, tables={k: v for k, v in problem.tables.items() if k in arrays}, absent=frozenset(), constants=kept, backward=False,
                        left_out=frozenset())
 
 

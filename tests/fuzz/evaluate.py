@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from philox import uniform
 from storage import largest
-from syntax import COLUMN_REDUCTIONS, COMPARISONS, LEFT_TO_A_LINE, REDUCTIONS, VALUES_OF_INTEGERS, apply, name
+from syntax import COLUMN_REDUCTIONS, COMPARISONS, COMPOSED, LEFT_TO_A_LINE, REDUCTIONS, VALUES_OF_INTEGERS, apply, name
 
 
 class Invalid(Exception):
@@ -74,6 +75,7 @@ class Inputs:
     operands: dict  # name -> f64 array of its entries, two axes; absent ones are not there
     types: dict = field(default_factory=dict)  # name -> storage type, of what casts and largest() name
     tangents: dict = field(default_factory=dict)
+    tables: dict = field(default_factory=dict)  # name -> rows, of arrays whose rows are picked; else as many as there are
 
 
 class Evaluation:
@@ -82,7 +84,13 @@ class Evaluation:
         self.lines = dict(program.lines)
         self.values, self.memo = {}, {}  # of names; of expressions, by identity
 
+    def table_rows(self, value):
+        return self.inputs.tables.get(value.name, max(self.inputs.rows, 1))
+
     def extents(self, value):
+        if value.picked:
+            column = axis_index(value.column, self.inputs.columns, self.inputs.constants, self.inputs.columns)[1]
+            return self.table_rows(value), column
         return tuple(
             axis_index(axis, extent, self.inputs.constants, self.inputs.columns)[1]
             for axis, extent in ((value.row, self.inputs.rows), (value.column, self.inputs.columns))
@@ -99,6 +107,8 @@ class Evaluation:
             expr = self.lines[result.name]
             if expr.op in COLUMN_REDUCTIONS:
                 out[result.name] = self._over_rows(expr.op, result, self.run(expr.args[0]))
+            elif result.picked:
+                out[result.name] = self._written(result, self.value(result.name))
             elif result.column is not None and not result.column.plain:
                 out[result.name] = self._entries(result, self.value(result.name))
             else:
@@ -125,8 +135,30 @@ class Evaluation:
             None if tangent is None else self._spread(operand, tangent),
         )
 
+    def _picks(self, value):
+        """The row that each row picks, and whether the table has it."""
+        picker = self.program.value(value.row.pick)
+        rows = np.broadcast_to(self._spread(picker, self.inputs.operands[picker.name]), (self.inputs.rows, 1))[:, 0]
+        return rows.astype(np.int64), (rows >= 0) & (rows < self.table_rows(value))
+
+    def _written(self, result, value):
+        rows, there = self._picks(result)
+        shape = (self.inputs.rows, self.inputs.columns if result.column else 1)
+
+        def written(v):
+            out = np.full((self.table_rows(result), shape[1]), self.math.unwritten)
+            out[rows[there]] = np.broadcast_to(v, shape)[there]
+            return out
+
+        return self.math.each(written, value)
+
     def _spread(self, operand, array):
         inputs = self.inputs
+        if operand.picked:
+            rows, there = self._picks(operand)
+            column = axis_index(operand.column, inputs.columns, inputs.constants, inputs.columns)[0]
+            found = array[np.ix_(np.where(there, rows, 0), column if operand.column else column[:1])]
+            return np.where(there[:, None], found, 0.0)
         index = [
             axis_index(axis, extent, inputs.constants, inputs.columns)[0] if axis else np.zeros(1, np.int64)
             for axis, extent in ((operand.row, inputs.rows), (operand.column, inputs.columns))
@@ -194,6 +226,51 @@ class Evaluation:
         parts = [self._reduced(op, self.math.each(lambda v: v[:, entry == k], value)) for k in range(entry.max() + 1)]
         return tuple(np.concatenate([part[side] for part in parts], axis=1)[:, entry] for side in (0, 1))
 
+    def _composed(self, op, value):
+        """docs/numerics.md: two numbers of every stripe of 256 columns, merged in neighbouring pairs."""
+        full = self._full(value)
+        columns, stripe = self.inputs.columns, 256
+        leaf = lambda number: self.math.leaf(np.full((1, 1), float(number)))  # noqa: E731
+        stripes = []
+        for begin in range(0, columns, stripe):
+            part = self.math.each(lambda v: v[:, begin : begin + stripe], full)
+            stripes.append((self._stripe(op, part, leaf), part[0].shape[1]))
+        while len(stripes) > 1:
+            pairs = [(self._merged(op, a, b, leaf), a[1] + b[1]) for a, b in zip(stripes[::2], stripes[1::2])]
+            stripes = pairs + stripes[2 * len(pairs) :]
+        first, second = stripes[0][0]
+        if op == "variance":
+            return self.math.div(second, leaf(columns))
+        if op == "logsumexp":
+            return self.math.add(self._finite(first), self.math.call("log", second))
+        return self.math.mul(self.math.call("exp", self.math.sub(value, first)), self.math.div(leaf(1), second))
+
+    def _finite(self, m):
+        is_finite = self.math.compare("<", self.math.call("abs", m), self.math.leaf(np.full((1, 1), np.inf)))
+        return self.math.select(is_finite, m, self.math.leaf(np.zeros((1, 1))))
+
+    def _stripe(self, op, part, leaf):
+        math = self.math
+        if op == "variance":
+            total = math.sum(part)
+            off = math.sub(part, math.div(total, leaf(part[0].shape[1])))
+            return total, math.sum(math.call("square", off))
+        top = math.amax(part)
+        return top, math.sum(math.call("exp", math.sub(part, self._finite(top))))
+
+    def _merged(self, op, a, b, leaf):
+        math = self.math
+        ((a_first, a_second), a_count), ((b_first, b_second), b_count) = a, b
+        if op == "variance":
+            delta = math.sub(math.div(b_first, leaf(b_count)), math.div(a_first, leaf(a_count)))
+            weight = math.mul(leaf(a_count), math.div(leaf(b_count), leaf(a_count + b_count)))
+            apart = math.mul(math.call("square", delta), weight)
+            return math.add(a_first, b_first), math.add(math.add(a_second, b_second), apart)
+        top = math.max(a_first, b_first)
+        shares = [math.mul(second, math.call("exp", math.sub(first, self._finite(top))))
+                  for first, second in ((a_first, a_second), (b_first, b_second))]  # fmt: skip
+        return top, math.add(*shares)
+
     def _entry(self, group):
         by = divisor(group.args[1], self.inputs.constants, self.inputs.columns)
         columns = np.arange(self.inputs.columns)
@@ -213,6 +290,8 @@ class Evaluation:
             if axis is None:
                 return None
             return apply("%" if axis.divide is None else "/", name("j"), axis.wrap if axis.divide is None else axis.divide)
+        if expr.op in COMPOSED:
+            return None
         if expr.op in REDUCTIONS:
             return expr.args[1] if len(expr.args) == 2 else None
         return next((found for found in map(self._group_of, expr.args) if found is not None), None)
@@ -244,6 +323,14 @@ class Evaluation:
             return arithmetic.each(lambda v: self._rotated(v, expr), self.run(expr.args[0]))
         if op == "cast":
             return arithmetic.cast(self.inputs.types[expr.args[1].leaf], self.run(expr.args[0]))
+        if op == "cast_stochastic":
+            kind = self.inputs.types[expr.args[1].leaf]
+            return arithmetic.cast_stochastic(kind, self.run(expr.args[0]), self.run(expr.args[2]))
+        if op == "random":
+            seed = int(self.inputs.operands[expr.args[0].leaf].item())
+            return arithmetic.leaf(uniform(seed, int(number_of(expr.args[1].leaf)), self.inputs.rows, self.inputs.columns))
+        if op in COMPOSED:
+            return self._composed(op, self.run(expr.args[0]))
         if op == "largest":
             return arithmetic.leaf(np.full((1, 1), largest(self.inputs.types[expr.args[0].leaf])))
         if op in REDUCTIONS:

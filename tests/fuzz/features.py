@@ -1,10 +1,10 @@
 """The constructs of docs/language.md, and which of them a program and its problem have."""
 from storage import TYPES
-from syntax import COMPARISONS, CONDITIONS, FUNCTIONS, LEFT_TO_A_LINE, OTHERS, REDUCTIONS, VALUES_OF_INTEGERS
+from syntax import COMPARISONS, COMPOSED, CONDITIONS, FUNCTIONS, LEFT_TO_A_LINE, OTHERS, REDUCTIONS, VALUES_OF_INTEGERS
 
 INDICES = tuple(f"{form} {what}" for what in ("operand", "result") for form in (
     "[i,j]", "[i]", "[j]", "[]", "divided row", "wrapped row", "divided and wrapped row", "divided column",
-    "wrapped column", "divided and wrapped column"))  # fmt: skip
+    "wrapped column", "divided and wrapped column", "picked row"))  # fmt: skip
 DIVISORS = tuple(f"divisor: {what}" for what in (
     "number", "constant", "n", "n / number", "n / constant", "constant / number", "constant / constant",
     "number / number", "quotient of a quotient"))  # fmt: skip
@@ -17,9 +17,9 @@ PROBLEMS = tuple(f"stored as {kind}" for kind in TYPES) + (
     "several axes of columns", "absent operand", "absent operand with an expression as default", "result not stored",
     "offset", "row stride", "all strides", "negative stride", "backward", "backward without a saved result",
     "backward without an operand whose default is an expression",
-    "constant left at its default", "constant given")  # fmt: skip
+    "constant left at its default", "constant given", "table of other rows")  # fmt: skip
 CONSTRUCTS = (
-    tuple(FUNCTIONS) + tuple(CONDITIONS) + tuple(OTHERS) + REDUCTIONS + COMPARISONS + ("+", "-", "*", "/", "%", "neg")
+    tuple(FUNCTIONS) + tuple(CONDITIONS) + tuple(OTHERS) + REDUCTIONS + COMPOSED + COMPARISONS + ("+", "-", "*", "/", "%", "neg")
     + ("i", "j", "n", "hexadecimal number", "inf", "nan", "integer comparison", "comparison with an i32 operand",
        "named condition", "result used later", "default: number", "default: expression", "default: ...",
        "constant without default", "cast to a result", "cast to an operand", "several results", "remark: range")
@@ -57,6 +57,9 @@ def of_value(value, what, program):
         yield f"[{letters}] {what}"
     for where, axis in (("row", value.row), ("column", value.column)):
         if axis is None or axis.plain:
+            continue
+        if axis.pick:
+            yield f"picked row {what}"
             continue
         form = " and ".join(["divided"] * (axis.divide is not None) + ["wrapped"] * (axis.wrap is not None))
         yield f"{form} {where} {what}"
@@ -152,6 +155,8 @@ def of_problem(program, problem):
             yield "all strides" if "," in place else "row stride"
         if "-" in place:
             yield "negative stride"
+    if any(count != problem.rows for count in problem.tables.values()):
+        yield "table of other rows"
     if problem.backward:
         yield "backward"
     if problem.left_out:

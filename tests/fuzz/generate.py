@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functions import UNARY
 from problem import draw_shape
 from syntax import (
-    COMPARISONS, FUNCTIONS, LEFT_TO_A_LINE, REDUCTIONS, RESERVED, Axis, Expr, Program, Value, apply, name, number,
+    COMPARISONS, COMPOSED, FUNCTIONS, LEFT_TO_A_LINE, REDUCTIONS, RESERVED, Axis, Expr, Program, Value, apply, name, number,
 )  # fmt: skip
 
 NAMES = """x y z w gamma beta a b c e g h s t u v q r t1 t2 t3 t4 x_hat rstd mean_ sums expx _ _1 __ A Z9 max_ i_ j2 n1
-    ii inf_ nan0 select_ row column in f32 bf16 out value dz dw total scale the_longest_name_of_them_all""".split()
+    ii inf_ nan0 select_ row column in f32 bf16 out value dz dw total scale variance softmax the_longest_name_of_them_all""".split()
 NUMBERS = ("0", "1", "2", "3", "0.5", "1.5", "0.1", "1e-6", "0.25", "7", "1e3", "0x1.8p-3", "0x1p-2", "0xA", "1.e0",
            "1e-20", "100", "0.333", "2.5E-1")  # fmt: skip
 PLAIN = Axis()
@@ -43,6 +43,8 @@ class Generator:
         self.typed = set()  # names that a cast or largest() needs the type of
         self.functions = dice.random() < 0.75
         self.tame = dice.random() < 0.8
+        self.seed = None  # the name of a seed
+        self.pickers = {}  # name -> Value: operands that say which row of a table is meant
 
     def fresh(self):
         return self.names.pop() if self.names else f"v{self.dice.randrange(10**6)}"
@@ -149,6 +151,8 @@ class Generator:
             return apply("select", self.condition(depth - 1, rows, columns), again(), again())
         if draw < 0.80:
             inside = self.value(depth - 1, rows, True)
+            if dice.random() < 0.25:
+                return apply(dice.choice(COMPOSED if columns else COMPOSED[:2]), inside)
             group = (self.group(),) if columns and dice.random() < 0.3 else ()
             return apply(dice.choice(REDUCTIONS), inside, *group)
         if draw < 0.86 and columns:
@@ -156,10 +160,16 @@ class Generator:
         if draw < 0.90:
             return apply("stop_gradient", again())
         if draw < 0.94:
+            if self.seed and dice.random() < 0.4:
+                by = self.random() if rows and columns and dice.random() < 0.8 else again()
+                return apply("cast_stochastic", again(), self.typed_name(), by)
             return apply("cast", again(), self.typed_name())
         if draw < 0.96:
             return apply("largest", self.typed_name())
         return self.leaf(rows, columns)
+
+    def random(self):
+        return apply("random", name(self.seed), number(self.dice.choice(("0", "1", "77", "4294967295"))))
 
     def binary(self, sign, again):
         left, right = again(), again()
@@ -187,6 +197,8 @@ class Generator:
         fresh = [k for k in self.unused if self.fits(k, rows, columns)]
         usable = [k for k in self.known if self.fits(k, rows, columns)]
         draw = dice.random()
+        if self.seed and rows and columns and dice.random() < 0.15:
+            return self.random()
         if fresh and draw < 0.6:
             chosen = dice.choice(fresh)
             self.unused.remove(chosen)
@@ -253,6 +265,8 @@ class Generator:
         elif draw < 0.9:
             row, column = self.axis(self.rows), self.axis(self.columns)
             row, column = dice.choice(((row, column), (row, column), (row, None), (None, column)))
+        if self.pickers and not first and dice.random() < 0.5:
+            row = Axis(pick=dice.choice(list(self.pickers)))
         default = None
         added = self.fresh()
         if dice.random() < 0.3:
@@ -268,12 +282,18 @@ class Generator:
     def program(self):
         dice = self.dice
         self.nameable, self.integers, self.ints = [], [], set()
+        seed = self.fresh() if dice.random() < 0.15 else None
+        for _ in range(dice.choice((0, 0, 0, 1, 2))):
+            row = dice.choice((PLAIN, PLAIN, None, self.axis(self.rows)))
+            added = self.fresh()
+            self.pickers[added] = Value(added, row)
         results = self.draw_results()
         self.nameable = [each.name for each in results if dice.random() < 0.3]
         operands = []
         for k in range(dice.choice((1, 1, 2, 2, 3, 3, 4, 5))):
             # A default, also one that is left to a line, sees what stands before it.
-            self.nameable += [each.name for each in operands if each.default is None and each.name not in self.nameable]
+            self.nameable += [each.name for each in operands
+                              if each.default is None and each.name not in self.nameable + [self.seed]]
             self.nameable = self.nameable or [results[0].name]
             operand = self.operand(k == 0)
             operands.append(operand)
@@ -284,6 +304,14 @@ class Generator:
             if dice.random() < 0.15:
                 self.ints.add(operand.name)
                 self.integers.append(self.known[-1])
+            if k == 0:  # pickers stand before what they pick
+                if seed:
+                    self.seed = seed
+                    operands.append(Value(seed))
+                for each in self.pickers.values():
+                    operands.append(each)
+                    self.learn(each.name, each.row is not None, False)
+                    self.integers.append(self.known[-1])
         for result in results:
             self.helper_lines(dice.choice((0, 0, 1, 1, 2)) if dice.random() < 0.98 else 20)
             if result.summed:
@@ -311,6 +339,9 @@ class Generator:
             else:
                 row, column = self.axis(self.rows), self.axis(self.columns)
                 row, column = self.dice.choice(((row, column), (row, column), (row, None), (None, column)))
+            own = [each for each, value in self.pickers.items() if value.row == PLAIN]
+            if own and row == PLAIN and column in (PLAIN, None) and self.dice.random() < 0.3:
+                row = Axis(pick=self.dice.choice(own))
             out.append(Value(self.fresh(), row, column))
         return out
 
@@ -339,6 +370,8 @@ class Generator:
 
     def remarks(self, operands):
         for operand in operands:
+            if operand.name in self.pickers or operand.name == self.seed:
+                continue
             if operand.name in self.ints:
                 low, high = self.dice.choice((("0", "n-1"), ("-1", "n+2"), ("0", "5")))
                 yield f"range {operand.name} {low}..{high} integer"

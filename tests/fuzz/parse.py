@@ -81,7 +81,7 @@ class Parser:
     def value(self, result):
         out = Value(self.take("name"), constant=True)
         if self.skip("["):
-            row = self.axis("i")
+            row = self.picked() or self.axis("i")
             if row and not self.peek("]"):
                 self.take(sign=",")
             out = replace(out, constant=False, row=row, column=self.axis("j"))
@@ -91,6 +91,11 @@ class Parser:
         if not result and self.skip("="):
             out = replace(out, default=LEFT_TO_A_LINE if self.skip("...") else self.expression())
         return out
+
+    def picked(self):
+        if self.tokens[self.at][0] != "name" or self.peek("i", "j"):
+            return None
+        return Axis(pick=self.take("name"))
 
     def axis(self, letter):
         start = self.at

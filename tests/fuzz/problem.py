@@ -22,6 +22,7 @@ class Problem:
     backward: bool = False
     left_out: frozenset = frozenset()  # operands of the forward without which the backward is another program
     seed: int = 0
+    tables: dict = field(default_factory=dict)  # name -> rows of an array whose rows are picked
 
     @property
     def rows(self):
@@ -37,6 +38,7 @@ class Problem:
             words.append(f"{each}={self.types.get(each, '')}{self.places.get(each, '')}")
         words += [f"{each}=none" for each in sorted(self.absent | self.left_out)]
         words += [f"{each}={value!r}".removesuffix(".0") for each, value in sorted(self.constants.items())]
+        words += [f"{each}.rows={count}" for each, count in sorted(self.tables.items()) if each not in self.absent]
         words += ["backward"] * self.backward + [f"axes={self.axes}"] * (self.axes != 1)
         return " ".join(words + [f"seed={self.seed}"] * (self.seed != 0))
 
@@ -75,8 +77,12 @@ def draw_problem(generator, program, backward_program=None):
         types[each.name] = dice.choice(TYPES) if mixed and dice.random() < 0.6 else common
         if each.name in generator.ints:
             types[each.name] = dice.choice(("i32", "i32", "i8", "i64", "u8", "f32"))
+        if each.name in generator.pickers:
+            types[each.name] = dice.choice(("i32", "i64"))
+        if each.name == generator.seed:
+            types[each.name] = "i64"
     named = {arg.leaf for expr in signature.expressions() for node in expr.nodes() for arg in node.args
-             if node.op in ("cast", "largest")}  # fmt: skip
+             if node.op in ("cast", "cast_stochastic", "largest")}  # fmt: skip
     absent = {e.name for e in signature.operands if e.default is not None and not e.constant and dice.random() < 0.4}
     if len(signature.results) > 1:
         absent |= {e.name for e in dice.sample(signature.results, len(signature.results) - 1) if dice.random() < 0.15}
@@ -86,7 +92,9 @@ def draw_problem(generator, program, backward_program=None):
     placed = [e for e in arrays if e.name not in absent and dice.random() < 0.2]
     places = {e.name: draw_place(dice, generator.shape, generator.axes, e, e in signature.operands) for e in placed}
     return Problem(generator.shape, generator.axes, constants, {k: v for k, v in types.items() if k not in absent},
-                   frozenset(absent), places, backward, seed=dice.choice((0, dice.randrange(2**32))))  # fmt: skip
+                   frozenset(absent), places, backward, seed=dice.choice((0, dice.randrange(2**32))),
+                   tables={e.name: dice.choice((1, 3, generator.rows + 2)) for e in arrays
+                           if e.picked and e.name not in absent and dice.random() < 0.6})  # fmt: skip
 
 
 def formulas(program):
@@ -97,7 +105,7 @@ def formulas(program):
 def draw_left_out(generator, program):
     """Some of those, of which no cast needs the type."""
     named = {arg.leaf for expr in program.expressions() for node in expr.nodes() for arg in node.args
-             if node.op in ("cast", "largest")}  # fmt: skip
+             if node.op in ("cast", "cast_stochastic", "largest")}  # fmt: skip
     free = sorted(formulas(program) - named - generator.typed)
     return frozenset(each for each in free if generator.dice.random() < 0.5)
 

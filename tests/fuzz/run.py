@@ -92,6 +92,7 @@ def fitting(problem, signature):
         problem,
         types={k: v for k, v in problem.types.items() if k in arrays},
         places={k: v for k, v in problem.places.items() if k in arrays},
+        tables={k: v for k, v in problem.tables.items() if k in arrays},
         absent=frozenset(problem.absent & arrays),
         constants={k: v for k, v in problem.constants.items() if k in constants},
     )

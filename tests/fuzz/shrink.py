@@ -4,7 +4,7 @@ from dataclasses import replace
 
 
 from run import signature_of
-from syntax import COLUMN_REDUCTIONS, LEFT_TO_A_LINE, Axis, apply, name, number
+from syntax import COLUMN_REDUCTIONS, LEFT_TO_A_LINE, LITERAL, REDUCTIONS, Axis, apply, name, number
 
 PLAIN = Axis()
 
@@ -149,6 +149,8 @@ def used_names(program):
         for axis in (value.row, value.column):
             for part in (axis.divide, axis.wrap) if axis else ():
                 out |= part.names() if part else set()
+            if axis and axis.pick:
+                out.add(axis.pick)
     return out
 
 
@@ -217,7 +219,7 @@ def smaller_expressions(expr, top=False):
 
 
 def is_name_argument(expr, k):
-    return (expr.op == "cast" and k == 1) or expr.op == "largest"
+    return expr.op not in REDUCTIONS and k in LITERAL.get(expr.op, ())
 
 
 def substituted(program, target, new):

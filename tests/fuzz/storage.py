@@ -44,6 +44,23 @@ def round_to(kind, values):
         return np.where(beyond, np.copysign(most if saturates else np.inf, rounded), rounded)
 
 
+def round_by_chance(kind, compute, values, random):
+    """Of values of the compute type: away from 0 where `random` is less than the part of the way to the next value."""
+    precision = lambda kind: 1 if kind == "f8e8m0" else FORMATS[kind][0]  # noqa: E731
+    if kind not in INTEGERS and precision(kind) >= precision(compute):
+        return values
+    with np.errstate(all="ignore"):
+        finite = np.where(np.isfinite(values), values, 0)
+        if kind in INTEGERS:
+            unit = np.zeros_like(finite, dtype=int)
+        else:
+            smallest = -127 if kind == "f8e8m0" else FORMATS[kind][1]
+            unit = np.maximum(np.frexp(finite)[1] - 1, smallest) - (precision(kind) - 1)
+        steps = np.ldexp(np.abs(finite), -unit)
+        size = np.ldexp(np.floor(steps) + (random < steps - np.floor(steps)), unit)
+        return round_to(kind, np.where(np.isfinite(values), np.copysign(size, values), values))
+
+
 def _table(kind):
     """The value of each byte of an f8 type."""
     mantissa, bias = (3, 7) if kind == "f8e4m3" else (2, 15)

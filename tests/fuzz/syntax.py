@@ -5,16 +5,17 @@ from functions import UNARY
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 REDUCTIONS = ("sum", "mean", "amax", "amin")
+COMPOSED = ("variance", "logsumexp", "softmax")  # names that values may have, too
 FUNCTIONS = {**dict.fromkeys(UNARY, 1), "min": 2, "max": 2, "fma": 3, "clamp": 3}  # name -> arguments
 CONDITIONS = {"and": 2, "or": 2, "not": 1}
 COLUMN_REDUCTIONS = ("colsum", "colmax")  # a result's whole right side
-OTHERS = {"select": 3, "rotate": 2, **dict.fromkeys(COLUMN_REDUCTIONS, 1), "stop_gradient": 1, "cast": 2, "largest": 1}
-ARITY = {**FUNCTIONS, **CONDITIONS, **OTHERS, **dict.fromkeys(REDUCTIONS, 1)}
-# Not drawn here: the C++ fuzzers draw these, against the oracle, and entries(e), which backwards have. The first names are
-# free for values.
-UNDRAWN = {"variance", "logsumexp", "softmax", "random", "cast_stochastic"}
+OTHERS = {"select": 3, "rotate": 2, **dict.fromkeys(COLUMN_REDUCTIONS, 1), "stop_gradient": 1, "cast": 2, "largest": 1,
+          "random": 2, "cast_stochastic": 3}
+ARITY = {**FUNCTIONS, **CONDITIONS, **OTHERS, **dict.fromkeys(REDUCTIONS + COMPOSED, 1)}
+# Arguments that are names, numbers or groups of columns, not expressions. Not drawn: entries(e), which backwards have.
+LITERAL = {"cast": (1,), "cast_stochastic": (1,), "largest": (0,), "random": (0, 1), **dict.fromkeys(REDUCTIONS, (1,))}
 VALUES_OF_INTEGERS = ("i", "j", "n")
-RESERVED = {"i", "j", "n", "inf", "nan"} | set(ARITY) | {"random", "cast_stochastic"}
+RESERVED = {"i", "j", "n", "inf", "nan"} | set(ARITY) - set(COMPOSED)
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,15 @@ def apply(op, *args):
 
 @dataclass(frozen=True)
 class Axis:
-    """An index i or j, divided and then wrapped by expressions of numbers, constants and n."""
+    """An index i or j, divided and then wrapped by expressions of numbers, constants and n; or rows that an operand picks."""
 
     divide: Expr | None = None
     wrap: Expr | None = None
+    pick: str | None = None
 
     @property
     def plain(self):
-        return self.divide is None and self.wrap is None
+        return self.divide is None and self.wrap is None and self.pick is None
 
 
 LEFT_TO_A_LINE = Expr("...")
@@ -81,7 +83,11 @@ class Value:
     @property
     def summed(self):
         """As a result: several elements land on one of its entries, so that it takes a colsum or colmax."""
-        return self.row is None or not self.plain
+        return not self.picked and (self.row is None or not self.plain)
+
+    @property
+    def picked(self):
+        return self.row is not None and self.row.pick is not None
 
 
 @dataclass(frozen=True)
@@ -138,9 +144,8 @@ def text_of(expr, style=Style(), level=0):
     own = LEVELS.get(expr.op, 5)
     if own == 5:
         style.depth += 1
-        # The argument that is a name or a group of columns, not an expression.
-        names = {"cast": 1, "largest": 0, **dict.fromkeys(REDUCTIONS, 1)}.get(expr.op)
-        args = [text_of(arg, Style() if k == names else style) for k, arg in enumerate(expr.args)]
+        literal = LITERAL.get(expr.op, ())
+        args = [text_of(arg, Style() if k in literal else style) for k, arg in enumerate(expr.args)]
         inner = ("," + style.blank(" ")).join(args)
         style.depth -= 1
         return f"{expr.op}{style.blank('')}({inner})"
@@ -158,7 +163,7 @@ def axis_text(letter, axis, style):
     def divisor(expr):
         return f"({text_of(expr)})" if expr.op == "/" else text_of(expr)
 
-    out = letter
+    out = axis.pick or letter
     if axis.divide is not None:
         out += f"{style.blank(' ')}/{style.blank(' ')}{divisor(axis.divide)}"
     if axis.wrap is not None:
