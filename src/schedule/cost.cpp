@@ -16,7 +16,7 @@ struct Extents {                  // of a row
   double warps;                   // that share it
 
   Extents(const Config& c)
-      : chunks(next_power(up(std::min(c.columns, contract::stripe), std::int64_t{c.lanes} * c.vector))),
+      : chunks(chunks_of(c)),
         elements((c.stripes ? c.stripes : up(contract::stripes(c.columns), c.groups)) * chunks * c.vector),
         warps(c.groups * c.cluster == 1 ? c.lanes / 32.0 : c.groups * c.cluster) {}
 };
@@ -61,9 +61,7 @@ double ThreadCost::operator()(const Config& c) const {
   // Occupancy.
   const double missing = std::max(0.0, registers(c) - most_registers(c));
   const double had = std::ceil(registers_had(c) / 8) * 8;
-  const double block_columns = c.stripes ? std::min(columns, c.groups * c.stripes * double{contract::stripe}) : columns;
-  const double shared = 2048 + c.ring * block_columns * read * c.teams +
-                        (c.stage ? block_columns * static_cast<double>(shape_.column_bytes) : 0);
+  const double shared = std::max(2048.0, static_cast<double>(shape_.shared_bytes(c)));
   const auto shared_bytes = static_cast<double>(machine_.shared_bytes);
   if (shared > shared_bytes) return never;
   double blocks = std::min({std::floor(of.threads / threads), std::floor(of.registers / (had * warps * 32)),

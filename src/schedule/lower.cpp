@@ -105,6 +105,7 @@ void RowLowering::lay_out_scratch() {
   }
   if (config_.stripes) {
     if (config_.groups * config_.cluster > 1) {
+      const std::int64_t begin = at;
       for (const Stage& stage : stages_.sweeps) {
         sums_at_.push_back(at);
         at += static_cast<std::int64_t>(stage.totals()) * config_.groups * config_.cluster * value_bytes();
@@ -114,7 +115,7 @@ void RowLowering::lay_out_scratch() {
       }
       // With one barrier a row a slow group may still read what a fast one writes for the next row: two buffers. With
       // two barriers a row nobody can be that late.
-      if (sweeps == 1) parity_bytes_ = at, at *= 2;
+      if (sweeps == 1) parity_bytes_ = at - begin, at += parity_bytes_;
     }
     if (config_.ring) {
       at = (at + 15) / 16 * 16;

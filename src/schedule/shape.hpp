@@ -12,6 +12,16 @@
 
 namespace trireme {
 
+inline std::int64_t next_power(std::int64_t value) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
+}
+
+// Of a stripe, or of a row that is shorter.
+inline std::int64_t chunks_of(const Config& config) {
+  const std::int64_t chunk = std::int64_t{config.lanes} * config.vector;
+  return next_power((std::min(config.columns, contract::stripe) + chunk - 1) / chunk);
+}
+
 struct Shape {
   int column_sums = 0;
   std::int64_t column_bytes = 0;      // bytes a column costs in operands per column: weights, biases
@@ -23,12 +33,25 @@ struct Shape {
   std::int64_t stored_bytes = 0;      // bytes a column costs in results per element
   std::int64_t narrowest_stored = 8;  // bytes of the narrowest of those
   std::int64_t widest = 1;            // bytes of the widest array per element
-  std::int64_t row_bytes = 0;         // bytes a column costs in the ring: operands per element that are read
+  std::int64_t value_bytes = 4;       // of the type it computes in
+  std::int64_t row_bytes = 0;         // bytes a column costs in operands per element that are read
+  std::int64_t ring_bytes = 0;        // of those, in operands that a ring can hold: indexed plainly
 
   // Elements of 16 bytes at most, as the arrays lie; in rows of several stripes a warp's lie in one of them.
   int widest_vector(const Facts& facts) const {
     const std::int64_t most = facts.columns > contract::stripe ? contract::stripe / 32 : 16;
     return static_cast<int>(std::clamp<std::int64_t>(facts.alignment, 1, std::min(16 / widest, most)));
+  }
+
+  // Of a thread machine's block, at most: what RowLowering lays out with as many sums in each sweep as there are in
+  // all, and all operands that can be in the ring. Terms of groups come on top (machine_for).
+  std::int64_t shared_bytes(const Config& c) const {
+    if (!c.stripes) return 2 * row_sums * contract::stripes(c.columns) * value_bytes;
+    const std::int64_t columns = std::int64_t{c.groups} * c.stripes * chunks_of(c) * c.lanes * c.vector;
+    const std::int64_t sums =
+        c.groups * c.cluster > 1 ? row_sums * c.groups * c.cluster * value_bytes + 16 * reductions : 0;
+    return sums * (reductions == 1 ? 2 : 1) + 16 + c.ring * columns * ring_bytes * c.teams +
+           (c.stage ? columns * column_bytes : 0);
   }
 };
 
@@ -36,6 +59,7 @@ inline Shape shape_of(const Program& given, const Layout& layout) {
   std::optional<Program> made;
   const Program& program = with_row_sums(given, made);
   Shape shape;
+  shape.value_bytes = static_cast<std::int64_t>(bytes(*program.compute));
   std::vector<bool> read = read_operands(program);
   for (std::size_t k = 0; k < program.operands.size(); ++k) {
     const Operand& operand = program.operands[k];
@@ -56,6 +80,7 @@ inline Shape shape_of(const Program& given, const Layout& layout) {
     }
     shape.widest = std::max(shape.widest, size);
     shape.row_bytes += size;
+    if (operand.spread.plain()) shape.ring_bytes += size;
   }
   for (const Output& result : program.results) {
     if (is_column_reduction(program[result.value].op)) {
@@ -90,9 +115,5 @@ inline Machine machine_for(const Program& given, const Machine& machine) {
 
 // From so many rows on a batch fills the machine, whatever its schedule.
 inline std::int64_t many_rows(const Machine& machine) { return 16 * machine.processors; }
-
-inline std::int64_t next_power(std::int64_t value) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
-}
 
 }  // namespace trireme

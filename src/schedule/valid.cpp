@@ -104,7 +104,7 @@ Validity::Validity(const Program& program, const Machine& machine, const Facts& 
       machine_(machine),
       facts_(facts),
       stages_(stages_of(program, facts)),
-      widest_(shape_of(program, facts.layout).widest_vector(facts)),
+      shape_(shape_of(program, facts.layout)),
       lane_by_lane_(goes_lane_by_lane(program, facts.layout)),
       across_(goes_across(program)),
       lowered_(is_lowered(program)) {}
@@ -145,12 +145,15 @@ Status Validity::fits_simd(const Config& config) const {
 Status Validity::fits_threads(const Config& config) const {
   if (config.columns != facts_.columns)
     return wrong(fmt::format("columns={}; the problem has {}", config.columns, facts_.columns));
-  if (config.vector > widest_)
+  const int widest = shape_.widest_vector(facts_);
+  if (config.vector > widest)
     return wrong(fmt::format("vector={}; a power of two up to {} goes: 16 bytes, and what the arrays' places allow",
-                             config.vector, widest_));
+                             config.vector, widest));
   if (config.groups > 1 && config.lanes != 32) return wrong("several groups have 32 lanes each");
   if (config.cluster > (machine_.clusters ? 16 : 1) && stages_.reduces())
     return wrong("blocks that share a row's sums are 1 to 16, where the machine has clusters");
+  if (const std::int64_t shared = shape_.shared_bytes(config); shared > machine_.shared_bytes)
+    return wrong(fmt::format("{} bytes of shared memory; a block has at most {}", shared, machine_.shared_bytes));
   return Done{};
 }
 

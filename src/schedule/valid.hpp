@@ -1,6 +1,7 @@
 // Which schedules there are: every rule once, with the reason of a refusal.
 #pragma once
 #include "schedule/config.hpp"
+#include "schedule/shape.hpp"
 #include "schedule/stages.hpp"
 
 namespace trireme {
@@ -26,7 +27,7 @@ class Validity {
   const Machine& machine_;
   const Facts& facts_;
   Stages stages_;
-  int widest_;  // vector
+  Shape shape_;
   bool lane_by_lane_, across_;
   Status lowered_;
 };
