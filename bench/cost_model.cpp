@@ -42,7 +42,6 @@ constexpr struct {
     {"weights", &ThreadFigures::weights},
     {"access", &ThreadFigures::access},
     {"start_latency", &ThreadFigures::start_latency},
-    {"rotation", &ThreadFigures::rotation},
     {"odd", &ThreadFigures::odd},
     {"shuffle", &ThreadFigures::shuffle},
     {"sweep", &ThreadFigures::sweep},

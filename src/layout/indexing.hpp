@@ -27,6 +27,11 @@ struct AxisIndexing {
     if (!present) return 1;
     return wrap == 0 ? (count + divide - 1) / divide : wrap;
   }
+  // On how many entries, side by side, `block` indices from a multiple of `block` on stand; 0 where they may be apart.
+  std::int64_t entries_of_block(std::int64_t block) const {
+    const std::int64_t entries = divide % block == 0 ? 1 : block % divide == 0 ? block / divide : 0;
+    return entries > 1 && wrap % entries != 0 ? 0 : entries;
+  }
   friend bool operator==(const AxisIndexing&, const AxisIndexing&) = default;
 };
 

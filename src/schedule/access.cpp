@@ -1,11 +1,17 @@
 // Accesses that are not plain: divided, wrapped and rotated indices, columns that do not lie side by side, and
-// comparisons that are made in integers. Thread machines compute each element's place; simd machines go lane by lane
-// through a vector of scratch, unless the whole vector lies together.
+// comparisons that are made in integers. mapped_loads.cpp loads by them.
+#include <bit>
+
 #include "ir/index_arithmetic.hpp"
 #include "ir/integers.hpp"
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
+namespace {
+
+bool is_power(std::int64_t value) { return std::has_single_bit(static_cast<std::uint64_t>(value)); }
+
+}  // namespace
 
 // Divisors are quotients: of numbers, or of n.
 std::optional<std::int64_t> RowLowering::fixed_divisor(NodeId id) const {
@@ -74,9 +80,20 @@ Reg RowLowering::mapped_row(const Axis& axis) {
   auto [it, is_new] = mapped_rows_.try_emplace({axis.divide, axis.wrap});
   if (!is_new) return it->second;
   Reg row = row_;
-  if (axis.divide != no_node) row = b_.index(Do::IndexDivide, row, divisor(axis.divide));
-  if (axis.wrap != no_node) row = b_.index(Do::IndexRemainder, row, divisor(axis.wrap));
-  return it->second = row;
+  return it->second = entry_on(axis, row);
+}
+
+// The entry of an axis that an index stands on. Divisors that are powers of two take no division.
+Reg RowLowering::entry_on(const Axis& axis, Reg index) {
+  if (axis.divide != no_node) {
+    const std::optional<std::int64_t> by = fixed_divisor(axis.divide);
+    index = by && is_power(*by) ? b_.divide(index, *by) : b_.index(Do::IndexDivide, index, divisor(axis.divide));
+  }
+  if (axis.wrap != no_node) {
+    const std::optional<std::int64_t> by = fixed_divisor(axis.wrap);
+    index = by && is_power(*by) ? b_.remainder(index, *by) : b_.index(Do::IndexRemainder, index, divisor(axis.wrap));
+  }
+  return index;
 }
 
 RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, std::int64_t rotate) {
@@ -87,13 +104,13 @@ RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, std::int
 
 Reg RowLowering::rotated_column(const ColumnMap& map, Reg column) {
   if (!map.rotate) return column;
-  return b_.index(Do::IndexRemainder, b_.add(column, map.rotate), columns_);
+  const Reg turned = b_.add(column, map.rotate);
+  if (config_.columns && is_power(config_.columns)) return b_.remainder(turned, config_.columns);
+  return b_.index(Do::IndexRemainder, turned, columns_);
 }
 
 Reg RowLowering::mapped_column(const ColumnMap& map, Reg column) {
-  column = rotated_column(map, column);
-  if (map.axis.divide != no_node) column = b_.index(Do::IndexDivide, column, divisor(map.axis.divide));
-  if (map.axis.wrap != no_node) column = b_.index(Do::IndexRemainder, column, divisor(map.axis.wrap));
+  column = entry_on(map.axis, rotated_column(map, column));
   return map.steps ? stepped(b_, *map.steps, column) : column;
 }
 
@@ -116,101 +133,28 @@ void RowLowering::take_lanes(Reg value, Reg mask) {
            .values = {value}});
 }
 
-Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf) {
-  return load_mapped({.code = Do::Load, .type = type, .a = pointer}, map, leaf);
-}
-
-// `from`: where the row begins.
-Values RowLowering::load_mapped(const Instr& from, const ColumnMap& map, const Leaf& leaf) {
-  Reg first = b_.add(leaf.column, leaf.offset);
-  auto load_one = [&](Reg column, Reg dst, Reg mask) {
-    Instr load = from;
-    load.code = Do::LoadOne;
-    load.dst = dst, load.b = column, load.c = mask;
-    b_.emit(std::move(load));
-  };
-  auto load_all = [&](Reg column, Reg mask, Values values) {
-    Instr load = from;
-    load.b = column, load.c = mask, load.values = std::move(values);
-    b_.emit(std::move(load));
-  };
-  if (!config_.simd) {
-    // Known at compile time: do the elements of a thread stay together?
-    auto divides = [&](NodeId id) {
-      if (id == no_node) return true;
-      std::optional<std::int64_t> fixed = fixed_divisor(id);
-      return fixed && *fixed % config_.vector == 0;
-    };
-    bool together =
-        !map.steps && map.axis.divide == no_node && divides(map.axis.wrap) && map.rotate % config_.vector == 0;
-    if (together) {
-      Values values = fresh_values();
-      load_all(mapped_column(map, first), leaf.mask, values);
-      return values;
-    }
-    if (!map.rotate && map.axis.divide != no_node && divides(map.axis.divide)) {
-      Reg value = b_.fresh(Bank::Lane);
-      load_one(mapped_column(map, first), value, leaf.mask);
-      return Values(config_.vector, value);
-    }
-    Values values = fresh_values();
-    for (int e = 0; e < config_.vector; ++e) load_one(mapped_column(map, b_.add(first, e)), values[e], leaf.mask);
-    return values;
-  }
-
-  Reg value = b_.fresh(Bank::Lane);
-  auto gather = [&] {
-    lane_by_lane(leaf, [&](Reg column, Reg place) {
-      Reg one_value = b_.fresh(Bank::Lane);
-      load_one(mapped_column(map, column), one_value, {});
-      put_lane(one_value, place);
-    });
-    take_lanes(value, leaf.mask);
-  };
-  if (map.steps) {
-    gather();
-  } else if (!map.rotate && fixed_divisor(map.axis.divide).value_or(1) % config_.lanes == 0) {
-    load_one(mapped_column(map, first), value, {});  // one entry for all lanes
-  } else if (map.axis.divide != no_node) {
-    const Reg last_lane = b_.add(first, config_.lanes - 1);
-    Reg last = b_.index(Do::IndexMin, last_lane, b_.index(Do::IndexSub, columns_, one_index_));
-    // One entry for all lanes: no turn of the rotation between the first and the last, and the same quotient.
-    Reg begin = rotated_column(map, first), to = rotated_column(map, last);
-    auto quotient = [&](Reg column) { return b_.index(Do::IndexDivide, column, divisor(map.axis.divide)); };
-    auto squared_difference = [&](Reg a, Reg b) {
-      Reg difference = b_.index(Do::IndexSub, a, b);
-      return b_.index(Do::IndexMul, difference, difference);
-    };
-    const Reg last_entry = quotient(to);
-    Reg apart = squared_difference(last_entry, quotient(begin));
-    if (map.rotate) {
-      const Reg rotated_by = b_.index(Do::IndexSub, to, begin);
-      apart = b_.add(apart, squared_difference(rotated_by, b_.index(Do::IndexSub, last, first)));
-    }
-    b_.when_less(
-        apart, one_index_, [&] { load_one(mapped_column(map, first), value, {}); }, gather);
-  } else {
-    Reg from_column = mapped_column(map, first);
-    Reg end = map.axis.wrap != no_node ? divisor(map.axis.wrap) : columns_;
-    if (map.axis.wrap != no_node && map.rotate)  // the row may end sooner
-      end = b_.index(Do::IndexMin, end,
-                     b_.add(from_column, b_.index(Do::IndexSub, columns_, rotated_column(map, first))));
-    b_.when_less(
-        b_.add(from_column, config_.lanes - 1), end, [&] { load_all(from_column, leaf.mask, {value}); }, gather);
-  }
-  return {value};
-}
-
 Values RowLowering::rotated_index(const Node& node, std::int64_t rotate, const Leaf& leaf) {
   ColumnMap map{.axis = {.present = true}, .rotate = rotate};
   auto at = [&](Reg column) {
     if (node.op == Op::Random) return random_at(node, column);
     return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = column});
   };
-  if (!config_.simd) {
+  if (!config_.simd) {  // the end of one block and the beginning of the next, as load_by_thread has it
+    const int vector = config_.vector;
+    const Reg first = b_.add(leaf.column, leaf.offset);
+    const std::int64_t into_block = rotate % vector;
     Values values;
-    Reg first = b_.add(leaf.column, leaf.offset);
-    for (int e = 0; e < config_.vector; ++e) values.push_back(at(mapped_column(map, b_.add(first, e))));
+    if (config_.columns % vector) {
+      for (int e = 0; e < vector; ++e) values.push_back(at(mapped_column(map, b_.add(first, e))));
+      return values;
+    }
+    auto add_block = [&](std::int64_t by, std::int64_t low, std::int64_t high) {
+      map.rotate = by % config_.columns;
+      const Reg begin = mapped_column(map, first);
+      for (std::int64_t e = low; e < high; ++e) values.push_back(at(b_.add(begin, e)));
+    };
+    add_block(rotate - into_block, into_block, vector);
+    if (into_block) add_block(rotate - into_block + vector, 0, into_block);
     return values;
   }
   lane_by_lane(leaf, [&](Reg column, Reg place) { put_lane(at(mapped_column(map, column)), place); });

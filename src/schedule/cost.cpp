@@ -21,6 +21,17 @@ struct Extents {                  // of a row
         warps(c.groups * c.cluster == 1 ? c.lanes / 32.0 : c.groups * c.cluster) {}
 };
 
+std::vector<AxisIndexing> odd_columns(const Program& program, std::int64_t columns) {
+  std::vector<AxisIndexing> odd;
+  const std::vector<bool> read = read_operands(program);
+  for (std::size_t k = 0; k < program.operands.size(); ++k) {
+    const Operand& operand = program.operands[k];
+    if (operand.constant || !read[k] || !operand.spread.column.present || operand.spread.column.plain()) continue;
+    if (const Result<AxisIndexing> axis = fixed_axis(program, operand.spread.column, columns)) odd.push_back(*axis);
+  }
+  return odd;
+}
+
 }  // namespace
 
 ThreadCost::ThreadCost(const Program& program, const Machine& machine, const Facts& facts, const ThreadFigures& figures)
@@ -28,6 +39,7 @@ ThreadCost::ThreadCost(const Program& program, const Machine& machine, const Fac
       facts_(facts),
       f_(figures),
       shape_(shape_of(program, facts.layout)),
+      odd_columns_(odd_columns(program, facts.columns)),
       work_(instructions_a_vector(program, machine.instructions)) {}
 
 double ThreadCost::registers(const Config& c) const {
@@ -90,8 +102,11 @@ double ThreadCost::operator()(const Config& c) const {
   const double cache = weighed * rows * columns * static_cast<double>(shape_.column_bytes) / f_.cache_bandwidth;
 
   // Instructions.
-  double element = f_.work * work_ + f_.access * (arrays + stored / widest) / c.vector +
-                   f_.rotation * shape_.rotations * (c.reload ? 2 : 1) + f_.odd * shape_.odd_columns;
+  // Rotated by less than a thread's columns, an operand is loaded twice.
+  const double loads = arrays + stored / widest + 2 * shape_.rotations * (c.reload ? 2 : 1);
+  double element = f_.work * work_ + f_.access * loads / c.vector;
+  for (const AxisIndexing& each : odd_columns_)
+    element += each.entries_of_block(c.vector) ? f_.access / c.vector : f_.odd;
   if (c.reload || !c.stripes) element += f_.again * arrays;
   element += f_.weights * weighed;
   const double stripes = static_cast<double>(c.stripes ? c.stripes : up(contract::stripes(c.columns), c.groups));

@@ -22,7 +22,7 @@ struct ThreadFigures {
   double spilled = 43;  // instructions a row for each that is missing
 
   // Instructions of a warp: for an element of each thread.
-  double work = 0.45, again = 0.14, weights = 5, access = 18, rotation = 8, odd = 77;
+  double work = 0.45, again = 0.14, weights = 5, access = 18, odd = 77;
   // For a shuffle, a sweep, and a sweep in a cluster.
   double shuffle = 1.4, sweep = 36, exchange = 140;
 
@@ -48,6 +48,7 @@ class ThreadCost {
   const Facts& facts_;
   const ThreadFigures f_;
   const Shape shape_;
+  const std::vector<AxisIndexing> odd_columns_;  // of operands whose columns are divided or wrapped
   const double work_;
 };
 

@@ -2,6 +2,7 @@
 // Where two arguments of a call both emit, name one of them first: C++ does not say which comes first, and a kernel
 // must not depend on the compiler that built this (plan/pinned_kernels_test.cpp sees it).
 #pragma once
+#include <bit>
 #include <concepts>
 #include <initializer_list>
 #include <string>
@@ -52,6 +53,11 @@ class KernelBuilder {
   Reg add(Reg a, Reg b) { return index(Do::IndexAdd, a, b); }
   Reg add(Reg a, std::int64_t b) { return b == 0 ? a : index(Do::IndexAdd, a, b); }
   Reg mul(Reg a, std::int64_t b) { return b == 1 ? a : index(Do::IndexMul, a, b); }
+  // Of what is not negative, by a power of two.
+  Reg divide(Reg a, std::int64_t by) {
+    return by == 1 ? a : index(Do::IndexShiftRight, a, std::countr_zero(static_cast<std::uint64_t>(by)));
+  }
+  Reg remainder(Reg a, std::int64_t by) { return index(Do::IndexAnd, a, by - 1); }
   Reg special(Do code) { return into(Bank::Index, {.code = code}); }
   Reg argument(int which) { return into(Bank::Index, {.code = Do::IndexArgument, .imm = which}); }
   Reg copy(Reg a) { return into(Bank::Index, {.code = Do::IndexMove, .a = a}); }

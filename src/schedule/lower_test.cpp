@@ -14,6 +14,7 @@ std::string lowered(const char* text, const Config& config) {
   for (const Operand& operand : program.operands)
     if (!operand.constant) binding.types[operand.name] = Type::F32;
   for (const Output& result : program.results) binding.types[result.name] = Type::F32;
+  binding.columns = config.columns ? std::optional(config.columns) : std::nullopt;
   return print(lower(prepare(program, binding).value().expanded, config).value().rows);
 }
 
@@ -48,6 +49,18 @@ TEST(Lower, ARowsLastSweepGoesAlongWithTheNextRowsExponentials) {
   EXPECT_EQ(count(chunk, "load f32 global"), 1);
   EXPECT_EQ(count(chunk, "store f32 scratch"), 1);
   EXPECT_EQ(count(loop, "prefetch"), 16 + 2);  // the stripe's lines once, and what is left of the row
+}
+
+// A thread's four columns: two entries of the table, the block itself, and one column of each neighbour.
+TEST(Lower, RotatedAndDividedColumnsAreLoadedInBlocks) {
+  const std::string text = lowered(
+      "rope(x[i,j], cos[i, j / 2]) -> (y[i,j])\n"
+      "  y = x * cos + rotate(x, 1) * 2 + rotate(x, -1) * 3\n",
+      {.simd = false, .lanes = 32, .vector = 4, .columns = 128, .stripes = 1});
+  EXPECT_EQ(count(text, "= load one f32 global"), 2) << text;
+  EXPECT_EQ(count(text, "= load f32 global"), 4) << text;
+  EXPECT_EQ(count(text, " % "), 0) << text;
+  EXPECT_EQ(count(text, " / "), 0) << text;
 }
 
 // A value of the row that only a column sum takes is handed over too.

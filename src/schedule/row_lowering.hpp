@@ -109,12 +109,16 @@ class RowLowering {
   Reg nearest_inside(Reg index, Reg count);
   template <typename Store>
   void store_picked(std::size_t array, Store&& store);
+  Reg entry_on(const Axis& axis, Reg index);
   Reg rotated_column(const ColumnMap& map, Reg column);
   Reg mapped_column(const ColumnMap& map, Reg column);
   ColumnMap map_of_operand(std::size_t operand, std::int64_t rotate);
   Values load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf);
   Values rotated_index(const Node& node, std::int64_t rotate, const Leaf& leaf);  // j, or random
   Values load_mapped(const Instr& from, const ColumnMap& map, const Leaf& leaf);
+  Values load_by_thread(const Instr& from, const ColumnMap& map, const Leaf& leaf);
+  Values load_by_lanes(const Instr& from, const ColumnMap& map, const Leaf& leaf);
+  Reg load_entry(const Instr& from, const ColumnMap& map, Reg column, Reg mask);
   void store_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf, const Values& values);
   void put_lane(Reg value, Reg place);
   void take_lanes(Reg value, Reg mask);

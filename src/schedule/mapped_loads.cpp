@@ -1,0 +1,115 @@
+// Loads from divided, wrapped and rotated columns, and from columns that do not lie side by side. Thread machines load
+// blocks of a thread's columns, or compute each element's place; simd machines go lane by lane through a vector of
+// scratch, unless the whole vector lies together.
+#include "schedule/row_lowering.hpp"
+
+namespace trireme {
+
+Values RowLowering::load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf) {
+  return load_mapped({.code = Do::Load, .type = type, .a = pointer}, map, leaf);
+}
+
+// `from`: where the row begins.
+Values RowLowering::load_mapped(const Instr& from, const ColumnMap& map, const Leaf& leaf) {
+  return config_.simd ? load_by_lanes(from, map, leaf) : load_by_thread(from, map, leaf);
+}
+
+Reg RowLowering::load_entry(const Instr& from, const ColumnMap& map, Reg column, Reg mask) {
+  Instr load = from;
+  load.code = Do::LoadOne;
+  load.b = mapped_column(map, column), load.c = mask;
+  return b_.into(Bank::Lane, std::move(load));
+}
+
+// A thread's columns begin at a multiple of its vector. Such a block stands on one entry, or on several side by side,
+// where divisors and the vector divide each other; rotated by less than a block, a thread's columns are the end of one
+// block and the beginning of the next.
+Values RowLowering::load_by_thread(const Instr& from, const ColumnMap& map, const Leaf& leaf) {
+  const int vector = config_.vector;
+  const Reg first = b_.add(leaf.column, leaf.offset);
+  const AxisIndexing axis = fixed_axis(program_, map.axis, config_.columns).value();
+  const std::int64_t entries = map.steps ? 0 : axis.entries_of_block(vector);
+  const std::int64_t into_block = map.rotate % vector;
+  if (!entries || (into_block && config_.columns % vector)) {
+    Values values;
+    for (int e = 0; e < vector; ++e) values.push_back(load_entry(from, map, b_.add(first, e), leaf.mask));
+    return values;
+  }
+  // Elements low .. high-1 of the block that is rotated by so many columns.
+  auto load_block = [&](std::int64_t rotate, std::int64_t low, std::int64_t high) {
+    const ColumnMap block{.axis = map.axis, .rotate = rotate};
+    if (entries == 1) return Values(high - low, load_entry(from, block, first, leaf.mask));
+    if (high - low == 1) return Values{load_entry(from, block, b_.add(first, low), leaf.mask)};
+    Instr load = from;
+    load.b = mapped_column(block, first), load.c = leaf.mask;
+    for (std::int64_t k = 0; k < entries; ++k) load.values.push_back(b_.fresh(Bank::Lane));
+    Values values;
+    for (std::int64_t e = low; e < high; ++e) values.push_back(load.values[e / axis.divide]);
+    b_.emit(std::move(load));
+    return values;
+  };
+  Values values = load_block(map.rotate - into_block, into_block, vector);
+  if (into_block) {
+    for (const Reg each : load_block((map.rotate - into_block + vector) % config_.columns, 0, into_block))
+      values.push_back(each);
+  }
+  return values;
+}
+
+Values RowLowering::load_by_lanes(const Instr& from, const ColumnMap& map, const Leaf& leaf) {
+  Reg first = b_.add(leaf.column, leaf.offset);
+  auto load_one = [&](Reg column, Reg dst, Reg mask) {
+    Instr load = from;
+    load.code = Do::LoadOne;
+    load.dst = dst, load.b = column, load.c = mask;
+    b_.emit(std::move(load));
+  };
+  auto load_all = [&](Reg column, Reg mask, Values values) {
+    Instr load = from;
+    load.b = column, load.c = mask, load.values = std::move(values);
+    b_.emit(std::move(load));
+  };
+  Reg value = b_.fresh(Bank::Lane);
+  auto gather = [&] {
+    lane_by_lane(leaf, [&](Reg column, Reg place) {
+      Reg one_value = b_.fresh(Bank::Lane);
+      load_one(mapped_column(map, column), one_value, {});
+      put_lane(one_value, place);
+    });
+    take_lanes(value, leaf.mask);
+  };
+  if (map.steps) {
+    gather();
+  } else if (!map.rotate && fixed_divisor(map.axis.divide).value_or(1) % config_.lanes == 0) {
+    load_one(mapped_column(map, first), value, {});  // one entry for all lanes
+  } else if (map.axis.divide != no_node) {
+    const Reg last_lane = b_.add(first, config_.lanes - 1);
+    Reg last = b_.index(Do::IndexMin, last_lane, b_.index(Do::IndexSub, columns_, one_index_));
+    // One entry for all lanes: no turn of the rotation between the first and the last, and the same quotient.
+    Reg begin = rotated_column(map, first), to = rotated_column(map, last);
+    auto quotient = [&](Reg column) { return entry_on({.present = true, .divide = map.axis.divide}, column); };
+    auto squared_difference = [&](Reg a, Reg b) {
+      Reg difference = b_.index(Do::IndexSub, a, b);
+      return b_.index(Do::IndexMul, difference, difference);
+    };
+    const Reg last_entry = quotient(to);
+    Reg apart = squared_difference(last_entry, quotient(begin));
+    if (map.rotate) {
+      const Reg rotated_by = b_.index(Do::IndexSub, to, begin);
+      apart = b_.add(apart, squared_difference(rotated_by, b_.index(Do::IndexSub, last, first)));
+    }
+    b_.when_less(
+        apart, one_index_, [&] { load_one(mapped_column(map, first), value, {}); }, gather);
+  } else {
+    Reg from_column = mapped_column(map, first);
+    Reg end = map.axis.wrap != no_node ? divisor(map.axis.wrap) : columns_;
+    if (map.axis.wrap != no_node && map.rotate)  // the row may end sooner
+      end = b_.index(Do::IndexMin, end,
+                     b_.add(from_column, b_.index(Do::IndexSub, columns_, rotated_column(map, first))));
+    b_.when_less(
+        b_.add(from_column, config_.lanes - 1), end, [&] { load_all(from_column, leaf.mask, {value}); }, gather);
+  }
+  return {value};
+}
+
+}  // namespace trireme
