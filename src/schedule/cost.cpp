@@ -32,6 +32,12 @@ std::vector<AxisIndexing> odd_columns(const Program& program, std::int64_t colum
   return odd;
 }
 
+int work_again(const Program& given, const Machine& machine, const Facts& facts) {
+  std::optional<Program> made;
+  const Program& program = with_row_sums(given, made);
+  return instructions_again(program, split_into_stages(program, facts.layout.over_operands), machine.instructions);
+}
+
 }  // namespace
 
 ThreadCost::ThreadCost(const Program& program, const Machine& machine, const Facts& facts, const ThreadFigures& figures)
@@ -40,7 +46,8 @@ ThreadCost::ThreadCost(const Program& program, const Machine& machine, const Fac
       f_(figures),
       shape_(shape_of(program, facts.layout)),
       odd_columns_(odd_columns(program, facts.columns)),
-      work_(instructions_a_vector(program, machine.instructions)) {}
+      work_(instructions_a_vector(program, machine.instructions)),
+      work_again_(work_again(program, machine, facts)) {}
 
 double ThreadCost::registers(const Config& c) const {
   const double elements = static_cast<double>(c.stripes ? Extents(c).elements : c.vector);
@@ -107,7 +114,7 @@ double ThreadCost::operator()(const Config& c) const {
   double element = f_.work * work_ + f_.access * loads / c.vector;
   for (const AxisIndexing& each : odd_columns_)
     element += each.entries_of_block(c.vector) ? f_.access / c.vector : f_.odd;
-  if (c.reload || !c.stripes) element += f_.again * arrays;
+  if (c.reload || !c.stripes) element += f_.again * arrays + f_.work * work_again_;
   element += f_.weights * weighed;
   const double stripes = static_cast<double>(c.stripes ? c.stripes : up(contract::stripes(c.columns), c.groups));
   double warp = element * elements + f_.sweep * shape_.reductions + f_.spilled * missing +

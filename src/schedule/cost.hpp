@@ -49,7 +49,7 @@ class ThreadCost {
   const ThreadFigures f_;
   const Shape shape_;
   const std::vector<AxisIndexing> odd_columns_;  // of operands whose columns are divided or wrapped
-  const double work_;
+  const double work_, work_again_;               // instructions of an element; of those, what a sweep repeats
 };
 
 }  // namespace trireme

@@ -5,6 +5,7 @@
 
 #include "math/reductions.hpp"
 #include "schedule/config.hpp"
+#include "schedule/stages.hpp"
 
 namespace trireme {
 
@@ -23,39 +24,70 @@ inline int instructions_of_term(const Program& program, const Node& total, const
   return count;
 }
 
-// For a vector of elements on simd machines, for one element on others.
-inline int instructions_a_vector(const Program& program, const InstructionCosts& costs) {
+// Of one value: for a vector of elements on simd machines, for one element on others.
+inline int instructions_of(const Program& program, NodeId id, const InstructionCosts& costs) {
   const bool wide = *program.compute == Type::F64;
   auto of = [&](Type type) -> const InstructionCosts::Storage& {
     return costs.storage[static_cast<std::size_t>(type)];
   };
   auto widen = [&](Type type) { return of(type).widen + wide * of(type).widen_f64; };
   auto narrow = [&](Type type) { return of(type).narrow + wide * of(type).narrow_f64; };
-  int count = 0;
-  std::vector<bool> used = reachable(program);
-  for (NodeId id = 0; id < program.size(); ++id) {
-    const Node& node = program[id];
-    const bool reduces = is_row_reduction(node.op) || is_column_reduction(node.op) || node.op == Op::Group;
-    if (!used[id] || (!node.by_column && !reduces)) continue;
-    switch (node.op) {
-      case Op::Operand: count += widen(*program.operands[node.payload].type); break;
-      case Op::RoundTo:
-        count += narrow(static_cast<Type>(node.payload)) + widen(static_cast<Type>(node.payload));
-        break;
-      case Op::Min:
-      case Op::Max: count += costs.extremum; break;
-      case Op::Random: count += 220; break;  // ten rounds of two products of 64 bits (x86/random.cpp)
-      case Op::Div: count += costs.divide; break;
-      case Op::Sqrt: count += costs.square_root; break;
-      case Op::Fold: count += 3 + (node.payload % 2 ? instructions_of_term(program, node, costs) : 0); break;
-      default: count += reduces ? 3 : 1;
-    }
+  const Node& node = program[id];
+  const bool reduces = is_row_reduction(node.op) || is_column_reduction(node.op) || node.op == Op::Group;
+  if (!node.by_column && !reduces) return 0;
+  switch (node.op) {
+    case Op::Operand: return widen(*program.operands[node.payload].type);
+    case Op::RoundTo: return narrow(static_cast<Type>(node.payload)) + widen(static_cast<Type>(node.payload));
+    case Op::Min:
+    case Op::Max: return costs.extremum;
+    case Op::Random: return 220;  // ten rounds of two products of 64 bits (x86/random.cpp)
+    case Op::Div: return costs.divide;
+    case Op::Sqrt: return costs.square_root;
+    case Op::Fold: return 3 + (node.payload % 2 ? instructions_of_term(program, node, costs) : 0);
+    default: return reduces ? 3 : 1;
   }
+}
+
+// All values, each once.
+inline int instructions_a_vector(const Program& program, const InstructionCosts& costs) {
+  const bool wide = *program.compute == Type::F64;
+  int count = 0;
+  const std::vector<bool> used = reachable(program);
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (used[id]) count += instructions_of(program, id, costs);
   for (const Output& result : program.results)
     if (result.spread.row.present && result.spread.column.present && result.spread.column.plain() &&
-        !is_column_reduction(program[result.value].op))
-      count += narrow(*result.type);
+        !is_column_reduction(program[result.value].op)) {
+      const InstructionCosts::Storage& stored = costs.storage[static_cast<std::size_t>(*result.type)];
+      count += stored.narrow + wide * stored.narrow_f64;
+    }
   return std::max(count, 1);
+}
+
+// Values that a sweep makes again after an earlier one, where nothing but a row's sums is kept in between.
+inline int instructions_again(const Program& program, const Stages& stages, const InstructionCosts& costs) {
+  int count = 0;
+  std::vector<bool> made(program.size());
+  for (const Stage& stage : stages.sweeps) {
+    std::vector<NodeId> open;
+    for (NodeId id : stage.reductions) open.push_back(program[id].args[0]);
+    for (const FoldTotals& each : stage.folds) open.push_back(each.element);
+    for (std::size_t r : stage.stores) open.push_back(program.results[r].value);
+    for (std::size_t r : stage.columns) open.push_back(program[program.results[r].value].args[0]);
+    for (std::size_t r : stage.group_sums) open.push_back(program[program.results[r].value].args[0]);
+    for (NodeId id : stage.groups) open.push_back(program[id].args[0]);
+    std::vector<bool> wanted(program.size());
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      if (wanted[id] || !program[id].by_column) continue;
+      wanted[id] = true;
+      if (made[id]) count += instructions_of(program, id, costs);
+      for (NodeId arg : program[id]) open.push_back(arg);
+    }
+    for (NodeId id = 0; id < program.size(); ++id) made[id] = made[id] || wanted[id];
+  }
+  return count;
 }
 
 }  // namespace trireme
