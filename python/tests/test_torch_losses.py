@@ -384,3 +384,15 @@ def test_dpo_and_grpo_on_the_head():
                                  epsilon_high=0.05, reduction=reduction, longest=10, chunk=7), wanted, leaves)
     with pytest.raises(ValueError):
         tt.grpo_loss(logprob, advantage, reduction="mean")
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_gradients_are_scaled_as_torch_scales_them(kind):
+    from trireme.torch import _linear
+    for shape in [(7, 257), (33,), (0, 5), (2, 3, 64)]:
+        for by in (torch.tensor(0.3), torch.tensor(1.0), torch.tensor(float("nan"))):
+            by = by.to(torch.promote_types(kind, torch.float32))
+            values = torch.randn(shape, generator=torch.Generator().manual_seed(4)).to(kind)
+            wanted = values.clone().mul_(by)
+            assert _linear.scale(values, by) is values
+            torch.testing.assert_close(values, wanted, rtol=0, atol=0, equal_nan=True)

@@ -62,6 +62,18 @@ def at_target(logits, target):
     return logits.gather(-1, target.clamp(min=0).long()[..., None])[..., 0]
 
 
+_SCALED = "scaled(x[i,j], by[]) -> (y[i,j])\n    y = x * by\n"
+
+
+def scale(values, by):
+    """values.mul_(by), a number of another type on their device: torch's kernel for two types takes element by element (525 MB
+    of bf16 by an f32 number, H200: 1.1 ms, where memory takes 0.26)."""
+    if values.numel():
+        rows = values.view(-1, values.shape[-1])
+        _operator(_SCALED).operator(x=rows, by=by, out={"y": rows})
+    return values
+
+
 class _Gradients:
     """Of input, weight and bias; a piece's gradient of logits at a time. Those of weight and bias are added up in their own
     type, as torch adds those of several batches; a product is rounded to it once."""
@@ -238,7 +250,7 @@ class _Summed(torch.autograd.Function):
         if found is None:
             _, *found = _summed(*values, *ctx.rest)
         wanted = ctx.rest[-1]
-        found = [each.mul_(grad) if wanted >> k & 1 else None for k, each in enumerate(found)]
+        found = [scale(each, grad) if wanted >> k & 1 else None for k, each in enumerate(found)]
         return *found, *(None,) * (4 + len(OPERANDS))
 
 

@@ -122,7 +122,7 @@ class _OverLogits(torch.autograd.Function):
             raise RuntimeError("Trying to backward through the graph a second time: the gradient was written over the logits "
                                "(in_place=True) and given away")
         found, ctx.dx = ctx.dx, None
-        return found.mul_(grad), None, None, None
+        return _linear.scale(found, grad), None, None, None
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
