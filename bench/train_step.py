@@ -36,7 +36,7 @@ parser.add_argument("--chunk", type=int, help="tokens in a chunk of Trireme's li
 parser.add_argument("--left-to-inductor", default="", help="programs that trireme-compile leaves to Inductor: swiglu,rope")
 parser.add_argument("--type", default="bfloat16", choices=["bfloat16", "float16", "float32"])
 parser.add_argument("--device", help="cuda where there is one, else cpu")
-parser.add_argument("--profile", action="store_true", help="also list the kernels of a step")
+parser.add_argument("--profile", action="store_true", help="also list the kernels of a step, and where the device waits")
 parser.add_argument("--json", help="write all numbers to this file")
 parser.add_argument("--most", type=float, default=240, help="seconds for one variant")
 parser.add_argument("--tiny", action="store_true", help="sizes that a CPU runs in seconds, in f32")
@@ -243,6 +243,19 @@ def make_model(operators):
 
 # ---- one variant ----
 
+def waits_of(events):
+    """Milliseconds in which the device did nothing, and the longest of its waits: after and before which kernels."""
+    waits, end, last = [], events[0][1], events[0][2]
+    for start, stop, name in events[1:]:
+        if start > end:
+            waits.append(((start - end) / 1e3, last, name))
+        if stop > end:
+            end, last = stop, name
+    waits.sort(reverse=True)
+    return dict(milliseconds=sum(each for each, *_ in waits), count=len(waits), busy=(end - events[0][0]) / 1e3,
+                longest=[(each, after[:60], before[:60]) for each, after, before in waits[:10]])
+
+
 def run(variant):
     import torch
 
@@ -306,6 +319,9 @@ def run(variant):
         key = "self_device_time_total" if is_gpu else "self_cpu_time_total"
         rows = sorted(profiled.key_averages(), key=lambda each: -getattr(each, key))[:24]
         found["profile"] = [(each.key[:110], each.count, getattr(each, key) / 1e3) for each in rows]
+        if is_gpu:
+            found["waits"] = waits_of(sorted((each.time_range.start, each.time_range.end, each.name)
+                                             for each in profiled.events() if each.device_type.name == "CUDA"))
     return found
 
 
@@ -350,6 +366,11 @@ def main():
         if one.get("profile"):
             print(f"\n{WORDS[variant]}: kernels of a step\n\n| kernel | calls | ms |\n| --- | --- | --- |")
             print("\n".join(f"| {name} | {count} | {milliseconds:.3f} |" for name, count, milliseconds in one["profile"]))
+        if one.get("waits"):
+            waits = one["waits"]
+            print(f"\nThe device waits {waits['milliseconds']:.2f} of {waits['busy']:.2f} ms, {waits['count']} times; longest:\n")
+            print("| ms | after | before |\n| --- | --- | --- |")
+            print("\n".join(f"| {each:.3f} | {after} | {before} |" for each, after, before in waits["longest"]))
     if options.json:
         with open(options.json, "w") as file:
             json.dump(dict(options=vars(options), found=found), file, indent=1)
