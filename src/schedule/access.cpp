@@ -312,6 +312,21 @@ Reg RowLowering::pick_column(const Node& node) {
   return b_.primitive(Op::Select, {inside, value, none});
 }
 
+// An unrolled chunk's columns are the thread's first one and numbers that are known: how far a row's integer lies from
+// the first is made once a row, and is exact as a lane.
+bool RowLowering::compares_distances() const {
+  return !config_.simd && config_.stripes && config_.columns < std::int64_t{1} << 22;
+}
+
+Reg RowLowering::distance_of(NodeId id) {
+  auto [it, is_new] = distances_.try_emplace(id);
+  if (!is_new) return it->second;
+  Reg u = b_.index(Do::IndexMax, integer_of_row(id), -1);
+  u = b_.index(Do::IndexMin, u, columns_);
+  const Reg distance = b_.index(Do::IndexSub, u, thread_column_);
+  return it->second = b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = distance});
+}
+
 Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
   bool a_column = program_[node.args[0]].op == Op::ColumnIndex, b_column = program_[node.args[1]].op == Op::ColumnIndex;
   auto varies = [&](NodeId id) { return program_[id].by_column && program_[id].op != Op::ColumnIndex; };
@@ -358,8 +373,17 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
     take_lanes(answers, leaf.mask);
     return {b_.primitive(Op::Less, {no, answers})};
   }
-  // j against something of the row: j < u is a mask of columns already.
   const NodeId other = node.args[a_column ? 1 : 0];
+  if (compares_distances()) {
+    const Reg distance = distance_of(other);
+    for (int e = 0; e < config_.vector; ++e) {
+      const Reg column = b_.number(static_cast<double>(leaf.offset + e));
+      masks.push_back(node.op == Op::Equal || a_column ? b_.primitive(node.op, {column, distance})
+                                                       : b_.primitive(node.op, {distance, column}));
+    }
+    return masks;
+  }
+  // j against something of the row: j < u is a mask of columns already.
   Reg u = integer_of_row(other);
   if (is_large(other)) {  // no column is negative, or 2^62
     u = b_.index(Do::IndexMax, u, -1);

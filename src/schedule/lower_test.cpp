@@ -2,18 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "language/parse.hpp"
 #include "passes/passes.hpp"
 
 namespace trireme {
 namespace {
 
-std::string lowered(const char* text, const Config& config) {
+std::string lowered(const char* text, const Config& config, const std::map<std::string, Type>& types = {}) {
   Binding binding;
   const Program program = parse(text).value();
   for (const Operand& operand : program.operands)
     if (!operand.constant) binding.types[operand.name] = Type::F32;
   for (const Output& result : program.results) binding.types[result.name] = Type::F32;
+  for (const auto& [name, type] : types) binding.types[name] = type;
   binding.columns = config.columns ? std::optional(config.columns) : std::nullopt;
   return print(lower(prepare(program, binding).value().expanded, config).value().rows);
 }
@@ -61,6 +64,16 @@ TEST(Lower, RotatedAndDividedColumnsAreLoadedInBlocks) {
   EXPECT_EQ(count(text, "= load f32 global"), 4) << text;
   EXPECT_EQ(count(text, " % "), 0) << text;
   EXPECT_EQ(count(text, " / "), 0) << text;
+}
+
+// Once a row the target is loaded and its distance made; then it is one comparison a column.
+TEST(Lower, UnrolledColumnsAreComparedByTheirDistance) {
+  const std::string text =
+      lowered("p(x[i,j], t[i]) -> (y[i,j])\n  y = select(j == t, x, 0)\n",
+              {.simd = false, .lanes = 32, .vector = 4, .columns = 512, .stripes = 2}, {{"t", Type::I64}});
+  EXPECT_EQ(count(text, "i64 global"), 1) << text;
+  EXPECT_EQ(count(text, "float("), 1) << text;
+  EXPECT_EQ(count(text, " == f"), 2 * 2 * 4) << text;
 }
 
 // A value of the row that only a column sum takes is handed over too.

@@ -129,6 +129,8 @@ class RowLowering {
   Reg at_column(NodeId id, Reg column, std::unordered_map<NodeId, Reg>& known);
   Reg integer_at(NodeId id, Reg column, Reg mask);
   Values integer_condition(const Node& node, const Leaf& leaf);
+  bool compares_distances() const;
+  Reg distance_of(NodeId id);
   Reg integer_condition_of_row(const Node& node);
   Reg integer_mask(Op op, Reg a, Reg b, bool large);
   bool is_large(NodeId id) const;  // may be too large to have 1 added to it, or to be taken from another
@@ -424,6 +426,7 @@ class RowLowering {
   bool seldom_ = false;                      // the code at hand runs once for many rows: short is better than fast
   std::unordered_map<std::size_t, ColumnSteps> column_steps_;  // of strided arrays
   std::unordered_map<NodeId, Reg> divisors_;                   // Index registers
+  std::map<NodeId, Reg> distances_;                            // of this row's integers from the thread's first column
   std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;       // of this row, by divisor and wrap
   std::map<NodeId, Reg> seeds_;                                // Index registers
   std::map<std::size_t, Pick> picks_;                          // of this row, by array

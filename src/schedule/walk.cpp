@@ -279,6 +279,7 @@ void RowLowering::begin_row() {
   row_values_.clear();
   row_pointers_.clear();
   mapped_rows_.clear();
+  distances_.clear();
   picks_.clear();
   if (run_end_ || row_step_ > 1) row_jumps_.clear();
   for (auto& leaf : row_leaves_) leaf.clear();
