@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "targets/aarch64/forms.hpp"
+#include "targets/machine_code.hpp"
 
 namespace trireme::aarch64 {
 
@@ -49,12 +50,8 @@ class Assembler {
   void enter(const std::array<Gp, 4>& arguments);
   void leave();
 
-  struct Code {
-    std::vector<std::uint8_t> bytes;
-    std::string listing;  // only if asked for
-  };
   // Gives registers and encodes. None where the code outgrows what branches reach.
-  std::optional<Code> finish(bool with_listing);
+  std::optional<MachineCode> finish(bool with_listing);
 
  private:
   enum Group : std::uint8_t { General, Vector };
@@ -84,7 +81,7 @@ class Assembler {
   void encode_through_spares(Instruction instruction);
   void enclose(bool begin);
   void frame(const Form& form, std::int64_t amount, std::int64_t unit, int machine = -1);
-  std::optional<Code> assembled(bool with_listing);
+  std::optional<MachineCode> assembled(bool with_listing);
   bool aim_branches();
   std::string text_of(const Instruction& instruction) const;
 

@@ -90,7 +90,7 @@ void agree(const std::string& problem, Isa isa) {
   std::vector<const Kernel*> all = {&kernels.rows};
   for (const Kernel& each : kernels.columns) all.push_back(&each);
   for (const Kernel* kernel : all) {
-    const Code code = emit(*kernel, isa, true).value();
+    const MachineCode code = emit(*kernel, isa, true).value();
     const Lines said = instructions_of(code.listing), read = read_by_objdump(code.bytes, said.size());
     ASSERT_EQ(said.size(), read.size()) << problem;
     for (std::size_t k = 0; k < said.size(); ++k) ASSERT_EQ(said[k], read[k]) << problem << ", instruction " << k;

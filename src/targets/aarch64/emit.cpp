@@ -276,7 +276,7 @@ class Walker {
 
 }  // namespace
 
-Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {
+Result<MachineCode> emit(const Kernel& kernel, Isa isa, bool with_listing) {
   auto internal = [&](std::string_view what) {
     return Error{trireme::Code::Internal, fmt::format("aarch64: {}: {}", kernel.name, what)};
   };
@@ -287,9 +287,9 @@ Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {
   Walker walker(assembler, kernel, isa, with_listing);
   walker.walk();
   if (walker.fault()) return internal(*walker.fault());
-  std::optional<Assembler::Code> made = assembler.finish(with_listing);
+  std::optional<MachineCode> made = assembler.finish(with_listing);
   if (!made) return internal("the code outgrows what branches and the stack reach");
-  return Code{std::move(made->bytes), with_listing ? laid_out(kernel, made->listing) : std::string()};
+  return MachineCode{std::move(made->bytes), with_listing ? laid_out(kernel, made->listing) : std::string()};
 }
 
 }  // namespace trireme::aarch64

@@ -88,7 +88,7 @@ void Assembler::enclose(bool begin) {
   encode({.form = &form::ret});
 }
 
-std::optional<Assembler::Code> Assembler::finish(bool with_listing) {
+std::optional<MachineCode> Assembler::finish(bool with_listing) {
   measure_lives();
   if (!give_registers(false)) give_registers(true);
   give_places();
@@ -136,9 +136,9 @@ bool Assembler::aim_branches() {
   return true;
 }
 
-std::optional<Assembler::Code> Assembler::assembled(bool with_listing) {
+std::optional<MachineCode> Assembler::assembled(bool with_listing) {
   if (!aim_branches()) return std::nullopt;
-  Code code;
+  MachineCode code;
   auto append = [&](const void* from, std::size_t bytes) {
     const auto* first = static_cast<const std::uint8_t*>(from);
     code.bytes.insert(code.bytes.end(), first, first + bytes);

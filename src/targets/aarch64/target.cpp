@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "targets/aarch64/emit.hpp"
-#include "targets/targets.hpp"
 
 namespace trireme::aarch64 {
 
@@ -29,34 +28,13 @@ Result<trireme::Machine> machine_of_arch(std::string_view arch) {
 
 Result<Artifact> emit_artifact(const Kernels& kernels, std::string_view arch, const std::string&) {
   TRIREME_TRY(isa, isa_of(arch));
-  TRIREME_TRY(rows, emit(kernels.rows, isa));
-  Artifact artifact{std::move(rows.bytes)};
-  for (const Kernel& kernel : kernels.columns) {
-    TRIREME_TRY(columns, emit(kernel, isa));
-    artifact.bytes.resize((artifact.bytes.size() + 63) / 64 * 64, 0);  // udf #0 up to the next cache line
-    artifact.columns_entry = static_cast<std::int64_t>(artifact.bytes.size());
-    artifact.bytes.insert(artifact.bytes.end(), columns.bytes.begin(), columns.bytes.end());
-  }
-  return artifact;
+  constexpr std::uint8_t filler = 0;  // udf #0
+  return artifact_of(kernels, filler, [isa = isa](const Kernel& kernel) { return emit(kernel, isa); });
 }
 
 Result<std::string> list(const Kernels& kernels, std::string_view arch) {
   TRIREME_TRY(isa, isa_of(arch));
-  TRIREME_TRY(rows, emit(kernels.rows, isa, true));
-  std::string text = rows.listing;
-  for (const Kernel& kernel : kernels.columns) {
-    TRIREME_TRY(columns, emit(kernel, isa, true));
-    text += "\n" + columns.listing;
-  }
-  return text;
-}
-
-std::string entries_of(const Kernels&, const Artifact& artifact) {
-  std::string text =
-      "entry at byte 0: void rows(const uint64_t* args, int64_t first, int64_t last, int64_t total), AAPCS64\n";
-  if (artifact.columns_entry >= 0)
-    text += fmt::format("entry at byte {}: columns, the same way, once all rows are done\n", artifact.columns_entry);
-  return text;
+  return listing_of(kernels, [isa = isa](const Kernel& kernel) { return emit(kernel, isa, true); });
 }
 
 constexpr std::string_view common[] = {"neon", "neon_bf16"};
@@ -72,7 +50,7 @@ const Target target = {
     .machine = machine_of_arch,
     .emit = emit_artifact,
     .listing = list,
-    .entries = entries_of,
+    .entries = [](const Kernels&, const Artifact& artifact) { return entries_of(artifact, "AAPCS64"); },
     .manifest = [](const Kernels&, std::string_view arch) { return fmt::format(R"("arch":"{}",)", arch); },
 };
 

@@ -51,7 +51,7 @@ struct Workbench {
   static inline std::atomic<Workbench*> kept;  // never destroyed: threads may outlive main
 };
 
-Result<Code> emit_at(Workbench& bench, const Kernel& kernel, Isa isa, bool with_listing) {
+Result<MachineCode> emit_at(Workbench& bench, const Kernel& kernel, Isa isa, bool with_listing) {
   auto& [holder, compiler] = bench;
   Complaints complaints;
   asmjit::StringLogger logger;
@@ -76,7 +76,7 @@ Result<Code> emit_at(Workbench& bench, const Kernel& kernel, Isa isa, bool with_
   if (holder.hasUnresolvedLinks() || holder.hasRelocEntries())
     return internal(kernel.name + ": the code is not position independent");
 
-  Code code;
+  MachineCode code;
   code.bytes.resize(holder.codeSize());
   if (holder.copyFlattenedData(code.bytes.data(), code.bytes.size()) != asmjit::kErrorOk)
     return internal(kernel.name + ": the code could not be copied");
@@ -92,13 +92,13 @@ trireme::Machine machine_of(Isa isa) {
   return {.simd = true, .register_bytes = is_avx512(isa) ? 64 : 32, .cache_bytes = 4 << 20, .across = true};
 }
 
-Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing) {
+Result<MachineCode> emit(const Kernel& kernel, Isa isa, bool with_listing) {
   if (!kernel.simd || (kernel.compute != Type::F32 && kernel.compute != Type::F64) ||
       kernel.launch.lanes != lanes(isa, kernel.compute))
     return internal(fmt::format("{}: not a simd kernel of {} lanes", kernel.name, lanes(isa, kernel.compute)));
 
   std::unique_ptr<Workbench> bench = Workbench::take();
-  Result<Code> made = emit_at(*bench, kernel, isa, with_listing);
+  Result<MachineCode> made = emit_at(*bench, kernel, isa, with_listing);
   // After an error asmjit's parts may not fit each other: the next code made there could be wrong.
   if (made) Workbench::give_back(std::move(bench));
   return made;

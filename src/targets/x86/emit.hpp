@@ -1,17 +1,11 @@
 // Kernel to x86-64 machine code by asmjit: position-independent bytes, no device touched.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "schedule/config.hpp"
 #include "schedule/kernel.hpp"
-#include "trireme/result.hpp"
-
-namespace trireme {
-struct Target;
-}
+#include "targets/machine_code.hpp"
 
 namespace trireme::x86 {
 
@@ -29,13 +23,7 @@ constexpr int lanes(Isa isa, Type compute) { return (is_avx512(isa) ? 64 : 32) /
 
 trireme::Machine machine_of(Isa isa);
 
-struct Code {
-  std::vector<std::uint8_t>
-      bytes;            // entry at offset 0: void(const std::uint64_t* args, i64 first, i64 last, i64 total)
-  std::string listing;  // assembler text with the kernel's structure as comments; only if asked for
-};
-
 // A simd kernel whose launch.lanes is lanes(isa, kernel.compute).
-Result<Code> emit(const Kernel& kernel, Isa isa, bool with_listing = false);
+Result<MachineCode> emit(const Kernel& kernel, Isa isa, bool with_listing = false);
 
 }  // namespace trireme::x86

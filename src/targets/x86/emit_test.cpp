@@ -162,7 +162,7 @@ TEST(Emit, ListingReadsLikeTheKernel) {
     Reg x = b.load(Type::F32, b.pointer_slot(0));
     Reg sum = b.primitive(Op::Add, b.primitive(Op::Mul, x, x), x);
     b.store(Type::F32, sum, b.pointer_slot(1), {}, {}, 0, Hint::Streaming);
-    Result<Code> code = emit(b.kernel, isa, true);
+    Result<MachineCode> code = emit(b.kernel, isa, true);
     ASSERT_TRUE(code);
     const std::string& listing = code->listing;
     for (const char* wanted : {"stripe 0", "vmulps", "vaddps", "vmovntps", "sfence", "ldmxcsr", "vzeroupper"})
@@ -175,7 +175,7 @@ TEST(Emit, ListingReadsLikeTheKernel) {
 
 TEST(Emit, RefusesWhatIsNoSimdKernel) {
   auto refused = [](Builder b, Isa isa) {
-    Result<Code> code = emit(b.kernel, isa);
+    Result<MachineCode> code = emit(b.kernel, isa);
     return !code && code.error().code == trireme::Code::Internal;
   };
   for (Isa isa : {Isa::Avx2, Isa::Avx512}) {

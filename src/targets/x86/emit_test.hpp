@@ -101,7 +101,7 @@ using Entry = void(const std::uint64_t*, std::int64_t, std::int64_t, std::int64_
 
 inline void run(const Kernel& kernel, Isa isa, std::vector<std::uint64_t> args, std::int64_t first = 0,
                 std::int64_t last = 0, std::int64_t total = 0) {
-  Result<Code> code = emit(kernel, isa);
+  Result<MachineCode> code = emit(kernel, isa);
   ASSERT_TRUE(code) << code.error().message;
   Result<cpu::CodeMemory> executable = cpu::CodeMemory::create({{code->bytes}});
   ASSERT_TRUE(executable) << executable.error().message;

@@ -176,7 +176,7 @@ TEST(Primitives, fault_27_CallerChangedMxcsr) {
       in32[k] = (k % 2 ? std::numeric_limits<float>::denorm_min() : 1.0f) * static_cast<float>(1 + 7 * k);
     }
     const bool wide = compute == Type::F64;
-    Result<Code> code = emit(b.kernel, isa);
+    Result<MachineCode> code = emit(b.kernel, isa);
     ASSERT_TRUE(code);
     Result<cpu::CodeMemory> executable = cpu::CodeMemory::create({{code->bytes}});
     ASSERT_TRUE(executable);

@@ -1,7 +1,6 @@
 // x86 machine code in the table of targets.
 #include <fmt/format.h>
 
-#include "targets/targets.hpp"
 #include "targets/x86/emit.hpp"
 
 namespace trireme::x86 {
@@ -21,34 +20,13 @@ Result<trireme::Machine> machine_of_arch(std::string_view arch) {
 
 Result<Artifact> emit_artifact(const Kernels& kernels, std::string_view arch, const std::string&) {
   TRIREME_TRY(isa, isa_of(arch));
-  TRIREME_TRY(rows, emit(kernels.rows, isa));
-  Artifact artifact{std::move(rows.bytes)};
-  for (const Kernel& kernel : kernels.columns) {
-    TRIREME_TRY(columns, emit(kernel, isa));
-    artifact.bytes.resize((artifact.bytes.size() + 63) / 64 * 64, 0xCC);  // int3 up to the next cache line
-    artifact.columns_entry = static_cast<std::int64_t>(artifact.bytes.size());
-    artifact.bytes.insert(artifact.bytes.end(), columns.bytes.begin(), columns.bytes.end());
-  }
-  return artifact;
+  constexpr std::uint8_t filler = 0xCC;  // int3
+  return artifact_of(kernels, filler, [isa = isa](const Kernel& kernel) { return emit(kernel, isa); });
 }
 
 Result<std::string> list(const Kernels& kernels, std::string_view arch) {
   TRIREME_TRY(isa, isa_of(arch));
-  TRIREME_TRY(rows, emit(kernels.rows, isa, true));
-  std::string text = rows.listing;
-  for (const Kernel& kernel : kernels.columns) {
-    TRIREME_TRY(columns, emit(kernel, isa, true));
-    text += "\n" + columns.listing;
-  }
-  return text;
-}
-
-std::string entries_of(const Kernels&, const Artifact& artifact) {
-  std::string text =
-      "entry at byte 0: void rows(const uint64_t* args, int64_t first, int64_t last, int64_t total), System V\n";
-  if (artifact.columns_entry >= 0)
-    text += fmt::format("entry at byte {}: columns, the same way, once all rows are done\n", artifact.columns_entry);
-  return text;
+  return listing_of(kernels, [isa = isa](const Kernel& kernel) { return emit(kernel, isa, true); });
 }
 
 constexpr std::string_view common[] = {"avx2", "avx512", "avx512_bf16"};
@@ -64,7 +42,7 @@ const Target target = {
     .machine = machine_of_arch,
     .emit = emit_artifact,
     .listing = list,
-    .entries = entries_of,
+    .entries = [](const Kernels&, const Artifact& artifact) { return entries_of(artifact, "System V"); },
     .manifest = [](const Kernels&, std::string_view arch) { return fmt::format(R"("arch":"{}",)", arch); },
 };
 
