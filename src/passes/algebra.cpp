@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "math/functions.hpp"
 
@@ -46,8 +47,8 @@ Term Algebra::read(NodeId id) {
   switch (node.op) {
     case Op::Number: return std::isfinite(node.number()) ? Term{node.number(), {}} : one_factor(id);
     case Op::Neg: return Term{-1, {}} * term_of(node.args[0]);
-    case Op::Mul: return term_of(node.args[0]) * term_of(node.args[1]);
-    case Op::Div: return term_of(node.args[0]) * inverse_of(node.args[1]);
+    case Op::Mul: return read_product(node.args[0], node.args[1], false);
+    case Op::Div: return read_product(node.args[0], node.args[1], true);
     case Op::Sum: return plain_sum(term_of(node.args[0]));
     case Op::Mean: return plain_sum(term_of(node.args[0])) * one_factor(program_.add(Op::ColumnCount), -1);
     case Op::Call:
@@ -55,6 +56,36 @@ Term Algebra::read(NodeId id) {
       return one_factor(id);
     default: return one_factor(id);
   }
+}
+
+// Values of two kinds of groups, sums and the like: rows and columns of small matrices, say.
+bool Algebra::mixes_groups(const Term& term) {
+  std::optional<ColumnSpread> first;
+  for (const Factor& factor : term.factors) {
+    if (program_[factor.node].op == Op::Operand) continue;
+    const ColumnSpread spread = spreads_[factor.node];
+    if (!spread.is_group()) continue;
+    if (first && *first != spread) return true;
+    first = spread;
+  }
+  return false;
+}
+
+// What is normalised by one kind of groups and then by another is a value of its own, as a sum is. Taken apart, every
+// step of an iteration would have all factors of the steps before it.
+Term Algebra::read_product(NodeId a, NodeId b, bool divided) {
+  Term term = term_of(a) * (divided ? inverse_of(b) : term_of(b));
+  if (!mixes_groups(term)) return term;
+  auto whole = [&](NodeId id) {
+    if (!spreads_[id].is_element() || program_[id].arity == 0) return term_of(id);
+    wholes_.resize(std::max<std::size_t>(wholes_.size(), id + 1));
+    wholes_[id] = true;
+    keep_whole(id);
+    return one_factor(id);
+  };
+  const Term left = whole(a);
+  if (divided && spreads_[b].is_element()) return left * one_factor(b, -1);
+  return left * (divided ? inverse_of(b) : whole(b));
 }
 
 Term Algebra::inverse_of(NodeId id) {

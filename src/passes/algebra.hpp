@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "ir/groups.hpp"
 #include "ir/program.hpp"
 #include "passes/terms.hpp"
 
@@ -12,7 +13,7 @@ namespace trireme {
 
 class Algebra {
  public:
-  explicit Algebra(Program& program) : program_(program) {}
+  explicit Algebra(Program& program) : program_(program), spreads_(program) {}
 
   // What stands in the program now is the forward; its sums are known values, which cost nothing to use again.
   void end_of_forward();
@@ -24,6 +25,8 @@ class Algebra {
   Terms linear_of(NodeId id);             // as a sum of products
   void keep_whole(NodeId id);             // from now on this node is a factor of its own
   Terms product(Terms a, const Term& b);  // masks considered
+  // Was it kept whole because a value of other groups multiplies it?
+  bool is_whole(NodeId id) const { return id < wholes_.size() && wholes_[id]; }
 
   // 1 where the condition holds and 0 elsewhere, or the other way round. Written as a select, never multiplied.
   Term mask(NodeId condition, bool where_true);
@@ -47,6 +50,8 @@ class Algebra {
  private:
   Term part(const Term& term, bool by_column) const;
   Term read(NodeId id);
+  Term read_product(NodeId a, NodeId b, bool divided);
+  bool mixes_groups(const Term& term);
   Term plain_sum(const Term& term);
   NodeId canonical_product(const Term& term);
 
@@ -55,6 +60,8 @@ class Algebra {
   std::vector<Term> terms_;  // of each node, once read
   std::vector<bool> read_;
   std::map<NodeId, Term> bodies_;
+  ColumnSpreads spreads_;
+  std::vector<bool> wholes_;
 };
 
 }  // namespace trireme

@@ -289,7 +289,7 @@ class Differentiator {
     const Node& node = in_[id];
     if (node.arity == 0 || is_column_reduction(node.op)) return;
     if (!shares_[id].empty()) add(adjoint_[id], summed(shares_[id], in_spreads_[id], false));
-    if (is_long(adjoint_[id])) write_down(adjoint_[id]);
+    if (is_long(adjoint_[id]) || (algebra_.is_whole(value_[id]) && adjoint_[id].size() > 1)) write_down(adjoint_[id]);
     const Terms adjoint = adjoint_[id];
     const NodeId a = node.args[0], b = node.args[1];
     auto give = [&](NodeId arg, const Term& factor) {
