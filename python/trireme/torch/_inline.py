@@ -46,9 +46,27 @@ def _of_one(function):
     return call
 
 
+REDUCTIONS = ("sum", "mean", "amax", "amin")
+
+
+def _reduced(kind):
+    """Of rows, or of groups of columns: `group` says which one each column is in."""
+    whole = {"sum": torch.sum, "mean": torch.mean, "amax": torch.amax, "amin": torch.amin}[kind]
+
+    def reduce(e, group=None):
+        if group is None:
+            return whole(e, 1, keepdim=True)
+        if not isinstance(e, torch.Tensor):
+            e = torch.full(group.shape, float(e), device=group.device)
+        e = e.expand(e.shape[0], group.shape[1])
+        group = group.expand(e.shape)
+        return torch.zeros_like(e).scatter_reduce(1, group, e, kind, include_self=False).gather(1, group)
+
+    return reduce
+
+
 FUNCTIONS = {
-    "sum": lambda e: e.sum(1, keepdim=True), "mean": lambda e: e.mean(1, keepdim=True),
-    "amax": lambda e: e.amax(1, keepdim=True), "amin": lambda e: e.amin(1, keepdim=True),
+    **{kind: _reduced(kind) for kind in REDUCTIONS},
     "min": _of_two(torch.minimum), "max": _of_two(torch.maximum), "select": _select, "square": lambda e: e * e,
     "and_": torch.logical_and, "or_": torch.logical_or, "not_": torch.logical_not, "fma": lambda a, b, c: a * b + c,
     "variance": lambda e: e.var(1, correction=0, keepdim=True), "logsumexp": lambda e: e.logsumexp(1, keepdim=True),
@@ -116,7 +134,9 @@ def write(operator):
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and node.func.id == "cast":
                 node.args[1] = ast.parse(f"_kinds[{node.args[1].id!r}]", mode="eval").body
-        unknown = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - known - {"_kinds"}
+            if isinstance(node, ast.Call) and node.func.id in REDUCTIONS and len(node.args) == 2:
+                node.args[1] = ast.parse(_index(ast.unparse(node.args[1])), mode="eval").body
+        unknown = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - known - {"_kinds", "int"}
         if unknown:
             raise Unsuited(f"{operator.name}: {', '.join(sorted(unknown))} has no counterpart in torch's operations")
         known.add(name)
