@@ -46,7 +46,8 @@ void RowLowering::spread_groups(const Groups& groups) {
       const Reg count = b_.index(Do::IndexMin, left, groups.column.wrap);
       Reg at = b_.copy(zero_);
       b_.repeat_while_less(at, count, [&] {
-        store(b_.add(begin, at), load_term(group_sums_at_, at, {}));
+        const Reg value = load_term(group_sums_at_, at, {});
+        store(b_.add(begin, at), value);
         b_.increase(at, config_.lanes);
       });
       b_.increase(begin, groups.column.wrap);
