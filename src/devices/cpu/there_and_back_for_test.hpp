@@ -42,7 +42,7 @@ inline void there_and_back(const MoveTable& moves) {
     Extent extent{placed(type, {{true}, {true}}, axes, strides), extents[0] * extents[1], extents[2] * extents[3]};
     ByteRange range = byte_range(extent);
     const std::size_t reached = range.high - range.low;
-    Guarded guarded(reached, round % 4 < 2 ? Guarded::Edge::End : Guarded::Edge::Begin);
+    Guarded guarded(reached, round / 4 % 2 ? Guarded::Edge::End : Guarded::Edge::Begin);
     const std::span memory(guarded.data(), reached);
     for (unsigned char& byte : memory) byte = static_cast<unsigned char>(random());
     extent.array.data = memory.data() - range.low;
@@ -70,6 +70,25 @@ inline void there_and_back(const MoveTable& moves) {
       ASSERT_TRUE(std::equal(memory.begin(), memory.end(), wanted.begin())) << "round " << round;
     }
   }
+}
+
+// One row whose first or last entry lies beside a guard page, columns a few elements apart.
+inline void one_row_at_the_edge(const MoveTable& moves) {
+  for (Type type : {Type::I8, Type::BF16, Type::F32, Type::F64})
+    for (std::int64_t stride : {-4, -3, -2, -1, 2, 3, 4, 5})
+      for (std::int64_t columns : {1, 2, 3, 4, 8, 16, 17, 32, 64})
+        for (Guarded::Edge edge : {Guarded::Edge::Begin, Guarded::Edge::End}) {
+          Extent extent{{.type = type, .column_stride = stride}, 1, columns};
+          const ByteRange range = byte_range(extent);
+          Guarded guarded(range.high - range.low, edge);
+          for (std::int64_t k = 0; k < range.high - range.low; ++k) guarded.data()[k] = static_cast<unsigned char>(k);
+          extent.array.data = guarded.data() - range.low;
+          const auto size = static_cast<std::int64_t>(bytes(type));
+          std::vector<std::byte> copy(whole_lines(columns * size) + 1);
+          pack(moves, extent.array, {copy.data(), whole_lines(columns * size), 0, 1, columns, false});
+          for (std::int64_t c = 0; c < columns; ++c)
+            ASSERT_EQ(0, std::memcmp(extent.array.entry(0, c), &copy[c * size], size)) << name(type) << ' ' << stride;
+        }
 }
 
 }  // namespace trireme::cpu

@@ -6,6 +6,7 @@ namespace trireme::cpu {
 namespace {
 
 TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Neon) { there_and_back(neon_moves()); }
+TEST(Packing, NothingIsReadBeyondARow_Neon) { one_row_at_the_edge(neon_moves()); }
 
 }  // namespace
 }  // namespace trireme::cpu

@@ -33,7 +33,7 @@ template <typename T, int apart>
   __m128i which[apart];  // byte of a part for each byte of the entries, or none
   for (int k = 0; k < apart; ++k) {
     alignas(16) std::int8_t bytes[16];
-    from[k] = k < apart - 1 ? 16 * k : last;
+    from[k] = std::min(16 * k, last);  // of 8 bytes, 4 apart, the last but one would end beyond it, too
     for (int t = 0; t < 16; ++t) {
       int entry = block.stride > 0 ? t / size : n - 1 - t / size, byte = entry * apart * size + t % size;
       bytes[t] = static_cast<std::int8_t>(byte / 16 == k ? byte - from[k] : -1);

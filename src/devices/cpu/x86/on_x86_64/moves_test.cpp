@@ -4,16 +4,18 @@
 namespace trireme::cpu {
 namespace {
 
-void there_and_back(std::string_view arch) {
+void with_moves_of(std::string_view arch, void (*test)(const MoveTable&)) {
   for (const InstructionSet& each : x86_instruction_sets()) {
     if (each.arch != arch) continue;
     if (std::string reason = each.missing(); !reason.empty()) GTEST_SKIP() << reason;
-    return there_and_back(*each.moves);
+    return test(*each.moves);
   }
   FAIL() << arch;
 }
-TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Avx2) { there_and_back("avx2"); }
-TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Avx512) { there_and_back("avx512"); }
+TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Avx2) { with_moves_of("avx2", there_and_back); }
+TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Avx512) { with_moves_of("avx512", there_and_back); }
+TEST(Packing, NothingIsReadBeyondARow_Avx2) { with_moves_of("avx2", one_row_at_the_edge); }
+TEST(Packing, NothingIsReadBeyondARow_Avx512) { with_moves_of("avx512", one_row_at_the_edge); }
 
 }  // namespace
 }  // namespace trireme::cpu
