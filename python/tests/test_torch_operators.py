@@ -27,6 +27,8 @@ def test_forward_is_torchs(name):
     for result, value in made.items():
         want = wanted[result].expand(value.shape) if value.dim() == 2 else wanted[result].reshape(-1)
         bound = dict(rtol=0, atol=0.51) if value.dtype == torch.int8 else dict(rtol=1e-11, atol=1e-11)
+        if value.dtype == torch.int8:  # saturates
+            want = want.clamp(-128, 127)
         torch.testing.assert_close(value.double(), want, **bound)
 
 

@@ -178,8 +178,8 @@ class TorchOperator:
     def full_backward(self):
         """Takes gradients of all results, and computes what statistics it needs."""
         text = _programs.require_saved(self.operator) if self.level else self.operator.text
-        statistics = [self.results[k] for k in self.statistics]
-        program = trireme.op(_programs.give_all_gradients(text, statistics)).gradient()
+        without = [self.results[k] for k in self._results_without_gradients()]
+        program = trireme.op(_programs.give_all_gradients(text, without)).gradient()
         names = {each[0]: self.backward._key(each[0]) for each in program.operands + program.results}
         return TorchOperator(trireme.op(_programs.rename(program.text, names)), f"{self.name}_backward_of_all", self)
 
@@ -191,9 +191,7 @@ class TorchOperator:
                 if _programs.names_in(spread) & set(self.operands) and
                 name in _programs.names_in(parts.body.replace(f"stop_gradient({name})", ""))]
 
-    @once
-    def statistics(self):
-        """Places of the results whose gradients `backward` does not take."""
+    def _results_without_gradients(self):
         taken = self.root.backward.operand_keys
         return [k for k, key in enumerate(self.result_keys)
                 if k not in self.maxima and gradient_key(key, self.level + 1) not in taken]
@@ -206,6 +204,16 @@ class TorchOperator:
 
     def has_derivative(self, k, made):
         return made.is_floating_point() and k not in self.maxima
+
+    @once
+    def statistics(self):
+        """Places of the results whose gradients `backward` does not take and `full_backward` reads. Others have no derivative:
+        the power of two beside a maximum."""
+        without = self._results_without_gradients()
+        full = self.root.full_backward if without else None
+        read = full and _programs.values_read_by(full.operator)
+        taken = {key for name, key in zip(full.operands, full.operand_keys) if name in read} if full else ()
+        return [k for k in without if gradient_key(self.result_keys[k], self.level + 1) in taken]
 
     @once
     def saved(self):

@@ -67,8 +67,39 @@ def read_by(operator):
     return read
 
 
+def values_read_by(operator):
+    """The names whose values stand in its lines: not those that stand for their types alone."""
+    body, end, rest = take_apart(operator.text).body, 0, ""
+    for start, stop in sorted(_type_names(body)):
+        rest += body[end:start]
+        end = stop
+    return names_in(rest + body[end:])
+
+
 def rename(text, names):
     return re.sub(NAME, lambda found: names.get(found.group(), found.group()), text)
+
+
+def rename_values(text, names):
+    """The same, but for names that stand for their types: those of largest(v) and cast(e, v)."""
+    made, end = "", 0
+    for start, stop in sorted(_type_names(text)):
+        made += rename(text[end:start], names) + text[start:stop]
+        end = stop
+    return made + rename(text[end:], names)
+
+
+def _type_names(text):
+    """Where they stand, as (first, beyond the last) character."""
+    for found in re.finditer(r"\b(cast|cast_stochastic|largest)\(", text):
+        depth, k, cuts = 1, found.end(), [found.end() - 1]  # between arguments
+        while depth:
+            depth += (text[k] in "([") - (text[k] in ")]")
+            if depth == 0 or (depth == 1 and text[k] == ","):
+                cuts.append(k)
+            k += 1
+        which = 0 if found.group(1) == "largest" else 1
+        yield cuts[which] + 1, cuts[which + 1]
 
 
 def give_all_gradients(text, without):
@@ -80,7 +111,7 @@ def give_all_gradients(text, without):
         inner = name + "_inside"
         while inner in taken:
             inner += "_"
-        body = rename(body, {name: inner}) + f"    {name} = {inner} * 1\n"
+        body = rename_values(body, {name: inner}) + f"    {name} = {inner} * 1\n"
     return parts._replace(body=body).text()
 
 
