@@ -89,7 +89,7 @@ bool check_line(const cuda::Device& device, Textbook& textbook, const std::strin
   poison_results(prepared);
   must(generated->run(prepared.view(), {}));
   bool fine = true;
-  for (const LargestError& each : largest_errors(prepared.bound, oracle, prepared.results()))
+  for (const LargestError& each : largest_errors(prepared.bound, oracle, prepared.result_elements()))
     if (!each.fine())
       fine = false, fmt::print("FAIL {} generated {} is out of the oracle's bounds\n", line, each.result);
   std::vector<std::vector<double>> wanted;

@@ -42,7 +42,8 @@ typedef enum trireme_type {
   TRIREME_I32 = 7,
   TRIREME_I64 = 8,
   TRIREME_U8 = 9,
-  TRIREME_F8E8M0 = 10
+  TRIREME_F8E8M0 = 10,
+  TRIREME_F4E2M1 = 11
 } trireme_type;
 
 /* What went wrong in this thread's last call that did not return TRIREME_OK; never null. */
@@ -133,9 +134,10 @@ typedef struct trireme_args trireme_args;
 
 #define TRIREME_UNKNOWN_BYTES UINT64_MAX
 
-/* Strides count elements. rank 0 with null shape: the shape that the plan expects; null strides: contiguous. `bytes` is
- * the memory there is from `data` on, or TRIREME_UNKNOWN_BYTES. An operand is only read; a result is written, so that
- * its memory must be writable. */
+/* Shapes and strides count elements, of f4e2m1 too, two of which share a byte: strides are even, but for the last,
+ * which is 1. rank 0 with null shape: the shape that the plan expects; null strides: contiguous. `bytes` is the memory
+ * there is from `data` on, or TRIREME_UNKNOWN_BYTES. An operand is only read; a result is written, so that its memory
+ * must be writable. */
 typedef struct trireme_view {
   size_t struct_size;
   const void* data;

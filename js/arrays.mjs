@@ -5,6 +5,7 @@ const carriers = {
   f64: ["Float64Array"], f32: ["Float32Array"], f16: ["Uint16Array", "Float16Array"], bf16: ["Uint16Array"],
   f8e4m3: ["Uint8Array"], f8e5m2: ["Uint8Array"], i8: ["Int8Array"], i32: ["Int32Array"],
   i64: ["BigInt64Array"], u8: ["Uint8Array", "Uint8ClampedArray"], f8e8m0: ["Uint8Array"],
+  f4e2m1: ["Uint8Array"],  // two columns a byte: a manifest counts its columns by j / 2
 };
 export const array_class = (type) => globalThis[carriers[type][0]];
 export const bytes_of = (type) => array_class(type).BYTES_PER_ELEMENT;

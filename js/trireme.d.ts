@@ -13,6 +13,7 @@ export interface ArrayOf {
   i64: BigInt64Array;
   u8: Uint8Array;
   f8e8m0: Uint8Array;
+  f4e2m1: Uint8Array;
 }
 export type StorageType = keyof ArrayOf;
 export type Values = ArrayOf[StorageType];
@@ -196,7 +197,7 @@ export interface Tables {
   operators: { name: string; text: string }[];
   targets: { name: string; form: "text" | "code" | "module"; defaultArch: string; archs: string; commonArchs: string[] }[];
   stages: { name: string; summary: string; ofTarget: boolean }[];
-  types: { name: string; bytes: number; integer: boolean }[];
+  types: { name: string; bits: number; integer: boolean }[];
   functions: { name: string; arity: number; formula: string; domain: string; unit: string; bound: number }[];
 }
 export interface Emission {

@@ -5,7 +5,7 @@
 namespace trireme::python {
 namespace {
 
-// NumPy has no bf16 and f8: there they travel as bits.
+// NumPy has no bf16, f8 and f4: there they travel as bits.
 const char* numpy_name(std::int32_t type) {
   switch (type) {
     case TRIREME_F64: return "float64";
@@ -20,7 +20,7 @@ const char* numpy_name(std::int32_t type) {
 }
 
 PyObject* numpy_dtype(std::int32_t type) {
-  static PyObject* found[TRIREME_F8E8M0 + 1] = {};
+  static PyObject* found[TRIREME_F4E2M1 + 1] = {};
   if (!found[type] && numpy()) found[type] = PyObject_CallMethod(numpy(), "dtype", "s", numpy_name(type));
   return found[type];
 }
@@ -73,10 +73,16 @@ Ref allocate_like(const Array& like, const PlanArray& wanted, Array& array) {
   Ref object;
   if (like.family == Family::Exchange) {
     dlpack::ManagedVersioned* made = allocate_managed(like, wanted.type, wanted.rank, wanted.shape);
+    const bool is_unknown = !made && wanted.type == TRIREME_F4E2M1;  // to the framework
+    if (is_unknown) {
+      PyErr_Clear();
+      made = allocate_managed(like, TRIREME_U8, wanted.rank, wanted.shape);
+    }
     if (!made) return {};
     array.family = Family::Exchange;
     array.exchange = like.exchange;
     if (!array.take_tensor(made->tensor, wanted.name.c_str())) return {};
+    if (is_unknown) array.take_type(wanted.type);
     void* given = nullptr;
     if (like.exchange->object_from_managed(made, &given) != 0) return {};
     return Ref(static_cast<PyObject*>(given));
@@ -91,7 +97,7 @@ Ref allocate_like(const Array& like, const PlanArray& wanted, Array& array) {
     object = empty_of(cupy.get(), wanted.shape_tuple.get(), wanted.type);
   }
   if (!object || !array.load(object.get(), wanted.name.c_str(), true)) return {};
-  array.type = wanted.type;
+  array.take_type(wanted.type);
   if (like.dtype && like.type == wanted.type)
     return Ref(PyObject_CallMethod(object.get(), "view", "O", like.dtype.get()));
   return object;

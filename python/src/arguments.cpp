@@ -151,7 +151,8 @@ std::int32_t type_from(PyObject* said, const char* what) {
                 {"int64", "i64"},
                 {"uint8", "u8"},
                 {"bool", "u8"},
-                {"float8_e8m0fnu", "f8e8m0"}};
+                {"float8_e8m0fnu", "f8e8m0"},
+                {"float4_e2m1fn_x2", "f4e2m1"}};
   Ref text(PyUnicode_Check(said) ? Ref::to(said).give() : PyObject_Str(said));
   Ref bytes(text ? PyUnicode_AsUTF8String(text.get()) : nullptr);
   if (!bytes) return -1;
@@ -161,8 +162,9 @@ std::int32_t type_from(PyObject* said, const char* what) {
     if (std::strcmp(each.name, name) == 0) name = each.type;
   std::int32_t type = type_named(name);
   if (type < 0)
-    raise_invalid("%s: there is no type '%s'; there are f64, f32, f16, bf16, f8e4m3, f8e5m2, i8, i32, i64, u8, f8e8m0",
-                  what, name);
+    raise_invalid(
+        "%s: there is no type '%s'; there are f64, f32, f16, bf16, f8e4m3, f8e5m2, i8, i32, i64, u8, f8e8m0, f4e2m1",
+        what, name);
   return type;
 }
 

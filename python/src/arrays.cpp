@@ -145,6 +145,17 @@ void Array::find_contiguous() {
   if (expected == 0) contiguous = true;  // of no elements
 }
 
+void Array::take_type(std::int32_t is) {
+  type = is;
+  if (type != TRIREME_F4E2M1 || rank == 0) return;
+  const int last = rank - 1;
+  shape[last] *= 2;
+  if (contiguous) return;
+  for (int k = 0; k < last; ++k) strides[k] *= 2;
+  if (strides[last] != 1) strides[last] *= 2;  // which the plan refuses, unless there is one byte
+  find_contiguous();
+}
+
 bool Array::take_strides(const Py_ssize_t* byte_strides, Py_ssize_t item_bytes, const char* what) {
   for (int k = 0; k < rank; ++k) {
     if (byte_strides[k] % item_bytes != 0) {

@@ -68,6 +68,8 @@ struct Array {
   // False with a Python error. `what`: the parameter's name, for messages.
   bool load(PyObject* object, const char* what, bool writable);
   bool take_tensor(const dlpack::Tensor& tensor, const char* what);
+  // What its bytes are. Of f4e2m1 they are pairs of columns, and `shape` and `strides` count columns from then on.
+  void take_type(std::int32_t is);
 
  private:
   bool load_buffer(PyObject* object, const char* what, bool writable);

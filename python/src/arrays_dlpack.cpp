@@ -9,14 +9,14 @@ namespace trireme::python {
 bool Array::take_tensor(const dlpack::Tensor& tensor, const char* what) {
   const TypeRecord* record = nullptr;
   for (const TypeRecord& each : types)
-    if (each.dlpack.code == tensor.type.code && each.dlpack.bits == tensor.type.bits && tensor.type.lanes == 1)
+    if (each.dlpack.code == tensor.type.code && each.dlpack.bits == tensor.type.bits &&
+        each.dlpack.lanes == tensor.type.lanes)
       record = &each;
   if (!record) {
     raise_invalid("%s: elements of DLPack type (%d, %d bits, %d lanes); %s", what, tensor.type.code, tensor.type.bits,
                   tensor.type.lanes, accepted);
     return false;
   }
-  type = record->type;
   where.cuda = tensor.device.type == dlpack::Cuda || tensor.device.type == dlpack::CudaManaged;
   where.index = where.cuda ? tensor.device.index : 0;
   if (!where.cuda && tensor.device.type != dlpack::Cpu && tensor.device.type != dlpack::CudaHost) {
@@ -32,9 +32,11 @@ bool Array::take_tensor(const dlpack::Tensor& tensor, const char* what) {
   rank = tensor.rank;
   for (int k = 0; k < rank; ++k) shape[k] = tensor.shape[k];
   contiguous = tensor.strides == nullptr;
-  if (contiguous) return true;
-  for (int k = 0; k < rank; ++k) strides[k] = tensor.strides[k];
-  find_contiguous();
+  if (!contiguous) {
+    for (int k = 0; k < rank; ++k) strides[k] = tensor.strides[k];
+    find_contiguous();
+  }
+  take_type(record->type);
   return true;
 }
 

@@ -86,7 +86,7 @@ class Call {
     if (!array.load(object, what.text.c_str(), result)) return false;
     if (said_.types[k]) {
       std::int32_t said = said_.types[k] - 1;
-      if (may_be(array.type, said)) array.type = said;
+      if (may_be(array.type, said)) array.take_type(said);
       if (array.type != said) {
         raise_invalid("%s: types= says %s, and the array is %s", what.text.c_str(), type_name(said),
                       type_name(array.type));

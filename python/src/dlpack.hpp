@@ -13,7 +13,8 @@ enum TypeCode : std::uint8_t {
   Bool = 6,
   Float8E4M3Fn = 10,
   Float8E5M2 = 12,
-  Float8E8M0Fnu = 14
+  Float8E8M0Fnu = 14,
+  Float4E2M1Fn = 17
 };
 
 struct Device {

@@ -67,9 +67,10 @@ bool MadePlan::read_arrays() {
     if (!array.shape_tuple) return false;
     std::int64_t bytes = type_bytes(from.type);
     for (int axis = 0; axis < from.rank; ++axis) {
-      array.shape[axis] = from.shape[axis];
-      bytes *= from.shape[axis];
-      PyObject* extent = PyLong_FromLongLong(from.shape[axis]);
+      const bool is_pairs = from.type == TRIREME_F4E2M1 && axis == from.rank - 1;  // of columns, a byte each
+      array.shape[axis] = from.shape[axis] / (is_pairs ? 2 : 1);
+      bytes *= array.shape[axis];
+      PyObject* extent = PyLong_FromLongLong(array.shape[axis]);
       if (!extent || PyTuple_SetItem(array.shape_tuple.get(), axis, extent) < 0) return false;
     }
     bytes_moved_ += bytes;

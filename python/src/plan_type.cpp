@@ -100,7 +100,7 @@ PyObject* plan_run(PyObject* self, PyObject* arguments) {
     if (!object || object == Py_None) continue;
     Array& array = arrays[k].emplace();
     if (!array.load(object, wanted[k].name.c_str(), wanted[k].result)) return nullptr;
-    if (may_be(array.type, wanted[k].type)) array.type = wanted[k].type;
+    if (may_be(array.type, wanted[k].type)) array.take_type(wanted[k].type);
     if (array.type == Raw16)
       return raise_invalid("%s: the array is %s, the plan was made for %s", wanted[k].name.c_str(),
                            type_name(array.type), type_name(wanted[k].type));

@@ -27,18 +27,21 @@ inline constexpr TypeRecord types[] = {
     {TRIREME_U8, "u8", 1, 'B', "u1", {dlpack::UInt, 8, 1}},
     {TRIREME_U8, "u8", 1, '?', "b1", {dlpack::Bool, 8, 1}},
     {TRIREME_F8E8M0, "f8e8m0", 1, 0, "", {dlpack::Float8E8M0Fnu, 8, 1}},
+    {TRIREME_F4E2M1, "f4e2m1", 1, 0, "", {dlpack::Float4E2M1Fn, 4, 2}},
     {Raw16, "uint16", 2, 'H', "u2", {dlpack::UInt, 16, 1}},
 };
 
 inline constexpr char accepted[] =
-    "taken are float64, float32, float16, bfloat16, float8 (e4m3fn, e5m2, e8m0fnu), int8, int32, int64, uint8 and "
+    "taken are float64, float32, float16, bfloat16, float8 (e4m3fn, e5m2, e8m0fnu), float4_e2m1fn_x2, int8, int32, "
+    "int64, uint8 and "
     "bool; "
     "or uint16 and uint8 with their meaning in types=, as in types={'x': 'bf16'}";
 
 // Bits that stand for another type where types= says which: uint16, and uint8, which is u8 where it does not.
 constexpr bool may_be(std::int32_t type, std::int32_t said) {
   return (type == Raw16 && said == TRIREME_BF16) ||
-         (type == TRIREME_U8 && (said == TRIREME_F8E4M3 || said == TRIREME_F8E5M2 || said == TRIREME_F8E8M0));
+         (type == TRIREME_U8 &&
+          (said == TRIREME_F8E4M3 || said == TRIREME_F8E5M2 || said == TRIREME_F8E8M0 || said == TRIREME_F4E2M1));
 }
 
 // False with a Python error where there is no record.

@@ -43,6 +43,48 @@ def test_powers_of_two():
     assert scale(x.numpy(), types={"s": "f8e8m0"}).tolist() == [128, 133, 0]
 
 
+def test_two_columns_share_a_byte():
+    double = trireme.op("double(x[i,j]) -> (y[i,j])\n    y = x * 2")
+    x = torch.tensor([[0.25, -0.5, 1.0, 100.0], [0.0, -3.0, float("nan"), 0.7]])
+    packed = [[1 | 10 << 4, 4 | 7 << 4], [0 | 15 << 4, 7 | 3 << 4]]  # 0.5 -1 2 6, 0 -6 6 1.5
+    y = double(x, types={"y": "f4e2m1"})
+    assert y.dtype == torch.float4_e2m1fn_x2 and y.view(torch.uint8).tolist() == packed
+    bits = double(x.numpy(), types={"y": "f4e2m1"})
+    assert bits.dtype == np.uint8 and bits.tolist() == packed
+    wanted = [[1.0, -2.0, 4.0, 12.0], [0.0, -12.0, 12.0, 3.0]]
+    assert double(y, types={"y": "f32"}).tolist() == wanted
+    assert double(bits, types={"x": "f4e2m1", "y": "f32"}).tolist() == wanted
+    apart = np.zeros((2, 5), np.uint8)
+    double(x.numpy(), types={"y": "f4e2m1"}, out=apart[:, 1:3])
+    assert apart.tolist() == [[0, *row, 0, 0] for row in packed]
+    with pytest.raises(trireme.InvalidArgument, match="7 columns are an odd number"):
+        double(np.zeros((2, 7), np.float32), types={"y": "f4e2m1"})
+    with pytest.raises(trireme.InvalidArgument, match="columns lie side by side"):
+        double(x.numpy(), types={"y": "f4e2m1"}, out=np.zeros((2, 4), np.uint8)[:, ::2])
+    plan = double.plan((2, 4), types={"x": "f32", "y": "f4e2m1"})
+    assert plan.arrays[1][2] == (2, 2)
+    made = np.zeros((2, 2), np.uint8)
+    plan.run(x=x.numpy(), y=made)
+    assert made.tolist() == packed
+
+
+def test_torch_operators_know_pairs():
+    import trireme.torch as tt
+
+    x = torch.randn(3, 64)
+    q, scale = tt.named("quantise_mxfp4")(x, types={"q": "f4e2m1", "scale": "f8e8m0"})
+    assert q.dtype == torch.float4_e2m1fn_x2 and q.shape == (3, 32) and scale.shape == (3, 2)
+    with torch._subclasses.FakeTensorMode():
+        fake = torch.ops.trireme.quantise_mxfp4(torch.empty(3, 64), 32.0, 1, "q=f4e2m1,scale=f8e8m0")
+    assert [(each.dtype, each.shape) for each in fake] == [(each.dtype, each.shape) for each in (q, scale)]
+    bits = q.view(torch.uint8).long()
+    numbers = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    pattern = torch.stack([bits & 15, bits >> 4], -1).reshape(3, 64)
+    again = torch.where(pattern < 8, 1.0, -1.0) * numbers[pattern & 7] * scale.float().repeat_interleave(32, 1)
+    largest = x.abs().reshape(3, 2, 32).amax(2).repeat_interleave(32, 1)
+    assert ((again - x).abs() <= largest / 4).all()
+
+
 def test_labels_are_read_in_place():
     logits = torch.randn(6, 9, requires_grad=True)
     target = torch.tensor([0, 8, -100, 3, 4, 5])

@@ -5,7 +5,7 @@ import time
 
 from . import _core
 
-BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "f8e4m3": 1, "f8e5m2": 1, "i8": 1, "i32": 4, "i64": 8, "u8": 1, "f8e8m0": 1, "uint8": 1, "uint16": 2}
+BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "f8e4m3": 1, "f8e5m2": 1, "i8": 1, "i32": 4, "i64": 8, "u8": 1, "f8e8m0": 1, "f4e2m1": 0.5, "uint8": 1, "uint16": 2}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@
 namespace trireme::c_api {
 namespace {
 
-static_assert(static_cast<int>(Type::F8E8M0) == TRIREME_F8E8M0 && static_cast<int>(Type::F64) == TRIREME_F64);
+static_assert(static_cast<int>(Type::F4E2M1) == TRIREME_F4E2M1 && static_cast<int>(Type::F64) == TRIREME_F64);
 static_assert(static_cast<int>(Code::InvalidProgram) + 1 == TRIREME_INVALID_PROGRAM);
 static_assert(static_cast<int>(Code::Internal) + 1 == TRIREME_INTERNAL);
 

@@ -39,7 +39,8 @@ class Maker {
 
   std::optional<Type> type() {
     if (!want_.bound) return std::nullopt;
-    return dice_.one_of(type_facts).type;
+    const Type type = dice_.one_of(type_facts).type;
+    return is_packed(type) ? Type::U8 : type;  // which only some arrays may be
   }
 
   // They stand before or behind the operands in memory; a node only knows their index.

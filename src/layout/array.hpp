@@ -50,9 +50,13 @@ struct Array {
   Jumps row_jumps = {}, column_jumps = {};
   std::int64_t table_rows = 0;  // of a table whose rows an operand picks
 
+  std::int64_t place(std::int64_t r, std::int64_t c) const {
+    return place_of(r, row_stride, row_jumps) + place_of(c, column_stride, column_jumps);
+  }
+  // Of a packed type: the byte that holds it (elements.hpp).
   void* entry(std::int64_t r, std::int64_t c) const {
-    std::int64_t place = place_of(r, row_stride, row_jumps) + place_of(c, column_stride, column_jumps);
-    return static_cast<char*>(data) + place * static_cast<std::int64_t>(bytes(type));
+    const std::int64_t at = place(r, c);
+    return static_cast<char*>(data) + (is_packed(type) ? at >> 1 : at * static_cast<std::int64_t>(bytes(type)));
   }
 };
 

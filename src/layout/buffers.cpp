@@ -1,13 +1,18 @@
 #include "layout/buffers.hpp"
 
+#include "layout/elements.hpp"
 #include "layout/overlap.hpp"
 
 namespace trireme {
 
+Extent Buffer::extent_in_bytes() const {
+  return {in_bytes(array), row_extent, columns_in_bytes(array.type, column_extent)};
+}
+
 std::vector<Array> Buffers::arrays() const {
   std::vector<Array> arrays;
   for (const auto* list : {&operands, &results})
-    for (const Buffer& buffer : *list) arrays.push_back(buffer.array);
+    for (const Buffer& buffer : *list) arrays.push_back(in_bytes(buffer.array));
   return arrays;
 }
 
@@ -43,9 +48,15 @@ Result<Buffer> make_buffer(Type type, const Indexing& indexing, const ArrayAxes&
   buffer.row_extent = product(axes.rows);
   buffer.column_extent = product(axes.columns);
   buffer.array = placed(type, indexing, axes, strides);
-  std::optional<ByteRange> range = checked_byte_range({buffer.array, buffer.row_extent, buffer.column_extent});
+  if (const auto why = why_not_in_bytes(buffer.array, buffer.row_extent, buffer.column_extent))
+    return Error{Code::InvalidArgument, std::string(*why)};
+  if (is_packed(type) && !axes.columns.empty() && axes.columns[axes.columns.size() - 1] % 2)
+    return Error{Code::InvalidArgument, std::string(odd_last_axis)};
+  if (is_packed(type) && placement.offset % 2)
+    return Error{Code::InvalidArgument, "f4e2m1 takes two columns a byte, and the offset is odd"};
+  std::optional<ByteRange> range = checked_byte_range(buffer.extent_in_bytes());
   if (!range) return Error{Code::InvalidArgument, "the strides " + print_strides(strides) + " reach beyond 2^61 bytes"};
-  std::int64_t first = placement.offset * static_cast<std::int64_t>(bytes(type)) - range->low;
+  std::int64_t first = placement.offset * bits(type) / 8 - range->low;
   const auto size = static_cast<std::size_t>(first + range->high);
   auto* memory =
       reinterpret_cast<std::byte*>(size > 0 ? static_cast<std::uintptr_t>(CacheLineAllocator<int>::line) : 0);
@@ -82,7 +93,7 @@ Result<Buffers> make_buffers(const Program& bound, const Dims& shape, int normal
   }
   for (const Output& result : bound.results) {
     TRIREME_TRY(buffer, buffer_for(result.name, result.spread, result.type));
-    if (overlaps_itself({buffer.array, buffer.row_extent, buffer.column_extent}))
+    if (overlaps_itself(buffer.extent_in_bytes()))
       return Error{Code::InvalidArgument,
                    "'" + result.name + "': entries of a result share memory; a result has a place for each of them"};
     buffers.results.push_back(std::move(buffer));

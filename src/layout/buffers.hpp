@@ -10,6 +10,7 @@
 #include "layout/array.hpp"
 #include "layout/flatten.hpp"
 #include "layout/indexing.hpp"
+#include "layout/overlap.hpp"
 
 namespace trireme {
 
@@ -45,11 +46,12 @@ struct Buffer {
   Buffer(Buffer&&) = default;
   Buffer& operator=(Buffer&&) = default;
   std::int64_t entries() const { return row_extent * column_extent; }
+  Extent extent_in_bytes() const;  // as kernels see it
 };
 
 struct Buffers {
   std::vector<Buffer> operands, results;  // as in the program; constants and absent operands have no memory
-  std::vector<Array> arrays() const;      // as Program::array counts them
+  std::vector<Array> arrays() const;  // as Program::array counts them, and as kernels see them: packed ones as bytes
 };
 
 // Or none, where only the layout is asked for: arrays that have entries then lie at an address of a line, which nobody

@@ -65,6 +65,11 @@ Result<Program> bind(const Program& program, const Binding& binding);
 // Exact rewriting, but for the sign of zero; never reassociates. One rule a line in simplify.cpp.
 Program simplify(const Program& program);
 
+// Arrays of f4e2m1 become arrays of bytes spread [i, j / 2], and its rounding and patterns primitives. Refuses an odd
+// number of columns, and spreads that have not two columns for each byte.
+Result<Program> pack(const Program& program, std::optional<std::int64_t> columns);
+bool can_be_packed(const Program::Array& array);  // whether it is so spread
+
 // Replaces every composed node by its fixed sequence of primitives in the compute type; rotations sink to the leaves.
 // Refuses rotations inside rotations that would read too many values.
 Result<Program> expand(const Program& program);
@@ -72,11 +77,11 @@ Result<Program> expand(const Program& program);
 // A program on its way to a machine.
 struct PreparedProgram {
   Program bound;                  // what the oracle runs
-  Program expanded;               // what the reference and all targets run; same operands and results
+  Program expanded;               // what the reference and all targets run; same operands and results, packed as bytes
   std::vector<double> constants;  // one per operand: as the binding says, else its default
 };
 
-// bind -> simplify -> expand -> simplify -> in_canonical_order, verified in between.
+// bind -> simplify -> pack -> expand -> simplify -> in_canonical_order, verified in between.
 Result<PreparedProgram> prepare(const Program& program, const Binding& binding);
 
 }  // namespace trireme

@@ -31,7 +31,9 @@ Result<PreparedProgram> prepare(const Program& program, const Binding& binding) 
   TRIREME_CHECK(check_after("bind", bound));
   Program simple = simplify(bound);
   TRIREME_CHECK(check_after("simplify", simple));
-  TRIREME_TRY(primitives, expand(simple));
+  TRIREME_TRY(packed, pack(simple, binding.columns));
+  TRIREME_CHECK(check_after("pack", packed));
+  TRIREME_TRY(primitives, expand(packed));
   TRIREME_CHECK(check_after("expand", primitives));
   Program ready = simplify(primitives);
   TRIREME_CHECK(check_after("simplify", ready));

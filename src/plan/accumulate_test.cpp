@@ -88,7 +88,7 @@ TEST(Accumulate, the_oracle_knows_it) {
     Prepared prepared = prepared_for(each, each.line);
     run_reference(prepared.program, prepared.view()).value();
     const auto oracle = oracle_of(prepared).value();
-    for (const LargestError& error : largest_errors(prepared.bound, oracle, prepared.results()))
+    for (const LargestError& error : largest_errors(prepared.bound, oracle, prepared.result_elements()))
       EXPECT_TRUE(error.fine()) << each.line << ' ' << error.result << " got " << error.got << " want " << error.want;
   }
 }

@@ -60,7 +60,7 @@ void poison_results(Prepared& prepared) {
 }
 
 Result<std::vector<OracleResult>> oracle_of(const Prepared& prepared) {
-  std::vector<Array> arrays = prepared.arrays;
+  std::vector<Array> arrays = prepared.elements();
   for (const auto& [k, memory] : prepared.before) {
     Array& array = arrays[prepared.program.array_of_result(k)];
     const auto offset = static_cast<std::byte*>(array.data) - prepared.buffers.results[k].memory.data();

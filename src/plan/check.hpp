@@ -17,13 +17,29 @@ struct Prepared {
   Program program;  // bound, simplified, expanded: what runs
   std::vector<double> constants;
   Buffers buffers;
-  std::vector<Array> arrays;  // views of `buffers`, as Program::array counts them
+  std::vector<Array> arrays;  // views of `buffers`, as Program::array counts them and kernels see them
   using Memory = decltype(Buffer::memory);
   std::map<std::size_t, Memory> before;  // of results that accumulate: their memory before a run
 
   std::span<Array> operands() { return std::span(arrays).first(program.operands.size()); }
   std::span<Array> results() { return std::span(arrays).subspan(program.operands.size()); }
   std::span<const Array> results() const { return std::span(arrays).subspan(program.operands.size()); }
+  // The same as `bound` has them: what the oracle reads, and its results are compared with.
+  std::vector<Array> elements() const {
+    std::vector<Array> list = arrays;
+    for (std::size_t k = 0; k < list.size(); ++k)
+      if (const std::optional<Type> type = bound.array(k).type; type && is_packed(*type)) list[k] = buffer(k).array;
+    return list;
+  }
+  std::vector<Array> result_elements() const {
+    std::vector<Array> list = elements();
+    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(program.operands.size()));
+    return list;
+  }
+  const Buffer& buffer(std::size_t array) const {
+    const std::size_t operands = program.operands.size();
+    return array < operands ? buffers.operands[array] : buffers.results[array - operands];
+  }
   Problem2d view() const {
     return {.rows = problem.rows(), .columns = problem.columns(), .constants = constants, .arrays = arrays};
   }

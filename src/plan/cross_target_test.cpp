@@ -42,16 +42,22 @@ std::map<std::string, Placement> random_places(const Program& bound, const Dims&
   std::map<std::string, Placement> places;
   std::int64_t columns = 1;
   for (std::size_t k = shape.size() - static_cast<std::size_t>(axes); k < shape.size(); ++k) columns *= shape[k];
-  auto place = [&](const std::string& name, const Spread& spread, bool result) {
+  auto place = [&](const std::string& name, const Spread& spread, std::optional<Type> type, bool result) {
     const std::int64_t table = spread.row.picked() ? 1 + random.below(9) : -1;
-    Dims extents = axes_of(indexing(bound, spread, columns).value(), shape, axes, table).all();
-    if (random.below(3))
+    const ArrayAxes found = axes_of(indexing(bound, spread, columns).value(), shape, axes, table);
+    const Dims extents = found.all();
+    if (type && is_packed(*type)) {  // columns side by side, and rows that begin with a byte
+      places[name] = {.offset = 2 * random.below(4), .strides = contiguous_strides(extents)};
+      const std::int64_t apart = 1 + random.below(2);
+      for (std::size_t k = 0; k < found.rows.size(); ++k) places[name].strides[k] *= random.below(4) ? apart : -apart;
+    } else if (random.below(3)) {
       places[name] = {.offset = random.below(4), .strides = random_strides(extents, result, random.state)};
+    }
     if (table >= 0) places[name].rows = table;
   };
   for (const Operand& operand : bound.operands)
-    if (!operand.constant && operand.type) place(operand.name, operand.spread, false);
-  for (const Output& result : bound.results) place(result.name, result.spread, true);
+    if (!operand.constant && operand.type) place(operand.name, operand.spread, operand.type, false);
+  for (const Output& result : bound.results) place(result.name, result.spread, result.type, true);
   return places;
 }
 
@@ -114,21 +120,27 @@ TEST(CrossTarget, RandomProgramsTypesShapesAndStrides) {
     std::vector<Type> types = {Type::F32, Type::F32};
     for (const TypeFacts& each : type_facts)
       if (each.type != Type::F64 || seed % 4 == 0) types.push_back(each.type);
+    int axes = 1;
+    const Dims shape = random_shape(random, columns, axes);
     Binding binding{.columns = columns};
-    for (const Operand& operand : program.operands) {
+    auto random_type_of = [&](const Program::Array& array) {
+      const Type type = random.of(types);
+      return is_packed(type) && (shape[shape.size() - 1] % 2 || !can_be_packed(array)) ? Type::U8 : type;
+    };
+    for (std::size_t k = 0; k < program.operands.size(); ++k) {
+      const Operand& operand = program.operands[k];
       if (operand.constant && operand.fallback == no_node) binding.constants[operand.name] = 0.75;
-      if (!operand.constant) binding.types[operand.name] = random.of(types);
+      if (!operand.constant) binding.types[operand.name] = random_type_of(program.array(k));
       if (operand.name[0] == 'p') binding.types[operand.name] = random.below(2) ? Type::I32 : Type::I64;
       if (operand.name == "seed") binding.types[operand.name] = Type::I64;
     }
-    for (const Output& result : program.results) binding.types[result.name] = random.of(types);
+    for (std::size_t r = 0; r < program.results.size(); ++r)
+      binding.types[program.results[r].name] = random_type_of(program.array(program.array_of_result(r)));
     for (const Output& result : program.results)
       if (sums_over_rows(program, result) && seed % 2) binding.accumulate.insert(result.name);
     Result<PreparedProgram> prepared = prepare(program, binding);
     ASSERT_TRUE(prepared) << prepared.error().message << '\n' << print(program);
     const auto& [bound, expanded, constants] = *prepared;
-    int axes = 1;
-    Dims shape = random_shape(random, columns, axes);
     Result<Buffers> buffers = make_buffers(bound, shape, axes, random_places(bound, shape, axes, random));
     ASSERT_TRUE(buffers) << buffers.error().message;
     for (std::size_t k = 0; k < buffers->operands.size(); ++k) {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "layout/elements.hpp"
 #include "plan/digest.hpp"
-#include "support/float_types.hpp"
 
 namespace trireme {
 
@@ -23,15 +23,16 @@ KeptResults keep_results(const Prepared& prepared) {
 std::optional<Difference> first_difference(const Prepared& prepared, const KeptResults& wanted) {
   for (std::size_t k = 0; k < prepared.buffers.results.size(); ++k) {
     const Buffer& buffer = prepared.buffers.results[k];
-    Type type = buffer.array.type;
+    const Type type = buffer.array.type;
+    Array kept = buffer.array;
+    kept.data = const_cast<std::byte*>(wanted[k].data()) +  // only read
+                (static_cast<std::byte*>(buffer.array.data) - buffer.memory.data());
     for (std::int64_t r = 0; r < buffer.row_extent; ++r)
       for (std::int64_t c = 0; c < buffer.column_extent; ++c) {
-        const auto* element = static_cast<const std::byte*>(buffer.array.entry(r, c));
-        std::uint64_t got = load_bits(type, element);
-        std::uint64_t want = load_bits(type, wanted[k].data() + (element - buffer.memory.data()));
+        const std::uint64_t got = bits_at(buffer.array, r, c), want = bits_at(kept, r, c);
         if (canonical_bits(type, got) == canonical_bits(type, want)) continue;
-        auto hex = [&](std::uint64_t bits) { return fmt::format("0x{:0{}X}", bits, 2 * bytes(type)); };
-        return Difference{element_name(prepared.program.results[k], r, c), hex(got), hex(want)};
+        auto hex = [&](std::uint64_t bits) { return fmt::format("0x{:0{}X}", bits, trireme::bits(type) / 4); };
+        return Difference{element_name(prepared.bound.results[k], r, c), hex(got), hex(want)};
       }
   }
   return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "layout/elements.hpp"
 #include "support/float_types.hpp"
 #include "support/hash.hpp"
 
@@ -9,10 +10,8 @@ namespace trireme {
 
 std::uint64_t canonical_bits(Type type, std::uint64_t bits) {
   if (is_integer(type)) return bits;
-  FloatFormat format = float_format(type);
-  std::uint64_t magnitude = bits & format.magnitude_mask();
-  bool is_nan = format.infinities ? magnitude > format.infinity() : magnitude == format.nan();
-  return is_nan ? format.nan() : bits;
+  const FloatFormat format = float_format(type);
+  return format.is_nan(bits) ? format.nan() : bits;
 }
 
 std::string digest(std::span<const DigestPart> results) {
@@ -32,7 +31,9 @@ std::string digest(std::span<const DigestPart> results) {
 
 std::string digest(std::span<const Buffer> results) {
   std::vector<DigestPart> parts;
-  for (const Buffer& buffer : results) parts.push_back({buffer.array, buffer.row_extent, buffer.column_extent});
+  for (const Buffer& buffer : results)
+    parts.push_back(
+        {in_bytes(buffer.array), buffer.row_extent, columns_in_bytes(buffer.array.type, buffer.column_extent)});
   return digest(parts);
 }
 

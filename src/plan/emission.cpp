@@ -161,6 +161,7 @@ Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target
   TRIREME_TRY(manifest, manifest_of(prepared.program, lowered.kernels, lowered.config,
                                     {.columns = facts.columns,
                                      .constants = prepared.constants,
+                                     .bound = &prepared.bound,
                                      .of_target = target.manifest(lowered.kernels, arch)}));
   TRIREME_TRY(artifact, target.emit(lowered.kernels, arch, manifest));
   if (artifact.columns_entry >= 0)

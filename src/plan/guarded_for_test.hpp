@@ -11,6 +11,7 @@
 
 #include "devices/arguments.hpp"
 #include "layout/buffers.hpp"
+#include "layout/elements.hpp"
 #include "layout/overlap.hpp"
 #include "plan/digest.hpp"
 #include "plan/samples.hpp"
@@ -71,7 +72,7 @@ class GuardedProblem {
     auto guarded = [&](const Buffer& buffer, const decltype(Buffer::memory)& from) {
       memory.push_back(std::make_unique<Guarded>(buffer.memory.size(), edge));
       if (!from.empty()) std::memcpy(memory.back()->data(), from.data(), from.size());
-      Array array = buffer.array;
+      Array array = in_bytes(buffer.array);
       if (array.data)
         array.data = memory.back()->data() + (static_cast<std::byte*>(buffer.array.data) - buffer.memory.data());
       return array;
@@ -95,11 +96,12 @@ class GuardedProblem {
       const Buffer& wanted = buffers_.results[r];
       Guarded& here = *memory[k++];
       if (!here.intact()) return "wrote beside " + program_.results[r].name;
-      Type type = wanted.array.type;
-      for (std::int64_t row = 0; row < wanted.row_extent; ++row)
-        for (std::int64_t column = 0; column < wanted.column_extent; ++column) {
+      const Extent extent = wanted.extent_in_bytes();
+      const Type type = extent.array.type;
+      for (std::int64_t row = 0; row < extent.rows; ++row)
+        for (std::int64_t column = 0; column < extent.columns; ++column) {
           void* at = arrays[program_.array_of_result(r)].entry(row, column);
-          std::uint64_t got = load_bits(type, at), want = load_bits(type, wanted.array.entry(row, column));
+          std::uint64_t got = load_bits(type, at), want = load_bits(type, extent.array.entry(row, column));
           if (canonical_bits(type, got) != canonical_bits(type, want))
             return fmt::format("{}[{},{}] got {:#x} want {:#x}", program_.results[r].name, row, column, got, want);
           store_bits(type, at, want);  // NaNs are equal

@@ -74,7 +74,8 @@ Result<std::string> manifest_of(const Program& program, const Kernels& kernels, 
     }
     TRIREME_TRY(where, indexing(program, what.spread, options.columns, options.constants));
     fixed = fixed || !what.spread.plain();
-    texts.push_back(fmt::format(R"({{"name":"{}","type":"{}","row":{},"column":{}}})", what.name, name(*what.type),
+    const Type type = *(options.bound ? *options.bound : program).array(k).type;
+    texts.push_back(fmt::format(R"({{"name":"{}","type":"{}","row":{},"column":{}}})", what.name, name(type),
                                 axis(where.row), axis(where.column)));
   }
   std::int64_t scratch = kernels.rows.scratch_bytes, per_stripe = kernels.rows.scratch_bytes_per_stripe;

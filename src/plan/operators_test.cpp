@@ -97,7 +97,7 @@ void compare_with_definition(const OperatorDefinition& definition, const std::st
   Status status = run_reference(prepared.program, prepared.view());
   ASSERT_TRUE(status) << status.error().message;
   std::vector<OracleResult> oracle = oracle_of(prepared).value();
-  for (const LargestError& each : largest_errors(prepared.bound, oracle, prepared.results())) {
+  for (const LargestError& each : largest_errors(prepared.bound, oracle, prepared.result_elements())) {
     EXPECT_TRUE(each.fine()) << each.result << " " << each.row << "," << each.column << ": " << each.got;
     EXPECT_EQ(each.unknown, 0) << each.result;
   }
@@ -208,7 +208,7 @@ TEST(Operators, lie_within_the_oracles_bounds) {
         Prepared prepared = prepared_for(problem_of(line));
         ASSERT_TRUE(run_reference(prepared.program, prepared.view())) << line;
         std::vector<OracleResult> oracle = oracle_of(prepared).value();
-        for (const LargestError& error : largest_errors(prepared.bound, oracle, prepared.results()))
+        for (const LargestError& error : largest_errors(prepared.bound, oracle, prepared.result_elements()))
           EXPECT_TRUE(error.fine()) << line << " " << error.result << "[" << error.row << "," << error.column
                                     << "] got " << error.got << " want " << static_cast<double>(error.want);
       }

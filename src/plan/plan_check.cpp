@@ -1,6 +1,7 @@
 // What a call's views must be.
 #include <algorithm>
 
+#include "layout/elements.hpp"
 #include "layout/flatten.hpp"
 #include "plan/plan_state.hpp"
 
@@ -54,7 +55,9 @@ std::string with_ones(const PlanState& plan, const PlanArray& array) {
 
 Status check_view(const PlanState& plan, const PlanArray& array, const View& view, Extent& extent) {
   auto wrong = [&](Code code, const std::string& what) { return plan.wrong(code, array.name + ": " + what); };
-  extent = {.array = {.data = view.data.writable(), .type = array.type}, .rows = array.rows, .columns = array.columns};
+  extent = {.array = {.data = view.data.writable(), .type = in_bytes({.type = array.type}).type},
+            .rows = array.rows,
+            .columns = array.columns};
   bool empty = array.rows == 0 || array.columns == 0;
   if (!view.data && !array.needed) {
     extent.rows = 0;
@@ -155,7 +158,10 @@ Result<Array> flattened(const PlanState& plan, const PlanArray& array, const Vie
   ArrayAxes axes{Dims(part(shape, 0, *outer)), Dims(part(shape, *outer, inner))};
   Array flat = placed(array.type, array.indexing, axes, strides);
   flat.data = view.data.writable();
-  return flat;
+  const std::int64_t rows = array.indexing.row.picked ? flat.table_rows : array.rows;
+  if (const auto why = why_not_in_bytes(flat, rows, 2 * array.columns))
+    return wrong(Code::InvalidArgument, std::string(*why));
+  return in_bytes(flat);
 }
 
 Status check_arguments(ArgsState& args) {

@@ -4,6 +4,7 @@
 #include "devices/arguments.hpp"
 #include "devices/parallel.hpp"
 #include "language/diagnostic.hpp"
+#include "layout/elements.hpp"
 #include "layout/flatten.hpp"
 #include "passes/passes.hpp"
 #include "plan/plan_state.hpp"
@@ -127,6 +128,7 @@ class Creator {
     TRIREME_TRY(prepared, trireme::prepare(program_.graph(), binding));
     plan_.constants = std::move(prepared.constants);
     plan_.program = std::move(prepared.expanded);
+    bound_ = std::move(prepared.bound);
     return Done{};
   }
 
@@ -142,7 +144,7 @@ class Creator {
   Status add_arrays() {
     std::vector<bool> read = read_operands(plan_.program);
     for (std::size_t k = 0; k < plan_.program.array_count(); ++k) {
-      const Program::Array what = plan_.program.array(k);
+      const Program::Array what = bound_.array(k);
       if (!what.in_memory) continue;
       TRIREME_CHECK(add_array(what, k));
       plan_.arrays.back().needed = what.result || read[k];
@@ -152,13 +154,15 @@ class Creator {
 
   Status add_array(const Program::Array& what, std::size_t number) {
     PlanArray array{.name = what.name, .result = what.result, .number = number, .type = *what.type};
-    Result<Indexing> where = indexing(plan_.program, what.spread, plan_.columns, plan_.constants);
+    Result<Indexing> where = indexing(bound_, what.spread, plan_.columns, plan_.constants);
     if (!where) return plan_.wrong(where.error().code, what.name + ": " + where.error().message);
     array.indexing = *where;
     array.rows = where->row.extent(plan_.rows);
-    array.columns = where->column.extent(plan_.columns);
+    array.columns = columns_in_bytes(array.type, where->column.extent(plan_.columns));
     array.axes = axes_of(*where, plan_.shape, plan_.axes);
     array.strides = contiguous_strides(array.shape());
+    if (const Dims& last = array.axes.columns; is_packed(array.type) && last[last.size() - 1] % 2)
+      return plan_.wrong(Code::InvalidArgument, array.name + ": " + std::string(odd_last_axis));
     plan_.arrays.push_back(std::move(array));
     return Done{};
   }
@@ -190,7 +194,9 @@ class Creator {
       if (!same(to.indexing.row, from.indexing.row) || !same(to.indexing.column, from.indexing.column) ||
           !to.indexing.row.present)
         return plan_.wrong(Code::Unsupported, what + "both must be [i,j], or both [i]");
-      if (bytes(to.type) != bytes(from.type))
+      if (is_packed(to.type) && is_packed(from.type))
+        return plan_.wrong(Code::Unsupported, what + "results of f4e2m1 have memory of their own");
+      if (bits(to.type) != bits(from.type))
         return plan_.wrong(Code::InvalidArgument, what + "elements of " + std::string(name(to.type)) + " and " +
                                                       std::string(name(from.type)) + " differ in size");
       if (is_rotated(from.number))
@@ -272,6 +278,7 @@ class Creator {
   }
 
   RowProgram program_;
+  Program bound_;  // its arrays as a caller sees them
   const PlanOptions& options_;
   PlanState plan_;
 };

@@ -24,7 +24,7 @@ struct PlanArray {
   Indexing indexing;
   ArrayAxes axes;                      // the expected shape is one after the other
   Dims strides;                        // of that shape, where the view has none
-  std::int64_t rows = 1, columns = 1;  // entries
+  std::int64_t rows = 1, columns = 1;  // entries; of a packed type bytes
   bool needed = true;                  // an operand that nothing reads may be left out
   ArrayLayout layout;                  // what is compiled for
   std::size_t in_place = none;         // of a result: the operand's place in PlanState::arrays
@@ -71,7 +71,8 @@ struct ArgsState {
 Status check_arguments(ArgsState& args);
 Status check_workspace(ArgsState& args, std::span<std::byte> workspace);  // it lies on none of the arrays
 
-// A view as rows and columns, whether or not it was compiled for. Shapes with ones for the missing axes are taken too.
+// A view as rows and columns, packed ones as bytes, whether or not it was compiled for. Shapes with ones for the
+// missing axes are taken too.
 Result<Array> flattened(const PlanState& plan, const PlanArray& array, const View& view);
 
 }  // namespace trireme

@@ -29,9 +29,11 @@ struct Random {
   }
 };
 
+// Those of any array, in any number of columns.
 inline const std::vector<Type> storage_types = [] {
   std::vector<Type> types;
-  for (const TypeFacts& each : type_facts) types.push_back(each.type);
+  for (const TypeFacts& each : type_facts)
+    if (!is_packed(each.type)) types.push_back(each.type);
   return types;
 }();
 
@@ -103,6 +105,9 @@ struct RandomLayouts {
       for (const Output& result : plain->program.results)
         if (random.below(2)) problem.types[result.name] = random.of(storage_types);
       problem.placements = place(plain->program, Dims(problem.shape), random);
+      for (std::size_t k = 0; k < plain->bound.array_count(); ++k)
+        if (const Program::Array array = plain->bound.array(k); array.type && is_packed(*array.type))
+          problem.placements.erase(array.name);
       Result<Prepared> prepared = prepare_problem(problem);
       ASSERT_TRUE(prepared) << prepared.error().message << ": " << print(problem);
       GuardedProblem guarded(prepared->program, problem.rows(), problem.columns(), prepared->constants,

@@ -36,7 +36,7 @@ class Types {
     if (std::optional<Type> given = look_up(problem_.types, name)) return *given;
     if (std::optional<std::size_t> result = names_.result(name)) return of_result(forward_.results[*result]);
     if (std::optional<std::size_t> operand = names_.operand(name))
-      return is_seed(*operand) ? Type::I64 : picks(*operand) ? Type::I32 : base_;
+      return is_seed(*operand) ? Type::I64 : picks(*operand) ? Type::I32 : base_for(forward_.array(*operand));
     if (!name.starts_with('d')) return base_;
     std::optional<std::size_t> result = names_.result(std::string_view(name).substr(1));
     return result ? of_result(forward_.results[*result]) : base_;
@@ -47,6 +47,10 @@ class Types {
   }
 
  private:
+  Type base_for(const Program::Array& array) const {
+    return is_packed(base_) && !can_be_packed(array) ? compute_ : base_;
+  }
+
   bool is_seed(std::size_t operand) const {
     for (NodeId id = 0; id < forward_.size(); ++id)
       if (forward_[id].op == Op::Random && forward_[forward_[id].args[0]].payload == static_cast<std::int64_t>(operand))

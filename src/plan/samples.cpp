@@ -1,5 +1,6 @@
 #include "plan/samples.hpp"
 
+#include "layout/elements.hpp"
 #include "support/contract_arithmetic.hpp"
 #include "support/float_types.hpp"
 
@@ -57,7 +58,7 @@ void fill_samples(const Array& array, std::int64_t row_extent, std::int64_t colu
   std::uint64_t index = 0;
   for (std::int64_t r = 0; r < row_extent; ++r)
     for (std::int64_t c = 0; c < column_extent; ++c)
-      store_f64(array.type, array.entry(r, c), sample_value(draw(key, index++), array.type, range));
+      set_value_at(array, r, c, sample_value(draw(key, index++), array.type, range));
 }
 
 void fill_picks(const Array& array, std::int64_t row_extent, std::uint32_t seed, std::string_view name,

@@ -1,6 +1,7 @@
 #include "reference/oracle.hpp"
 
 #include "ir/rewrite.hpp"
+#include "layout/elements.hpp"
 #include "math/reductions.hpp"
 #include "reference/oracle_numbers.hpp"
 #include "support/contract_arithmetic.hpp"
@@ -83,7 +84,7 @@ LargestError largest_error(std::string name, const OracleResult& oracle, const A
         ++largest.unknown;
         continue;
       }
-      double got = load_f64(stored.type, stored.entry(r, c));
+      double got = value_at(stored, r, c);
       bool accepted = want.accepts(got), equal = got == want.value || (accepted && std::isnan(got));
       double error = equal ? 0 : static_cast<double>(std::fabs(got - want.value)), tolerance = want.tolerance();
       double worst = equal ? 0 : error / tolerance;

@@ -1,6 +1,7 @@
 // The arithmetic of the oracle, as RowWalk wants it: every op on bounded numbers.
 #pragma once
 #include "ir/program.hpp"
+#include "layout/elements.hpp"
 #include "math/functions.hpp"
 #include "reference/bounded.hpp"
 #include "reference/oracle.hpp"
@@ -24,7 +25,7 @@ struct OracleNumbers {
   Value integer(std::int64_t x) const { return Value(static_cast<T>(x)); }
   Value condition(bool x) const { return Value(x); }
   Value load(const Array& array, std::int64_t r, std::int64_t c) const {
-    return Value(static_cast<T>(load_f64(array.type, array.entry(r, c))));
+    return Value(static_cast<T>(value_at(array, r, c)));
   }
   void store(std::size_t k, std::int64_t r, std::int64_t c, const Value& x) const {
     Type type = *program.results[k].type;

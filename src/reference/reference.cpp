@@ -1,6 +1,7 @@
 #include "reference/reference.hpp"
 
 #include "ir/primitives.hpp"
+#include "layout/elements.hpp"
 #include "reference/row_walk.hpp"
 #include "support/contract_arithmetic.hpp"
 
@@ -36,11 +37,12 @@ struct ContractNumbers {
     row_loops<T>[static_cast<std::size_t>(node.op)](node.payload, args, out);
   }
   T load(const Array& array, std::int64_t r, std::int64_t c) const {
+    if (is_packed(array.type)) return static_cast<T>(value_at(array, r, c));
     if constexpr (std::is_same_v<T, double>) return load_f64(array.type, array.entry(r, c));
     return static_cast<T>(load_f32(array.type, array.entry(r, c)));
   }
   void store(std::size_t result, std::int64_t r, std::int64_t c, T value) const {
-    store_f64(results[result].type, results[result].entry(r, c), value);  // a float is the double it equals
+    set_value_at(results[result], r, c, value);  // a float is the double it equals
   }
 };
 

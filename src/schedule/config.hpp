@@ -65,18 +65,19 @@ struct InstructionCosts {
     int widen, narrow;          // to and from f32, the load or store among them
     int widen_f64, narrow_f64;  // what f64 takes beyond that
   };
-  std::array<Storage, type_facts.size()> storage = {{{1, 1, 0, 0},     // f64
-                                                     {1, 1, 1, 0},     // f32
-                                                     {1, 2, 1, 8},     // f16
-                                                     {2, 4, 1, 8},     // bf16
-                                                     {10, 17, 1, 8},   // f8e4m3
-                                                     {4, 17, 1, 8},    // f8e5m2
-                                                     {2, 9, 1, 0},     // i8
-                                                     {1, 5, 1, 0},     // i32
-                                                     {60, 90, 0, 0},   // i64: lane by lane
-                                                     {2, 9, 1, 0},     // u8
-                                                     {9, 12, 1, 8}}};  // f8e8m0
-  int extremum = 3;                                                    // min and max: NaN wins, and -0 lies below +0
+  std::array<Storage, type_facts.size()> storage = {{{1, 1, 0, 0},    // f64
+                                                     {1, 1, 1, 0},    // f32
+                                                     {1, 2, 1, 8},    // f16
+                                                     {2, 4, 1, 8},    // bf16
+                                                     {10, 17, 1, 8},  // f8e4m3
+                                                     {4, 17, 1, 8},   // f8e5m2
+                                                     {2, 9, 1, 0},    // i8
+                                                     {1, 5, 1, 0},    // i32
+                                                     {60, 90, 0, 0},  // i64: lane by lane
+                                                     {2, 9, 1, 0},    // u8
+                                                     {9, 12, 1, 8},   // f8e8m0
+                                                     {0, 0, 0, 0}}};  // f4e2m1: bytes and primitives
+  int extremum = 3;                                                   // min and max: NaN wins, and -0 lies below +0
   int divide = 1, square_root = 1;
 };
 

@@ -107,6 +107,7 @@ class Verifier {
       if (instr.op < Op::Add || instr.op > Op::RoundTo) return "not a primitive";
       form = primitive_form(instr.op);
     }
+    if (is_packed(instr.type)) return "kernels see packed arrays as bytes";
     if (instr.code == Do::IndexMove && instr.dst.bank == Bank::Pointer) form.dst = form.a = "p";
     if (is_memory(instr.code) && instr.space != Space::Global) form.a = "x?";
     if ((instr.space == Space::Cluster) != (instr.code == Do::Send)) return "another block's scratch is only sent to";

@@ -18,7 +18,7 @@ double power_of_two(int exponent) {
 double widen_float(FloatFormat format, std::uint64_t bits) {
   std::uint64_t magnitude = bits & format.magnitude_mask();
   double sign = bits & (format.magnitude_mask() + 1) ? -1.0 : 1.0;
-  if (format.infinities ? magnitude > format.infinity() : magnitude == format.nan()) return std::nan("");
+  if (format.is_nan(bits)) return std::nan("");
   if (format.infinities && magnitude == format.infinity()) return sign * HUGE_VAL;
   std::uint64_t hidden = std::uint64_t{1} << format.mantissa_bits;
   std::uint64_t mantissa = magnitude & (hidden - 1);
@@ -93,7 +93,7 @@ double widen(Type type, std::uint64_t bits) {
 
 std::int64_t widen_integer(Type type, std::uint64_t bits) {
   if (type == Type::U8) return static_cast<std::uint8_t>(bits);
-  const int unused = 64 - 8 * static_cast<int>(bytes(type));
+  const int unused = 64 - trireme::bits(type);
   return static_cast<std::int64_t>(bits << unused) >> unused;
 }
 
@@ -104,7 +104,7 @@ std::uint64_t round_to_bits(Type type, double value) {
     return format.is_signed ? round_to_float(format, value) : round_to_power(format, value);
   }
   const TypeFacts& range = facts(type);
-  const int unused = 64 - 8 * static_cast<int>(range.bytes);
+  const int unused = 64 - range.bits;
   const std::int64_t largest = type == Type::I64 ? INT64_MAX : static_cast<std::int64_t>(range.largest);
   const std::int64_t integer = round_to_integer(value, static_cast<std::int64_t>(range.least), largest);
   return static_cast<std::uint64_t>(integer) << unused >> unused;

@@ -3,7 +3,8 @@
 //
 // f16 and bf16 overflow to infinity by ordinary rounding; f8 and integers saturate, infinities too. NaN stays NaN, with
 // the canonical bits of its type, and becomes 0 in integers. f8e8m0 holds powers of two: the nearest one, the larger of
-// two that are as near, and the least for everything below, negative numbers too. From f64 the contract rounds through
+// two that are as near, and the least for everything below, negative numbers too. f4e2m1 has no NaN: one becomes 6, as
+// NVIDIA's conversions have it. From f64 the contract rounds through
 // f32 rounded to odd, which is rounding once (f32 has at least two bits more than each smaller type): one function
 // serves both.
 #pragma once
@@ -25,7 +26,8 @@ std::uint64_t round_to_bits(Type type, double value);
 // The integer that the low bits of an integer type are; exact.
 std::int64_t widen_integer(Type type, std::uint64_t bits);
 
-// One element of memory, at any alignment. load_f32 rounds i32 and i64 (and f64, which contract programs never load as
+// One element of memory, at any alignment; of a packed type its byte's low half, but bits are the whole byte
+// (layout/elements.hpp has the halves). load_f32 rounds i32 and i64 (and f64, which contract programs never load as
 // f32), load_f64 rounds i64 once to nearest even; everything else is exact.
 double load_f64(Type type, const void* element);
 float load_f32(Type type, const void* element);

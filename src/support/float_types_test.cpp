@@ -139,6 +139,28 @@ TEST(FloatTypes, powers_of_two_are_the_nearest_and_ties_go_up) {
   EXPECT_TRUE(std::isnan(widen(type, 255)));
 }
 
+TEST(FloatTypes, f4e2m1_has_fifteen_numbers_and_neither_infinity_nor_nan) {
+  const double numbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  for (std::uint64_t bits = 0; bits < 16; ++bits) {
+    EXPECT_EQ(widen(Type::F4E2M1, bits), bits < 8 ? numbers[bits] : -numbers[bits - 8]);
+    EXPECT_EQ(round_to_bits(Type::F4E2M1, widen(Type::F4E2M1, bits)), bits);
+  }
+  for (std::uint64_t bits = 0; bits < 7; ++bits) {  // ties go to the even pattern
+    const double tie = (numbers[bits] + numbers[bits + 1]) / 2;
+    EXPECT_EQ(round_to_bits(Type::F4E2M1, tie), bits + bits % 2);
+    EXPECT_EQ(round_to_bits(Type::F4E2M1, std::nextafter(tie, 0)), bits);
+    EXPECT_EQ(round_to_bits(Type::F4E2M1, std::nextafter(tie, 9)), bits + 1);
+  }
+  EXPECT_EQ(round_to_bits(Type::F4E2M1, -0.0), 8u);
+  EXPECT_EQ(round_to_bits(Type::F4E2M1, -0x1p-1000), 8u);
+  for (double big : {6.5, 7.0, 1e30, HUGE_VAL}) {
+    EXPECT_EQ(round_to_bits(Type::F4E2M1, big), 7u);
+    EXPECT_EQ(round_to_bits(Type::F4E2M1, -big), 15u);
+  }
+  EXPECT_EQ(round_to_bits(Type::F4E2M1, std::nan("")), 7u);
+  EXPECT_EQ(round_to_bits(Type::F4E2M1, -std::nan("")), 7u);
+}
+
 bool is_nearest(Type type, NearestBySearch& nearest, double value) {
   std::uint64_t got = round_to_bits(type, value), want = nearest(value);
   if (got != want) ADD_FAILURE() << name(type) << ' ' << std::hexfloat << value << " got " << got << " want " << want;
@@ -230,7 +252,7 @@ TEST(FloatTypes, elements_lie_at_any_address) {
     EXPECT_EQ(load_f32(each.type, memory + 1), number);
     store_f64(each.type, memory + 3, 4.0);
     EXPECT_EQ(load_f64(each.type, memory + 3), 4.0);
-    EXPECT_EQ(memory[3 + each.bytes], 0);
+    EXPECT_EQ(memory[3 + bytes(each.type)], 0);
     std::memset(memory, 0, sizeof memory);
   }
   std::int32_t big = 16777217;

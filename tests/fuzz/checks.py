@@ -8,7 +8,7 @@ import numpy as np
 from arithmetic import Duals, Intervals
 from evaluate import Evaluation, Inputs, evaluate
 from parse import ParseError, Parser, parse
-from storage import INTEGERS, decode, encode, round_to
+from storage import INTEGERS, PACKED, decode, encode, round_to
 
 # Refusals that docs/language.md announces: of a backward, and of problems.
 NO_BACKWARD = re.compile(
@@ -141,9 +141,11 @@ def value_failures(tool, file, program, problem, target="cpu", threads=1):
         array, kind = inputs.operands[operand.name], problem.types[operand.name]
         shape = [extent for axis, whole, extent in ((operand.row, outer, array.shape[0]), (operand.column, inner, array.shape[1]))
                  if axis for extent in (whole if axis.plain else (extent,))]  # fmt: skip
+        if kind in PACKED:
+            shape[-1] //= 2
         saved = f"{file}.{operand.name}.npy"
         np.save(os.path.join(tool.folder, saved), encode(kind, array).reshape(shape))
-        arguments += [f"--in={operand.name}={saved}"] + [f"--type={operand.name}={kind}"] * (kind[:2] in ("bf", "f8"))
+        arguments += [f"--in={operand.name}={saved}"] + [f"--type={operand.name}={kind}"] * (kind[:2] in ("bf", "f8", "f4"))
     stored = [each for each in program.results if each.name not in problem.absent]
     for each in stored:
         arguments += [f"--out={each.name}={file}.{each.name}.npy", f"--type={each.name}={problem.types[each.name]}"]
@@ -276,7 +278,8 @@ def stage_arguments(file, problem, stage):
 
 
 def stage_failures(tool, file, program, problem, stage):
-    """A bound program prints as a program that can be read back. Also the problem of the printed one, in bound_FILE."""
+    """A bound program prints as a program that can be read back. Also the problem of the printed one, in bound_FILE;
+    None where that has other samples."""
     done = tool.call(*stage_arguments(file, problem, stage))
     if done.flaw or done.code != 0:
         how = "crash" if done.flaw else "refused"
@@ -290,7 +293,12 @@ def stage_failures(tool, file, program, problem, stage):
     constants = {each.name for each in signature.operands if each.constant}
     arrays = {each.name for each in signature.operands + signature.results} - constants
     kept = {key: value for key, value in problem.constants.items() if key in constants}
+    packed = {each.name for each in signature.operands + signature.results if problem.types.get(each.name) in PACKED and
+              not each.column.plain}  # fmt: skip
+    if packed & {each.name for each in signature.operands}:  # bytes have other samples
+        return [], None
     types, places = ({k: v for k, v in words.items() if k in arrays} for words in (problem.types, problem.places))
+    types.update(dict.fromkeys(packed, "u8"))
     return [], replace(problem, types=types, places=places, tables={k: v for k, v in problem.tables.items() if k in arrays}, absent=frozenset(), constants=kept, backward=False,
                        left_out=frozenset())
 

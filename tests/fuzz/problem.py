@@ -3,7 +3,7 @@ import math
 from dataclasses import dataclass, field
 
 from known import is_number
-from storage import TYPES
+from storage import PACKED, TYPES
 
 COLUMNS = (1, 2, 3, 7, 8, 16, 31, 33, 64, 96, 128, 255, 256, 257, 300, 512, 1000, 1023, 4097)
 ROWS = (0, 1, 1, 2, 3, 5, 7, 16, 33, 65, 130)
@@ -81,6 +81,8 @@ def draw_problem(generator, program, backward_program=None):
             types[each.name] = dice.choice(("i32", "i64"))
         if each.name == generator.seed:
             types[each.name] = "i64"
+        if types[each.name] in PACKED and not takes_pairs(each, each in signature.results, generator):
+            types[each.name] = "f32"
     named = {arg.leaf for expr in signature.expressions() for node in expr.nodes() for arg in node.args
              if node.op in ("cast", "cast_stochastic", "largest")}  # fmt: skip
     absent = {e.name for e in signature.operands if e.default is not None and not e.constant and dice.random() < 0.4}
@@ -90,11 +92,18 @@ def draw_problem(generator, program, backward_program=None):
     if backward:
         absent -= formulas(program)
     placed = [e for e in arrays if e.name not in absent and dice.random() < 0.2]
-    places = {e.name: draw_place(dice, generator.shape, generator.axes, e, e in signature.operands) for e in placed}
+    places = {e.name: draw_place(dice, generator.shape, generator.axes, e, e in signature.operands) for e in placed
+              if types[e.name] not in PACKED}  # fmt: skip
     return Problem(generator.shape, generator.axes, constants, {k: v for k, v in types.items() if k not in absent},
                    frozenset(absent), places, backward, seed=dice.choice((0, dice.randrange(2**32))),
                    tables={e.name: dice.choice((1, 3, generator.rows + 2)) for e in arrays
                            if e.picked and e.name not in absent and dice.random() < 0.6})  # fmt: skip
+
+
+def takes_pairs(value, is_result, generator):
+    """Whether it has pairs of columns; results that are sums over rows, or have rows of their own, are none."""
+    by_row = value.row is not None and value.row.plain and not value.picked
+    return generator.shape[-1] % 2 == 0 and value.column is not None and value.column.plain and (by_row or not is_result)
 
 
 def formulas(program):

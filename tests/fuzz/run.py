@@ -56,7 +56,7 @@ class Case:
             return checks.emit_failures(tool, file, problem, self.target, self.arch)
         if self.check == "stage":
             failures, bound = checks.stage_failures(tool, file, self.program, problem, self.arch)
-            if failures:
+            if failures or not bound:
                 return failures
             reports = tool.verify([problem.line(file), bound.line(checks.bound_file(file, problem))], ())
             return checks.bound_failures(*reports, self.arch, checks.stage_command(file, problem, self.arch))
@@ -207,7 +207,7 @@ class Batch:
         case = replace(case, check="stage", arch=stage)
         failures, bound = checks.stage_failures(self.tool, file, case.program, case.problem, stage)
         self.note(index, case, failures)
-        if not failures:
+        if bound:
             command = checks.stage_command(file, case.problem, stage)
             line = bound.line(checks.bound_file(file, case.problem))
             self.stages.append((len(self.lines) - 1, index, case, command, line))

@@ -9,9 +9,11 @@ FORMATS = {
     "bf16": (8, -126, float.fromhex("0x1.fep127"), False),
     "f8e4m3": (4, -6, 448.0, True),
     "f8e5m2": (3, -14, 57344.0, True),
+    "f4e2m1": (2, 0, 6.0, True),
 }
 INTEGERS = {"i8": (-128, 127), "i32": (-(2**31), 2**31 - 1), "i64": (-(2.0**63), 2.0**63), "u8": (0, 255)}
 TYPES = tuple(FORMATS) + tuple(INTEGERS) + ("f8e8m0",)
+PACKED = ("f4e2m1",)  # two columns a byte
 
 
 def largest(kind):
@@ -21,7 +23,7 @@ def largest(kind):
 
 
 def round_to(kind, values):
-    """Of f64 values: once, to nearest even. f8 and integers saturate; NaN in integers is 0."""
+    """Of f64 values: once, to nearest even. f8, f4 and integers saturate; NaN in integers is 0, in f4e2m1 6."""
     values = np.asarray(values, np.float64)
     if kind == "f64":
         return values
@@ -41,7 +43,8 @@ def round_to(kind, values):
         rounded = np.ldexp(np.rint(np.ldexp(finite, -unit)), unit)
         rounded = np.where(np.isfinite(values), rounded, values)
         beyond = np.abs(rounded) > most
-        return np.where(beyond, np.copysign(most if saturates else np.inf, rounded), rounded)
+        rounded = np.where(beyond, np.copysign(most if saturates else np.inf, rounded), rounded)
+        return np.where(np.isnan(rounded), 6.0, rounded) if kind == "f4e2m1" else rounded
 
 
 def round_by_chance(kind, compute, values, random):
@@ -76,14 +79,18 @@ def _table(kind):
     return out
 
 
+F4E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 TABLES = {kind: _table(kind) for kind in ("f8e4m3", "f8e5m2")}
 NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i8": np.int8, "i32": np.int32, "i64": np.int64,
          "u8": np.uint8}  # fmt: skip
 
 
 def encode(kind, values):
-    """The array of a .npy file; bf16 travels as uint16, f8 as uint8."""
+    """The array of a .npy file; bf16 travels as uint16, f8 as uint8, and f4e2m1 as uint8 with half as many in the last axis."""
     rounded = round_to(kind, values)
+    if kind == "f4e2m1":
+        pattern = np.searchsorted(F4E2M1, np.abs(rounded)).astype(np.uint8) + 8 * np.signbit(rounded).astype(np.uint8)
+        return pattern[..., 0::2] | pattern[..., 1::2] << 4
     with np.errstate(all="ignore"):
         if kind == "i64":  # 2^63 itself is one too many
             most = rounded >= 2.0**63
@@ -102,6 +109,9 @@ def encode(kind, values):
 
 
 def decode(kind, array):
+    if kind == "f4e2m1":
+        pattern = np.stack([array & 15, array >> 4], -1).reshape(*array.shape[:-1], 2 * array.shape[-1])
+        return np.where(pattern < 8, 1.0, -1.0) * F4E2M1[pattern & 7]
     if kind in NUMPY:
         return array.astype(np.float64)
     if kind == "bf16":

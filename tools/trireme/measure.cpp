@@ -58,7 +58,7 @@ Status judge(const Problem& problem, Measurement& measurement) {
   if (!oracle && oracle.error().code == Code::Unsupported) return Done{};
   if (!oracle) return oracle.error();
   ErrorSeen seen;
-  for (const LargestError& each : largest_errors(prepared.bound, *oracle, prepared.results()))
+  for (const LargestError& each : largest_errors(prepared.bound, *oracle, prepared.result_elements()))
     if (each.worst >= seen.of_bound) seen = {each.error, each.worst};
   measurement.error = seen;
   return Done{};
@@ -80,9 +80,7 @@ std::string program_of_arithmetic() {
 std::int64_t bytes_moved(const Prepared& prepared) {
   std::vector<bool> read = read_operands(prepared.program);
   std::int64_t total = 0;
-  auto add = [&](const Buffer& buffer) {
-    total += buffer.entries() * static_cast<std::int64_t>(bytes(buffer.array.type));
-  };
+  auto add = [&](const Buffer& buffer) { total += buffer.entries() * bits(buffer.array.type) / 8; };
   for (std::size_t k = 0; k < read.size(); ++k)
     if (read[k]) add(prepared.buffers.operands[k]);
   for (const Buffer& buffer : prepared.buffers.results) add(buffer);

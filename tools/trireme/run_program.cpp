@@ -151,6 +151,7 @@ class Reading {
       problem_.shape.insert(problem_.shape.end(), shape.end() - options_.axes, shape.end());
     }
     element_type_ = problem_.types.at(columns->name);
+    if (is_packed(element_type_)) problem_.shape.back() *= 2;
     if (problem_.columns() == 0)
       return wrong(fmt::format("{}: '{}' has the shape {}: rows without columns", file.path(), columns->name,
                                shape_text(shape)));
@@ -201,6 +202,7 @@ class Reading {
 };
 
 // [i,j] has the problem's shape, [i] the outer axes, [j] the normalised ones; a divided or wrapped index is one axis.
+// f4e2m1 travels as bytes: half as many in the last axis.
 std::vector<std::int64_t> expected_shape(const Problem& problem, const Spread& spread, const Buffer& buffer) {
   std::vector<std::int64_t> shape;
   auto split = problem.shape.end() - problem.axes;
@@ -208,6 +210,7 @@ std::vector<std::int64_t> expected_shape(const Problem& problem, const Spread& s
   else if (spread.row.present) shape.push_back(buffer.row_extent);
   if (spread.column.present && spread.column.plain()) shape.insert(shape.end(), split, problem.shape.end());
   else if (spread.column.present) shape.push_back(buffer.column_extent);
+  if (is_packed(buffer.array.type)) shape.back() /= 2;  // bytes
   return shape;
 }
 

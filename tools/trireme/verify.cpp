@@ -112,7 +112,7 @@ class Verifier {
       return Done{};
     }
     if (!oracle) return oracle.error();
-    std::vector<LargestError> errors = largest_errors(prepared.bound, *oracle, prepared.results());
+    std::vector<LargestError> errors = largest_errors(prepared.bound, *oracle, prepared.result_elements());
     for (std::size_t k = 0; k < errors.size(); ++k) {
       const LargestError& each = errors[k];
       const std::string element = element_name(prepared.bound.results[k], each.row, each.column);

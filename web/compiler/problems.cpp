@@ -84,7 +84,7 @@ Result<Answer> run_problem(Words words) {
 Result<Answer> ask_oracle(Words words) {
   TRIREME_TRY(prepared, find(words[0]));
   TRIREME_TRY(oracle, oracle_of(*prepared));
-  const std::vector<LargestError> errors = largest_errors(prepared->bound, oracle, prepared->results());
+  const std::vector<LargestError> errors = largest_errors(prepared->bound, oracle, prepared->result_elements());
   std::size_t k = 0;
   Answer answer{array(errors, [&](const LargestError& each) {
     return Object()

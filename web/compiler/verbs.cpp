@@ -162,7 +162,7 @@ Result<Answer> describe(Words) {
                                         [](const TypeFacts& each) {
                                           return Object()
                                               .text("name", each.name)
-                                              .whole("bytes", static_cast<std::int64_t>(each.bytes))
+                                              .whole("bits", each.bits)
                                               .flag("integer", is_integer(each.type))
                                               .done();
                                         }))

@@ -22,6 +22,10 @@ DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf1
 if hasattr(torch, "float8_e8m0fnu"):
     DTYPES["f8e8m0"] = torch.float8_e8m0fnu
 NAMES = {dtype: name for name, dtype in DTYPES.items()} | {torch.bool: "u8"}
+PAIRS = getattr(torch, "float4_e2m1fn_x2", None)  # two columns an element
+if PAIRS is not None:
+    NAMES[PAIRS] = "f4e2m1"
+DTYPES["f4e2m1"] = PAIRS or torch.uint8
 
 
 def register(self):
@@ -141,8 +145,22 @@ def fake_results(self, operands, constants, axes, types, wanted):
                                f"{first.device} and {each.device} ({name})!")
     storage = storage_types(self, operands, first, types)
     values = dict(zip(self.constants, constants))
-    return [first.new_empty(extents(spread, first.shape, axes, values), dtype=storage[name])
-            if wanted >> k & 1 else first.new_empty(0) for k, (name, spread, *_) in enumerate(self.operator.results)]
+    name_of_first = next(name for name, each in zip(self.operands, operands) if each is first)
+    shape = list(first.shape)
+    if is_pairs(name_of_first, storage, types):
+        shape[-1] *= 2
+
+    def made(name, spread):
+        of_result = list(extents(spread, shape, axes, values))
+        if is_pairs(name, storage, types):
+            of_result[-1] //= 2
+        return first.new_empty(of_result, dtype=storage[name])
+    return [made(name, spread) if wanted >> k & 1 else first.new_empty(0)
+            for k, (name, spread, *_) in enumerate(self.operator.results)]
+
+
+def is_pairs(name, storage, types):
+    return types.get(name) == "f4e2m1" or (PAIRS is not None and storage[name] is PAIRS)
 
 
 def storage_types(self, operands, first, types):

@@ -102,6 +102,7 @@ TEST(AArch64, BinutilsReadWhatTheListingSays) {
       << "binutils-aarch64-linux-gnu is missing: tools/setup.sh tests installs it";
   for (const TypeFacts& each : type_facts)
     for (const char* shape : {"5x64", "3x259", "3x1021"}) {
+      if (is_packed(each.type)) continue;
       if (each.least < 0)
         for (const char* way : {"", " backward"})
           agree(fmt::format("rms_norm {} x={} gamma=f64{}", shape, each.name, way), Isa::Neon);

@@ -117,7 +117,8 @@ Value<F32x4> widen(Value<I32x4> bits, Storage from) {
     case Storage::U8:
     case Storage::I32: return writer.apply<F32x4>("f32x4.convert_i32x4_s", bits);
     case Storage::F8E8M0: return widen_f8e8m0(bits);
-    case Storage::I64: break;  // lane by lane: the machine's affair
+    case Storage::I64:            // lane by lane: the machine's affair
+    case Storage::F4E2M1: break;  // bytes
   }
   return as<F32x4>(bits);
 }
@@ -146,7 +147,8 @@ Value<I32x4> narrow(Value<F32x4> value, Storage to) {
     case Storage::U8: return clamp_to_byte(integer(), to);
     case Storage::I32: return integer();
     case Storage::F8E8M0: return narrow_to_f8e8m0(value);
-    case Storage::I64: break;
+    case Storage::I64:
+    case Storage::F4E2M1: break;
   }
   return as<I32x4>(value);
 }

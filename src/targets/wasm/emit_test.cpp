@@ -11,7 +11,8 @@ namespace {
 
 const std::vector<Storage> all_types = [] {
   std::vector<Storage> types;
-  for (const TypeFacts& each : type_facts) types.push_back(each.type);
+  for (const TypeFacts& each : type_facts)
+    if (!is_packed(each.type)) types.push_back(each.type);
   return types;
 }();
 

@@ -54,7 +54,10 @@ void Machine::widen(const Vec& dst, const asmjit::Operand& raw, Type type) {
     case Type::F64:
     case Type::F32:
     case Type::I64:
-    case Type::I32: cc_.reportError(asmjit::kErrorInvalidArgument, "a storage type wider than the compute type"); break;
+    case Type::F4E2M1:
+    case Type::I32:
+      cc_.reportError(asmjit::kErrorInvalidArgument, "no storage type narrower than the compute type");
+      break;
   }
   if (wide()) cc_.vcvtps2pd(dst, single);
 }

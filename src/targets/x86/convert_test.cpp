@@ -12,7 +12,7 @@ const Body identity = [](Builder&, const std::vector<Reg>& in) { return in[0]; }
 std::vector<Type> storage_types(Type compute) {
   std::vector<Type> types;
   for (const TypeFacts& each : type_facts)
-    if (each.type != Type::F64 || compute == Type::F64) types.push_back(each.type);
+    if (!is_packed(each.type) && (each.type != Type::F64 || compute == Type::F64)) types.push_back(each.type);
   return types;
 }
 
