@@ -143,6 +143,18 @@ class _PolyNorm(Operator):
     def __call__(self, x: Any, w1: Any, w2: Any, w3: Any, b: Any = None, *, eps: float = 1e-06, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 poly_norm: _PolyNorm
 
+class _QuantiseMxfp4(Operator):
+    def __call__(self, x: Any, *, block: float = 32.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+quantise_mxfp4: _QuantiseMxfp4
+
+class _QuantiseMxfp8(Operator):
+    def __call__(self, x: Any, *, block: float = 32.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+quantise_mxfp8: _QuantiseMxfp8
+
+class _QuantiseNvfp4(Operator):
+    def __call__(self, x: Any, tensor_scale: Any = None, *, block: float = 16.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+quantise_nvfp4: _QuantiseNvfp4
+
 class _Reglu(Operator):
     def __call__(self, x: Any, gate: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 reglu: _Reglu
@@ -186,6 +198,10 @@ rope: _Rope
 class _RopeInterleaved(Operator):
     def __call__(self, x: Any, position: Any, cos: Any, sin: Any, *, heads: float = 1.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 rope_interleaved: _RopeInterleaved
+
+class _Sinkhorn(Operator):
+    def __call__(self, x: Any, *, side: float = 4.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+sinkhorn: _Sinkhorn
 
 class _Softmax(Operator):
     def __call__(self, x: Any, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
