@@ -2,6 +2,7 @@
 // blocks of a thread's columns, or compute each element's place; simd machines go lane by lane through a vector of
 // scratch, unless the whole vector lies together.
 #include "schedule/row_lowering.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 
