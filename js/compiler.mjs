@@ -106,7 +106,10 @@ export class OpenProblem {
   #check() {
     if (this.#instance !== this.#compiler.instances) throw new CompileError("OutOfMemory", "the compiler was started anew");
   }
-  #view({ type, rows, columns, at }) { return new (array_class(type))(this.#memory().buffer, at, rows * columns); }
+  #view({ type, rows, columns, at }) {
+    const entries = rows * columns / (type === "f4e2m1" ? 2 : 1);  // two columns a byte
+    return new (array_class(type))(this.#memory().buffer, at, entries);
+  }
   #find(list, name) {
     this.#check();
     const found = list.find((each) => each.name === name && each.type);
