@@ -32,10 +32,10 @@ std::vector<AxisIndexing> odd_columns(const Program& program, std::int64_t colum
   return odd;
 }
 
-int work_again(const Program& given, const Machine& machine, const Facts& facts) {
+SweepReuse reuse_in(const Program& given, const Machine& machine, const Facts& facts) {
   std::optional<Program> made;
   const Program& program = with_row_sums(given, made);
-  return instructions_again(program, split_into_stages(program, facts.layout.over_operands), machine.instructions);
+  return reuse_of(program, split_into_stages(program, facts.layout.over_operands), machine.instructions);
 }
 
 }  // namespace
@@ -47,14 +47,15 @@ ThreadCost::ThreadCost(const Program& program, const Machine& machine, const Fac
       shape_(shape_of(program, facts.layout)),
       odd_columns_(odd_columns(program, facts.columns)),
       work_(instructions_a_vector(program, machine.instructions)),
-      work_again_(work_again(program, machine, facts)) {}
+      reuse_(reuse_in(program, machine, facts)) {}
 
 double ThreadCost::registers(const Config& c) const {
   const double elements = static_cast<double>(c.stripes ? Extents(c).elements : c.vector);
   const double arrays = static_cast<double>(shape_.row_bytes) / static_cast<double>(shape_.widest);
   const double weights = static_cast<double>(shape_.column_bytes) / static_cast<double>(shape_.widest_column);
   double count = f_.registers + f_.arithmetic * std::sqrt(work_) + f_.loaded * c.vector * std::min(arrays + 1, 4.0);
-  if (!c.reload && c.stripes) count += (shape_.reductions ? f_.kept : f_.passed) * arrays * elements;
+  if (!c.reload && c.stripes)
+    count += (shape_.reductions ? f_.kept * std::max<double>(arrays, reuse_.kept) : f_.passed * arrays) * elements;
   if (c.hoist) count += f_.hoisted * weights * elements;
   return count + f_.summed * shape_.column_sums * elements;
 }
@@ -114,7 +115,7 @@ double ThreadCost::operator()(const Config& c) const {
   double element = f_.work * work_ + f_.access * loads / c.vector;
   for (const AxisIndexing& each : odd_columns_)
     element += each.entries_of_block(c.vector) ? f_.access / c.vector : f_.odd;
-  if (c.reload || !c.stripes) element += f_.again * arrays + f_.work * work_again_;
+  if (c.reload || !c.stripes) element += f_.again * arrays + f_.work * reuse_.again;
   element += f_.weights * weighed;
   const double stripes = static_cast<double>(c.stripes ? c.stripes : up(contract::stripes(c.columns), c.groups));
   double warp = element * elements + f_.sweep * shape_.reductions + f_.spilled * missing +
@@ -129,8 +130,10 @@ double ThreadCost::operator()(const Config& c) const {
   double load = f_.memory_latency * micro;
   if (!c.stripes) load *= f_.loop_latency * stripes;
   if (reads_again && c.stripes) load *= 2;
-  // A ring brings the next rows meanwhile: only a team's first row is waited for.
-  const double start = f_.start_latency * micro + (c.ring ? load : 0), a_row = c.ring ? own : own + load;
+  // A ring brings the next rows meanwhile, where it holds all that is read of them: only a team's first row is waited
+  // for.
+  const bool ahead = c.ring && shape_.ring_bytes == shape_.row_bytes;
+  const double start = f_.start_latency * micro + (ahead ? load : 0), a_row = ahead ? own : own + load;
   const double rounds = std::ceil(teams / (processors * blocks * c.teams / c.cluster));
   const double latency = rounds * (start + std::min(team_rows, rows) * a_row);
 

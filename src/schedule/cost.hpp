@@ -6,6 +6,7 @@
 #pragma once
 #include "schedule/config.hpp"
 #include "schedule/shape.hpp"
+#include "schedule/work.hpp"
 
 namespace trireme {
 
@@ -49,7 +50,8 @@ class ThreadCost {
   const ThreadFigures f_;
   const Shape shape_;
   const std::vector<AxisIndexing> odd_columns_;  // of operands whose columns are divided or wrapped
-  const double work_, work_again_;               // instructions of an element; of those, what a sweep repeats
+  const double work_;                            // instructions of an element
+  const SweepReuse reuse_;
 };
 
 }  // namespace trireme

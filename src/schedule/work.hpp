@@ -64,11 +64,20 @@ inline int instructions_a_vector(const Program& program, const InstructionCosts&
   return std::max(count, 1);
 }
 
-// Values that a sweep makes again after an earlier one, where nothing but a row's sums is kept in between.
-inline int instructions_again(const Program& program, const Stages& stages, const InstructionCosts& costs) {
-  int count = 0;
-  std::vector<bool> made(program.size());
-  for (const Stage& stage : stages.sweeps) {
+// What sweeps have in common, beside a row's sums.
+struct SweepReuse {
+  int again = 0;  // instructions of values that a sweep makes again after an earlier one, where none are kept
+  int kept = 0;   // values an element that some sweep leaves to later ones, where they are
+};
+
+inline SweepReuse reuse_of(const Program& program, const Stages& stages, const InstructionCosts& costs) {
+  SweepReuse reuse;
+  // The sweep that makes a value first, and the last one that takes it as it is: where no earlier sweep made what needs
+  // it.
+  constexpr std::size_t none = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> first(program.size(), none), last(program.size(), 0);
+  for (std::size_t k = 0; k < stages.sweeps.size(); ++k) {
+    const Stage& stage = stages.sweeps[k];
     std::vector<NodeId> open;
     for (NodeId id : stage.reductions) open.push_back(program[id].args[0]);
     for (const FoldTotals& each : stage.folds) open.push_back(each.element);
@@ -76,18 +85,30 @@ inline int instructions_again(const Program& program, const Stages& stages, cons
     for (std::size_t r : stage.columns) open.push_back(program[program.results[r].value].args[0]);
     for (std::size_t r : stage.group_sums) open.push_back(program[program.results[r].value].args[0]);
     for (NodeId id : stage.groups) open.push_back(program[id].args[0]);
+    for (NodeId id : open)
+      if (first[id] < k) last[id] = k;
     std::vector<bool> wanted(program.size());
     while (!open.empty()) {
       const NodeId id = open.back();
       open.pop_back();
       if (wanted[id] || !program[id].by_column) continue;
       wanted[id] = true;
-      if (made[id]) count += instructions_of(program, id, costs);
-      for (NodeId arg : program[id]) open.push_back(arg);
+      if (first[id] < k) reuse.again += instructions_of(program, id, costs);
+      for (NodeId arg : program[id]) {
+        open.push_back(arg);
+        if (first[id] >= k && first[arg] < k) last[arg] = k;
+      }
     }
-    for (NodeId id = 0; id < program.size(); ++id) made[id] = made[id] || wanted[id];
+    for (NodeId id = 0; id < program.size(); ++id)
+      if (wanted[id] && first[id] == none) first[id] = k;
   }
-  return count;
+  for (std::size_t k = 1; k < stages.sweeps.size(); ++k) {
+    int kept = 0;
+    for (NodeId id = 0; id < program.size(); ++id)
+      kept += program[id].by_column && program[id].by_row && first[id] < k && last[id] >= k;
+    reuse.kept = std::max(reuse.kept, kept);
+  }
+  return reuse;
 }
 
 }  // namespace trireme
