@@ -212,6 +212,12 @@ class Duals:
     def add(self, a, b):
         return a[0] + b[0], a[1] + b[1]
 
+    def add_logarithm(self, top, logarithm):
+        """For logsumexp, whose backward takes exp(x - lse): beyond 1e9 the sum loses the logarithm's sixth digit, and its
+        slope is nobody's."""
+        value, slope = self.add(top, logarithm)
+        return value, np.where(np.abs(value) > 1e9, np.nan, slope)
+
     def sub(self, a, b):
         return a[0] - b[0], a[1] - b[1]
 

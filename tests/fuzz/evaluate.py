@@ -242,7 +242,8 @@ class Evaluation:
         if op == "variance":
             return self.math.div(second, leaf(columns))
         if op == "logsumexp":
-            return self.math.add(self._finite(first), self.math.call("log", second))
+            join = getattr(self.math, "add_logarithm", self.math.add)
+            return join(self._finite(first), self.math.call("log", second))
         return self.math.mul(self.math.call("exp", self.math.sub(value, first)), self.math.div(leaf(1), second))
 
     def _finite(self, m):
@@ -287,7 +288,7 @@ class Evaluation:
             return self._group_of(self.lines[expr.leaf])
         if expr.op == "name":
             axis = getattr(self.program.value(expr.leaf), "column", None)
-            if axis is None:
+            if axis is None or (axis.divide is None and axis.wrap is None):
                 return None
             return apply("%" if axis.divide is None else "/", name("j"), axis.wrap if axis.divide is None else axis.divide)
         if expr.op in COMPOSED:
