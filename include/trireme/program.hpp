@@ -76,6 +76,7 @@ struct RowProgram::Exchange {
 struct RowProgram::Phase {
   RowProgram program;
   std::vector<Exchange> exchanges;
+  std::vector<std::string> groups = {};  // "[j / group]": a machine's columns begin and end with whole ones
 };
 
 // What `trireme show --split` prints.

@@ -98,7 +98,7 @@ def case_columns(rank, size):
     for name in NAMED:
         operator = tt.named(name)
         try:
-            operator.operator.split()
+            tt._spread.phases_of(operator, True)
         except trireme.Unsupported:
             refused.add(name)
             continue

@@ -33,13 +33,14 @@ struct Exchange {
 // exchange what is listed; later stages take the exchanged values as operands of the same name.
 struct SplitStage {
   Program program;
-  std::vector<Exchange> exchanges;  // of the last stage: column sums without j
+  std::vector<Exchange> exchanges;       // of the last stage: column sums without j
+  std::vector<std::string> groups = {};  // "[j / group]": a part's columns begin and end with whole ones
 };
 
 // Cuts a program at its row reductions: `<name>_part1`, ..., `<name>_rest`. Results are stored by the first stage that
 // can. The constant `columns` is the number of columns of the whole row, `first_column` where a machine's part begins.
-// Saved results of a backward must be given. What reads columns of other parts (rotate, divided or wrapped j) is
-// refused.
+// Saved results of a backward must be given. Groups of neighbouring columns are a part's
+// own: it holds whole ones. What reads columns of other parts (rotate, wrapped j) is refused.
 Result<std::vector<SplitStage>> split(const Program& program);
 
 // How two neighbouring parts' values of an exchange become one, as a program: the left part's values, the right one's,

@@ -3,8 +3,10 @@
 #include <set>
 #include <vector>
 
+#include "ir/groups.hpp"
 #include "ir/rewrite.hpp"
 #include "ir/verify.hpp"
+#include "language/print_expression.hpp"
 #include "math/reductions.hpp"
 #include "passes/passes.hpp"
 
@@ -66,17 +68,19 @@ class Splitter {
 
   Error wrong(std::string message) const { return {Code::Unsupported, in_.name + " cannot be split: " + message}; }
 
-  // A part of a row knows its own columns only.
+  // A part of a row knows its own columns only. Groups of neighbours are the part's own where it holds whole ones.
   Status check_columns() const {
     auto check = [&](const std::string& name, const Spread& spread) -> Status {
-      if (spread.column.plain()) return Done{};
-      return wrong("'" + name + "' divides or wraps j, and a part of a row begins anywhere");
+      if (spread.column.plain() || (is_group(spread.column) && spread.column.wrap == no_node)) return Done{};
+      return wrong("'" + name + "' wraps j, and every part of a row has columns of all its entries");
     };
     for (NodeId id = 0; id < in_.size(); ++id) {
       if (!wanted_[id]) continue;
       if (in_[id].op == Op::Rotate) return wrong("rotate reads columns of other parts");
       if (in_[id].op == Op::Random) return wrong("random counts the columns of the whole row");
-      if (in_[id].op == Op::Group) return wrong("groups of columns may lie in several parts of a row");
+      if (in_[id].op == Op::Group && group_of(in_[id]).entries) return wrong("entries are those of the whole row");
+      if (in_[id].op == Op::Group && group_of(in_[id]).wraps)
+        return wrong("every part of a row has columns of all groups j % g");
       std::optional<std::size_t> operand;
       if (in_[id].op == Op::Operand) operand = static_cast<std::size_t>(in_[id].payload);
       if (names_symbol(in_[id].op)) operand = in_.find_operand(in_.symbols[in_[id].payload]);
@@ -159,8 +163,22 @@ class Splitter {
       else if (in_[id].payload % 2 == 0)
         made.exchanges.push_back({names_[id], op, names_[other_total_[id]], in_[id].payload / 2});
     }
+    for (NodeId id : groups_of(work)) made.groups.push_back(spread_text(out, {{}, {.present = true, .divide = id}}));
     made.program = std::move(out);
     return made;
+  }
+
+  // What the stage divides j by, in its own nodes.
+  std::vector<NodeId> groups_of(const Stage& work) const {
+    std::vector<NodeId> found;
+    auto add = [&](NodeId id) {
+      if (id != no_node && std::find(found.begin(), found.end(), id) == found.end()) found.push_back(id);
+    };
+    for (const Operand& each : work.program.operands) add(each.spread.column.divide);
+    for (NodeId id = 0; id < work.program.size(); ++id)
+      if (work.program[id].op == Op::Group) add(work.program[id].args[1]);
+    for (const Output& each : work.program.results) add(each.spread.column.divide);
+    return found;
   }
 
   // The operands that this stage reads or whose types it needs, in their order, then what was exchanged, then
@@ -193,7 +211,7 @@ class Splitter {
       indices = indices || node.op == Op::ColumnIndex;
     }
     auto use_divisors = [&](const Spread& spread) {
-      for (NodeId id : {spread.row.divide, spread.row.wrap, spread.row.pick})
+      for (NodeId id : {spread.row.divide, spread.row.wrap, spread.row.pick, spread.column.divide})
         if (id != no_node) mark_divisor(id, work, used, counts);
     };
     for (std::size_t k = used.size(); k-- > 0;)  // who picks rows stands before whose rows are picked
@@ -203,7 +221,7 @@ class Splitter {
     for (std::size_t k = 0; k < used.size(); ++k)
       if (used[k] && !in_.operands[k].constant) use_divisors(in_.operands[k].spread);
     for (const Output& result : in_.results)
-      if (level_[result.value] == stage) use_divisors(result.spread);
+      if (level_[result.value] == stage || stored.contains(result.name)) use_divisors(result.spread);
 
     place_.assign(in_.operands.size(), -1);
     read_.clear();
@@ -248,6 +266,9 @@ class Splitter {
         if (const std::string* name = in_.name_of(id); name && out[work.moved[id]].arity > 0)
           out.give_name(work.moved[id], *name);
       }
+    for (const Output& result : in_.results)
+      if (auto read = read_.find(result.name); read != read_.end())
+        out.operands[static_cast<std::size_t>(read->second)].spread = moved_spread(work, result.spread);
     for (std::size_t k = 0; k < in_.operands.size(); ++k) {
       if (place_[k] < 0) continue;
       Operand& operand = out.operands[place_[k]];
@@ -277,7 +298,7 @@ class Splitter {
   }
 
   static Spread moved_spread(const Stage& work, Spread spread) {
-    for (NodeId* id : {&spread.row.divide, &spread.row.wrap, &spread.row.pick})
+    for (NodeId* id : {&spread.row.divide, &spread.row.wrap, &spread.row.pick, &spread.column.divide})
       if (*id != no_node) *id = work.moved[*id];
     return spread;
   }

@@ -55,6 +55,7 @@ Result<std::vector<RowProgram::Phase>> RowProgram::split() const {
     for (SplitStage& stage : stages) {
       phases.push_back({shared(std::move(stage.program))});
       Phase& phase = phases.back();
+      phase.groups = std::move(stage.groups);
       for (const trireme::Exchange& each : stage.exchanges) {
         const bool folds = each.op == Op::Fold;
         Exchange made{.reduction = std::string(folds ? fold_name(each.fold) : facts(each.op).name),
@@ -72,7 +73,10 @@ std::string print(const std::vector<RowProgram::Phase>& phases) {
   std::string text;
   for (std::size_t k = 0; k < phases.size(); ++k) {
     text += "# phase " + std::to_string(k + 1) + " of " + std::to_string(phases.size()) +
-            ": each machine, on its own columns\n" + phases[k].program.print();
+            ": each machine, on its own columns";
+    for (std::size_t g = 0; g < phases[k].groups.size(); ++g)
+      text += (g ? ", " : ", whole groups of ") + phases[k].groups[g];
+    text += "\n" + phases[k].program.print();
     for (const RowProgram::Exchange& each : phases[k].exchanges) {
       std::string names;
       for (const std::string& name : each.names) names += (names.empty() ? "" : ", ") + name;

@@ -61,11 +61,14 @@ class Engine {
       for (const Part& part : parts_) EXPECT_EQ(part.known.at(output.name).values, made.values) << output.name;
       return made;
     }
-    made.columns = first_;
+    made.columns = 0;
     made.values.clear();
+    for (const Part& part : parts_) made.columns += part.known.at(output.name).columns;
     for (std::int64_t r = 0; r < made.rows; ++r)
-      for (const Part& part : parts_)
-        for (std::int64_t c = 0; c < part.columns; ++c) made.values.push_back(part.known.at(output.name).at(r, c));
+      for (const Part& part : parts_) {
+        const Matrix& mine = part.known.at(output.name);
+        for (std::int64_t c = 0; c < mine.columns; ++c) made.values.push_back(mine.at(r, c));
+      }
     return made;
   }
 
@@ -87,7 +90,9 @@ class Engine {
     const Program& ready = prepared->expanded;
     Buffers buffers = make_buffers(ready, {whole_.problem.rows(), part.columns}).value();
     for (std::size_t k = 0; k < ready.operands.size(); ++k)
-      if (!ready.operands[k].constant) fill(buffers.operands[k], ready.operands[k], part);
+      if (!ready.operands[k].constant)
+        fill(buffers.operands[k], ready.operands[k], part,
+             indexing(ready, ready.operands[k].spread, part.columns).value().column.divide);
     std::vector<Array> arrays = buffers.arrays();
     Status status = run_reference(
         ready,
@@ -101,11 +106,12 @@ class Engine {
     return it == types_.end() ? *whole_.program.compute : it->second;
   }
 
-  void fill(const Buffer& buffer, const Operand& operand, const Part& part) const {
+  // `group`: columns that share an entry.
+  void fill(const Buffer& buffer, const Operand& operand, const Part& part, std::int64_t group) const {
     auto known = part.known.find(operand.name);
     bool whole = known == part.known.end();
     const Matrix& from = whole ? given_.at(operand.name) : known->second;
-    std::int64_t first = whole && operand.spread.column.present ? part.first : 0;
+    std::int64_t first = whole && operand.spread.column.present ? part.first / group : 0;
     for (std::int64_t r = 0; r < buffer.row_extent; ++r)
       for (std::int64_t c = 0; c < buffer.column_extent; ++c)
         store_f64(buffer.array.type, buffer.array.entry(r, c), from.at(r, first + c));
@@ -237,11 +243,35 @@ layer_norm_rest(x[i,j], gamma[j] = 1, beta[j] = 0, sum_1[i], sum_2[i], eps = 1e-
     rstd = rsqrt(sum_2 / columns + eps)
     y    = (x - sum_1 / columns) * rstd * gamma + beta
 )");
-  for (const char* refused : {"rms_norm_rope", "group_norm"}) {
+  for (const char* refused : {"rms_norm_rope", "sinkhorn"}) {
     Result<std::vector<SplitStage>> none = split(find_program(refused).value());
     ASSERT_FALSE(none) << refused;
     EXPECT_EQ(none.error().code, Code::Unsupported);
   }
+}
+
+// Groups of neighbours need no exchange where parts hold whole ones, and have the whole row's bits.
+TEST(Split, keeps_groups_inside_parts) {
+  for (const char* line : {"grouped_rms_norm 5x640 group=64", "grouped_rms_norm 5x640 group=64 backward",
+                           "swiglu_block_quant 5x640 block=64", "add_rms_norm_block_quant 3x1024 q=i8"}) {
+    SCOPED_TRACE(line);
+    Prepared whole = prepare_problem(parse_problem(line).value()).value();
+    run_reference(whole.program, whole.view()).value();
+    std::vector<SplitStage> stages = split(whole.source).value();
+    ASSERT_EQ(stages.back().groups.size(), 1u);
+    EXPECT_TRUE(stages.back().groups[0] == "[j / group]" || stages.back().groups[0] == "[j / block]");
+    const bool long_row = whole.problem.columns() == 1024;
+    Engine engine(whole, long_row ? std::vector<std::int64_t>{512, 512} : std::vector<std::int64_t>{128, 384, 128});
+    engine.run(stages);
+    for (std::size_t k = 0; k < whole.program.results.size(); ++k)
+      EXPECT_EQ(engine.result(whole.program.results[k]).values, read(whole.buffers.results[k]).values)
+          << whole.program.results[k].name;
+  }
+  auto refusal = [](const char* text) { return split(parse(text).value()).error().message; };
+  EXPECT_EQ(refusal("f(x[i,j]) -> (y[i,j])\ny = x * sum(x, j % 4)"),
+            "f cannot be split: every part of a row has columns of all groups j % g");
+  EXPECT_EQ(refusal("f(x[i,j]) -> (y[i])\ny = sum(entries(amax(x, j / 4)))"),
+            "f cannot be split: entries are those of the whole row");
 }
 
 // What users get: programs with texts of their own, and how two neighbours' values become one.

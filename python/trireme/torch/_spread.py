@@ -1,5 +1,6 @@
 """One operator over several machines: rows cut by columns over one group, rows themselves spread over others."""
 import math
+import re
 from typing import NamedTuple
 
 import torch
@@ -40,6 +41,8 @@ def phases_of(operator, by_columns):
     if by_columns not in kept:
         if not by_columns:
             kept[by_columns] = [Phase(_programs.require_saved(operator.operator))]
+        elif re.search(r"\bj */", operator.operator.text):
+            raise trireme.Unsupported(f"{operator.name}: columns in groups, j / g, are not cut over machines; spread its rows")
         else:
             kept[by_columns] = [
                 Phase(phase.program.text, [(Reduction(each.reduction, each.combine.text), each.names) for each in phase.exchanges])
