@@ -263,7 +263,7 @@ TRIREME_C_API trireme_status trireme_workspace_destroy(trireme_workspace* worksp
 
 typedef struct trireme_emit_options {
   size_t struct_size;
-  const char* target;    /* "ptx", "x86", "aarch64" or "wasm" */
+  const char* target;    /* "ptx", "x86", "wasm": as 'trireme emit --help' names them */
   const char* arch;      /* "sm_90", "avx512", "relaxed"; null: the target's default */
   int64_t rows, columns; /* 0: 4096; code may be made for these columns, rows are what a schedule may count on */
   const trireme_named_type* types;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "targets/targets.hpp"
+
 namespace {
 
 struct Emitted {
@@ -21,11 +23,12 @@ TEST(CApiEmit, GivesWhatTheToolWrites) {
   ASSERT_EQ(trireme_program_differentiate(program, &backward), TRIREME_OK);
   const trireme_named_type types[] = {{"x", TRIREME_BF16}};
   const char* absent[] = {"gamma"};
-  for (const char* target : {"ptx", "x86", "aarch64", "wasm"})
+  for (const trireme::Target* target : trireme::targets())
     for (const trireme_program* each : {program, backward}) {
       trireme_emit_options options = {};
       options.struct_size = sizeof options;
-      options.target = target;
+      const std::string name(target->name);
+      options.target = name.c_str();
       options.columns = 512;
       options.types = types, options.type_count = 1;
       options.absent = absent, options.absent_count = 1;

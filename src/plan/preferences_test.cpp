@@ -41,7 +41,12 @@ TEST(Preferences, TheIsaAndWhy) {
   Result<Device> none = Device::cpu();
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, Code::InvalidArgument);
-  EXPECT_EQ(none.error().message, "TRIREME_ISA is avx512, avx2 or neon, not 'sse9'");
+  EXPECT_TRUE(none.error().message.starts_with("TRIREME_ISA is avx512, avx2")) << none.error().message;
+  EXPECT_TRUE(none.error().message.ends_with(", not 'sse9'")) << none.error().message;
+  for (const Device::Listed& each : Device::list())
+    if (each.name.starts_with("cpu:")) {
+      EXPECT_TRUE(has(none.error().message, each.name.substr(4))) << none.error().message;
+    }
 }
 
 TEST(Preferences, fault_27_OlderProcessorsAreServed) {
@@ -57,8 +62,9 @@ TEST(Preferences, fault_27_OlderProcessorsAreServed) {
   }
   {
     Environment hidden("TRIREME_HIDE", "avx1024");
-    EXPECT_EQ(Device::cpu().error().message,
-              "TRIREME_HIDE is a list of avx2, avx512, avx512_bf16, neon, neon_bf16, not 'avx1024'");
+    const std::string message = Device::cpu().error().message;
+    EXPECT_TRUE(message.starts_with("TRIREME_HIDE is a list of avx2, avx512, avx512_bf16")) << message;
+    EXPECT_TRUE(message.ends_with(", not 'avx1024'")) << message;
     EXPECT_EQ(Device::named("cpu:avx2").error().message, Device::cpu().error().message);
   }
   Environment hidden("TRIREME_HIDE", "avx2");

@@ -1,4 +1,5 @@
 """What must hold of a program and a problem. Each check gives the failures it sees as (kind, what happened, command)."""
+import functools
 import os
 import random
 import re
@@ -245,8 +246,19 @@ def sides(program, backward, at, cotangents, random_state, saved):
 
 # ---- code ----
 
-ARCHITECTURES = {"ptx": ("sm_80", "sm_90"), "x86": ("avx2", "avx512", "avx512_bf16"),
-                 "aarch64": ("neon", "neon_bf16"), "wasm": ("simd128", "relaxed")}
+
+@functools.lru_cache(maxsize=None)
+def architectures(tool):
+    """By target, as the tool's help lists them; where there are more (\"and up\"), the next decade's too."""
+    text = tool.call("emit", "--help").out
+    found = {}
+    for part in re.search(r"--arch ARCH +(.*)", text)[1].split("; "):
+        target, names = part.split(": ")
+        archs = [word for word in re.findall(r"\w+", names) if word not in ("default", "and", "or", "up")]
+        if "and up" in names:
+            archs += [re.sub(r"\d+", lambda number: str(int(number[0]) + 10), each) for each in archs]
+        found[target] = tuple(archs)
+    return found
 
 
 def emit_failures(tool, file, problem, target, arch):

@@ -178,8 +178,9 @@ class Batch:
             case = Case(program, None, "line", text, target=broken)
             self.note(index, case, checks.malformed_line_failures(tool, broken))
             tally["malformed problem lines"] += 1
-        target = dice.choice(tuple(checks.ARCHITECTURES))
-        arch = dice.choice(checks.ARCHITECTURES[target])
+        architectures = checks.architectures(tool)
+        target = dice.choice(tuple(architectures))
+        arch = dice.choice(architectures[target])
         case = Case(program, self.lines[-1][1].problem, "emit", text, target=target, arch=arch)
         self.note(index, case, checks.emit_failures(tool, file, case.problem, target, arch))
         tally["artifacts emitted"] += 1

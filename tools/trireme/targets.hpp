@@ -10,7 +10,7 @@
 namespace trireme::cli {
 
 // The table of targets, for help texts and for completion.
-std::string target_help();  // "ptx, x86, aarch64 or wasm"
+std::string target_help();  // "ptx, x86 or wasm"
 std::vector<std::string> target_words();
 std::string arch_help();
 std::vector<std::string> arch_words();
