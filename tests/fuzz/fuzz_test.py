@@ -194,6 +194,11 @@ class Numbers(unittest.TestCase):
             smooth = np.abs(at - np.rint(2 * at) / 2) > 1e-3  # away from steps and corners
             np.testing.assert_allclose(slope(at, value(at))[smooth], differences[smooth], rtol=1e-6, atol=1e-7, err_msg=name)
 
+    def test_names_of_types_have_no_groups(self):
+        program = parse("f(x[i,j]) -> (y[i])\n    y = sum(entries(min(largest(x), sum(x, j / 2))))\n")
+        inputs = Inputs(2, 4, {}, {"x": np.arange(8.0).reshape(2, 4)}, {"x": "f32", "y": "f32"})
+        np.testing.assert_array_equal(evaluate(program, inputs, arithmetic.Duals())["y"][0], [[6], [22]])
+
     def test_storage_types_round(self):
         values = np.array([0.0, -0.0, 1.0, 448.0, 464.0, 465.0, 1e9, -np.inf, 2.0**-9, 2.0**-10, 1.1 * 2.0**-10, 17.0, 19.0])
         want = [0, 0, 1, 448, 448, 448, 448, -448, 2**-9, 0, 2**-9, 16, 20]
