@@ -90,7 +90,9 @@ class Generator:
     def divisor(self, extent):
         dice = self.dice
         divisors = [each for each in (1, 2, 3, 4, 5, 8, 16) if self.columns % each == 0]
-        value = dice.choice([1, 2, 3, 4, 7, max(extent, 1), self.columns, self.columns // dice.choice(divisors), extent + 3])
+        # An array has as many entries as its axes wrap at: rows that wrapped at a long row's columns would have billions.
+        wide = self.columns if extent == self.columns or self.columns <= 4096 else max(extent, 1)
+        value = dice.choice([1, 2, 3, 4, 7, max(extent, 1), wide, max(wide // dice.choice(divisors), 1), extent + 3])
         return self.quotient(value) if dice.random() < 0.35 else self.whole(value)
 
     def axis(self, extent):
