@@ -105,7 +105,11 @@ class Generator:
         )
 
     def group(self):
-        """The columns that share j / g, or j % g."""
+        """The columns that share j / g, or j % g. The evaluator takes groups one by one: long rows have few."""
+        if self.columns > 4096:
+            few = self.dice.choice((2, 7, 128))
+            kind, by = self.dice.choice((("/", -(-self.columns // few)), ("%", few)))
+            return apply(kind, name("j"), self.whole(by))
         by = self.whole(self.dice.choice((2, 4, 8, 16, 32, 64, 128))) if self.dice.random() < 0.5 else self.divisor(self.columns)
         return apply(self.dice.choice("//%"), name("j"), by)
 
