@@ -10,6 +10,7 @@
 #include "ir/build.hpp"
 #include "ir/verify.hpp"
 #include "language/names.hpp"
+#include "language/print.hpp"
 
 namespace trireme {
 namespace {
