@@ -10,6 +10,7 @@ from arithmetic import Duals, Intervals
 from evaluate import Evaluation, Inputs, evaluate
 from parse import ParseError, Parser, parse
 from storage import INTEGERS, PACKED, decode, encode, round_to
+from tool import Tool
 
 # Refusals that docs/language.md announces: of a backward, and of problems.
 NO_BACKWARD = re.compile(
@@ -248,9 +249,9 @@ def sides(program, backward, at, cotangents, random_state, saved):
 
 
 @functools.lru_cache(maxsize=None)
-def architectures(tool):
-    """By target, as the tool's help lists them; where there are more (\"and up\"), the next decade's too."""
-    text = tool.call("emit", "--help").out
+def architectures(path):
+    """By target, as the help of the tool at `path` lists them; where there are more (\"and up\"), the next decade's too."""
+    text = Tool(path, ".").call("emit", "--help").out
     found = {}
     for part in re.search(r"--arch ARCH +(.*)", text)[1].split("; "):
         target, names = part.split(": ")

@@ -178,7 +178,7 @@ class Batch:
             case = Case(program, None, "line", text, target=broken)
             self.note(index, case, checks.malformed_line_failures(tool, broken))
             tally["malformed problem lines"] += 1
-        architectures = checks.architectures(tool)
+        architectures = checks.architectures(tool.path)
         target = dice.choice(tuple(architectures))
         arch = dice.choice(architectures[target])
         case = Case(program, self.lines[-1][1].problem, "emit", text, target=target, arch=arch)
