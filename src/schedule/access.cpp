@@ -7,11 +7,7 @@
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
-namespace {
-
-bool is_power(std::int64_t value) { return std::has_single_bit(static_cast<std::uint64_t>(value)); }
-
-}  // namespace
+namespace {}  // namespace
 
 // Divisors are quotients: of numbers, or of n.
 std::optional<std::int64_t> RowLowering::fixed_divisor(NodeId id) const {
@@ -83,15 +79,15 @@ Reg RowLowering::mapped_row(const Axis& axis) {
   return it->second = entry_on(axis, row);
 }
 
-// The entry of an axis that an index stands on. Divisors that are powers of two take no division.
+// The entry of an axis that an index stands on.
 Reg RowLowering::entry_on(const Axis& axis, Reg index) {
   if (axis.divide != no_node) {
     const std::optional<std::int64_t> by = fixed_divisor(axis.divide);
-    index = by && is_power(*by) ? b_.divide(index, *by) : b_.index(Do::IndexDivide, index, divisor(axis.divide));
+    index = by ? b_.divide(index, *by) : b_.index(Do::IndexDivide, index, divisor(axis.divide));
   }
   if (axis.wrap != no_node) {
     const std::optional<std::int64_t> by = fixed_divisor(axis.wrap);
-    index = by && is_power(*by) ? b_.remainder(index, *by) : b_.index(Do::IndexRemainder, index, divisor(axis.wrap));
+    index = by ? b_.remainder(index, *by) : b_.index(Do::IndexRemainder, index, divisor(axis.wrap));
   }
   return index;
 }
@@ -105,8 +101,7 @@ RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, std::int
 Reg RowLowering::rotated_column(const ColumnMap& map, Reg column) {
   if (!map.rotate) return column;
   const Reg turned = b_.add(column, map.rotate);
-  if (config_.columns && is_power(config_.columns)) return b_.remainder(turned, config_.columns);
-  return b_.index(Do::IndexRemainder, turned, columns_);
+  return config_.columns ? b_.remainder(turned, config_.columns) : b_.index(Do::IndexRemainder, turned, columns_);
 }
 
 Reg RowLowering::mapped_column(const ColumnMap& map, Reg column) {
@@ -139,22 +134,16 @@ Values RowLowering::rotated_index(const Node& node, std::int64_t rotate, const L
     if (node.op == Op::Random) return random_at(node, column);
     return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = column});
   };
-  if (!config_.simd) {  // the end of one block and the beginning of the next, as load_by_thread has it
-    const int vector = config_.vector;
+  if (!config_.simd) {
     const Reg first = b_.add(leaf.column, leaf.offset);
-    const std::int64_t into_block = rotate % vector;
     Values values;
-    if (config_.columns % vector) {
-      for (int e = 0; e < vector; ++e) values.push_back(at(mapped_column(map, b_.add(first, e))));
-      return values;
-    }
-    auto add_block = [&](std::int64_t by, std::int64_t low, std::int64_t high) {
-      map.rotate = by % config_.columns;
+    for (const RotatedBlock& block : rotated_blocks(rotate)) {
+      map.rotate = block.rotate;
       const Reg begin = mapped_column(map, first);
-      for (std::int64_t e = low; e < high; ++e) values.push_back(at(b_.add(begin, e)));
-    };
-    add_block(rotate - into_block, into_block, vector);
-    if (into_block) add_block(rotate - into_block + vector, 0, into_block);
+      for (int e = block.low; e < block.high; ++e) values.push_back(at(b_.add(begin, e)));
+    }
+    if (values.empty())
+      for (int e = 0; e < config_.vector; ++e) values.push_back(at(mapped_column(map, b_.add(first, e))));
     return values;
   }
   lane_by_lane(leaf, [&](Reg column, Reg place) { put_lane(at(mapped_column(map, column)), place); });
@@ -314,9 +303,7 @@ Reg RowLowering::pick_column(const Node& node) {
 
 // An unrolled chunk's columns are the thread's first one and numbers that are known: how far a row's integer lies from
 // the first is made once a row, and is exact as a lane.
-bool RowLowering::compares_distances() const {
-  return !config_.simd && config_.stripes && config_.columns < std::int64_t{1} << 22;
-}
+bool RowLowering::compares_distances() const { return !config_.simd && config_.stripes && config_.columns <= 1 << 24; }
 
 Reg RowLowering::distance_of(NodeId id) {
   auto [it, is_new] = distances_.try_emplace(id);

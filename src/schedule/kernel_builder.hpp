@@ -53,11 +53,16 @@ class KernelBuilder {
   Reg add(Reg a, Reg b) { return index(Do::IndexAdd, a, b); }
   Reg add(Reg a, std::int64_t b) { return b == 0 ? a : index(Do::IndexAdd, a, b); }
   Reg mul(Reg a, std::int64_t b) { return b == 1 ? a : index(Do::IndexMul, a, b); }
-  // Of what is not negative, by a power of two.
+  // Of what is not negative; powers of two take no division.
   Reg divide(Reg a, std::int64_t by) {
-    return by == 1 ? a : index(Do::IndexShiftRight, a, std::countr_zero(static_cast<std::uint64_t>(by)));
+    const auto bits = static_cast<std::uint64_t>(by);
+    if (!std::has_single_bit(bits)) return index(Do::IndexDivide, a, by);
+    return by == 1 ? a : index(Do::IndexShiftRight, a, std::countr_zero(bits));
   }
-  Reg remainder(Reg a, std::int64_t by) { return index(Do::IndexAnd, a, by - 1); }
+  Reg remainder(Reg a, std::int64_t by) {
+    const bool power = std::has_single_bit(static_cast<std::uint64_t>(by));
+    return power ? index(Do::IndexAnd, a, by - 1) : index(Do::IndexRemainder, a, by);
+  }
   Reg special(Do code) { return into(Bank::Index, {.code = code}); }
   Reg argument(int which) { return into(Bank::Index, {.code = Do::IndexArgument, .imm = which}); }
   Reg copy(Reg a) { return into(Bank::Index, {.code = Do::IndexMove, .a = a}); }

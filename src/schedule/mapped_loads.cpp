@@ -22,47 +22,49 @@ Reg RowLowering::load_entry(const Instr& from, const ColumnMap& map, Reg column,
   return b_.into(Bank::Lane, std::move(load));
 }
 
-// A thread's columns begin at a multiple of its vector. Such a block stands on one entry, or on several side by side,
-// where divisors and the vector divide each other; rotated by less than a block, a thread's columns are the end of one
-// block and the beginning of the next.
+// A thread's columns begin at a multiple of its vector; rotated, they are the end of one such block and the beginning
+// of the next. None where the row's last block is not whole.
+std::vector<RowLowering::RotatedBlock> RowLowering::rotated_blocks(std::int64_t rotate) const {
+  const int vector = config_.vector, into = static_cast<int>(rotate % vector);
+  if (rotate && config_.columns % vector) return {};
+  std::vector<RotatedBlock> blocks = {{.rotate = rotate - into, .low = into, .high = vector}};
+  if (into) blocks.push_back({.rotate = (rotate - into + vector) % config_.columns, .low = 0, .high = into});
+  return blocks;
+}
+
+// A block stands on one entry, or on several side by side, where divisors and the vector divide each other.
 Values RowLowering::load_by_thread(const Instr& from, const ColumnMap& map, const Leaf& leaf) {
-  const int vector = config_.vector;
   const Reg first = b_.add(leaf.column, leaf.offset);
   const AxisIndexing axis = fixed_axis(program_, map.axis, config_.columns).value();
-  const std::int64_t entries = map.steps ? 0 : axis.entries_of_block(vector);
-  const std::int64_t into_block = map.rotate % vector;
-  if (!entries || (into_block && config_.columns % vector)) {
-    Values values;
-    for (int e = 0; e < vector; ++e) values.push_back(load_entry(from, map, b_.add(first, e), leaf.mask));
-    return values;
-  }
-  // Elements low .. high-1 of the block that is rotated by so many columns.
-  auto load_block = [&](std::int64_t rotate, std::int64_t low, std::int64_t high) {
-    const ColumnMap block{.axis = map.axis, .rotate = rotate};
-    if (entries == 1) return Values(high - low, load_entry(from, block, first, leaf.mask));
-    if (high - low == 1) return Values{load_entry(from, block, b_.add(first, low), leaf.mask)};
+  const std::int64_t entries = map.steps ? 0 : axis.entries_of_block(config_.vector);
+  Values values;
+  auto load_block = [&](const RotatedBlock& block) {
+    const ColumnMap at{.axis = map.axis, .rotate = block.rotate};
+    if (entries == 1) {
+      const Reg entry = load_entry(from, at, first, leaf.mask);
+      for (int e = block.low; e < block.high; ++e) values.push_back(entry);
+      return;
+    }
+    if (block.high - block.low == 1) return values.push_back(load_entry(from, at, b_.add(first, block.low), leaf.mask));
     Instr load = from;
-    load.b = mapped_column(block, first), load.c = leaf.mask;
+    load.b = mapped_column(at, first), load.c = leaf.mask;
     for (std::int64_t k = 0; k < entries; ++k) load.values.push_back(b_.fresh(Bank::Lane));
-    Values values;
-    for (std::int64_t e = low; e < high; ++e) values.push_back(load.values[e / axis.divide]);
+    for (int e = block.low; e < block.high; ++e) values.push_back(load.values[e / axis.divide]);
     b_.emit(std::move(load));
-    return values;
   };
-  Values values = load_block(map.rotate - into_block, into_block, vector);
-  if (into_block) {
-    for (const Reg each : load_block((map.rotate - into_block + vector) % config_.columns, 0, into_block))
-      values.push_back(each);
-  }
+  if (entries)
+    for (const RotatedBlock& block : rotated_blocks(map.rotate)) load_block(block);
+  if (values.empty())
+    for (int e = 0; e < config_.vector; ++e) values.push_back(load_entry(from, map, b_.add(first, e), leaf.mask));
   return values;
 }
 
 Values RowLowering::load_by_lanes(const Instr& from, const ColumnMap& map, const Leaf& leaf) {
   Reg first = b_.add(leaf.column, leaf.offset);
-  auto load_one = [&](Reg column, Reg dst, Reg mask) {
+  auto load_one = [&](Reg column, Reg dst) {
     Instr load = from;
     load.code = Do::LoadOne;
-    load.dst = dst, load.b = column, load.c = mask;
+    load.dst = dst, load.b = column;
     b_.emit(std::move(load));
   };
   auto load_all = [&](Reg column, Reg mask, Values values) {
@@ -72,17 +74,13 @@ Values RowLowering::load_by_lanes(const Instr& from, const ColumnMap& map, const
   };
   Reg value = b_.fresh(Bank::Lane);
   auto gather = [&] {
-    lane_by_lane(leaf, [&](Reg column, Reg place) {
-      Reg one_value = b_.fresh(Bank::Lane);
-      load_one(mapped_column(map, column), one_value, {});
-      put_lane(one_value, place);
-    });
+    lane_by_lane(leaf, [&](Reg column, Reg place) { put_lane(load_entry(from, map, column, {}), place); });
     take_lanes(value, leaf.mask);
   };
   if (map.steps) {
     gather();
   } else if (!map.rotate && fixed_divisor(map.axis.divide).value_or(1) % config_.lanes == 0) {
-    load_one(mapped_column(map, first), value, {});  // one entry for all lanes
+    load_one(mapped_column(map, first), value);  // one entry for all lanes
   } else if (map.axis.divide != no_node) {
     const Reg last_lane = b_.add(first, config_.lanes - 1);
     Reg last = b_.index(Do::IndexMin, last_lane, b_.index(Do::IndexSub, columns_, one_index_));
@@ -100,7 +98,7 @@ Values RowLowering::load_by_lanes(const Instr& from, const ColumnMap& map, const
       apart = b_.add(apart, squared_difference(rotated_by, b_.index(Do::IndexSub, last, first)));
     }
     b_.when_less(
-        apart, one_index_, [&] { load_one(mapped_column(map, first), value, {}); }, gather);
+        apart, one_index_, [&] { load_one(mapped_column(map, first), value); }, gather);
   } else {
     Reg from_column = mapped_column(map, first);
     Reg end = map.axis.wrap != no_node ? divisor(map.axis.wrap) : columns_;

@@ -116,6 +116,11 @@ class RowLowering {
   Values load_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf);
   Values rotated_index(const Node& node, std::int64_t rotate, const Leaf& leaf);  // j, or random
   Values load_mapped(const Instr& from, const ColumnMap& map, const Leaf& leaf);
+  struct RotatedBlock {
+    std::int64_t rotate;
+    int low, high;  // those of its elements
+  };
+  std::vector<RotatedBlock> rotated_blocks(std::int64_t rotate) const;
   Values load_by_thread(const Instr& from, const ColumnMap& map, const Leaf& leaf);
   Values load_by_lanes(const Instr& from, const ColumnMap& map, const Leaf& leaf);
   Reg load_entry(const Instr& from, const ColumnMap& map, Reg column, Reg mask);

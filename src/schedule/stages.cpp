@@ -22,6 +22,17 @@ NodeId& total_of(Stage& stage, const Node& node) {
 
 }  // namespace
 
+std::vector<NodeId> Stage::elements(const Program& program) const {
+  std::vector<NodeId> ids;
+  for (NodeId id : reductions) ids.push_back(program[id].args[0]);
+  for (const FoldTotals& each : folds) ids.push_back(each.element);
+  for (std::size_t r : stores) ids.push_back(program.results[r].value);
+  for (std::size_t r : columns) ids.push_back(program[program.results[r].value].args[0]);
+  for (std::size_t r : group_sums) ids.push_back(program[program.results[r].value].args[0]);
+  for (NodeId id : groups) ids.push_back(program[id].args[0]);
+  return ids;
+}
+
 Stages split_into_stages(const Program& program, const std::vector<bool>& over_operands,
                          const std::vector<bool>& in_chunks) {
   // sweep_of[id]: the first sweep in which the node's value can be used; a reduction is finished by the one before.

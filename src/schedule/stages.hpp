@@ -28,6 +28,8 @@ struct Stage {
   bool reduces() const { return !reductions.empty() || !folds.empty(); }
   // Numbers a row that the sweep reduces to: those of its reductions, then two a fold.
   std::size_t totals() const { return reductions.size() + 2 * folds.size(); }
+  // What it evaluates for each element: of everything listed above.
+  std::vector<NodeId> elements(const Program& program) const;
 };
 
 struct Stages {

@@ -73,13 +73,7 @@ void RowLowering::plan_work() {
   for (std::size_t k = 0; k <= stages_.sweeps.size(); ++k) {
     std::vector<NodeId> open;
     if (k < stages_.sweeps.size()) {
-      const Stage& stage = stages_.sweeps[k];
-      for (NodeId id : stage.reductions) open.push_back(program_[id].args[0]);
-      for (const FoldTotals& each : stage.folds) open.push_back(each.element);
-      for (std::size_t r : stage.stores) open.push_back(program_.results[r].value);
-      for (std::size_t r : stage.columns) open.push_back(program_[program_.results[r].value].args[0]);
-      for (std::size_t r : stage.group_sums) open.push_back(program_[program_.results[r].value].args[0]);
-      for (NodeId id : stage.groups) open.push_back(program_[id].args[0]);
+      open = stages_.sweeps[k].elements(program_);
     } else {
       for (std::size_t r : stages_.row_stores) open.push_back(program_.results[r].value);
       for (std::size_t r : stages_.row_sums) open.push_back(program_[program_.results[r].value].args[0]);

@@ -77,14 +77,7 @@ inline SweepReuse reuse_of(const Program& program, const Stages& stages, const I
   constexpr std::size_t none = static_cast<std::size_t>(-1);
   std::vector<std::size_t> first(program.size(), none), last(program.size(), 0);
   for (std::size_t k = 0; k < stages.sweeps.size(); ++k) {
-    const Stage& stage = stages.sweeps[k];
-    std::vector<NodeId> open;
-    for (NodeId id : stage.reductions) open.push_back(program[id].args[0]);
-    for (const FoldTotals& each : stage.folds) open.push_back(each.element);
-    for (std::size_t r : stage.stores) open.push_back(program.results[r].value);
-    for (std::size_t r : stage.columns) open.push_back(program[program.results[r].value].args[0]);
-    for (std::size_t r : stage.group_sums) open.push_back(program[program.results[r].value].args[0]);
-    for (NodeId id : stage.groups) open.push_back(program[id].args[0]);
+    std::vector<NodeId> open = stages.sweeps[k].elements(program);
     for (NodeId id : open)
       if (first[id] < k) last[id] = k;
     std::vector<bool> wanted(program.size());
