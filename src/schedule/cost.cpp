@@ -81,7 +81,7 @@ double ThreadCost::operator()(const Config& c) const {
   // Occupancy.
   const double missing = std::max(0.0, registers(c) - most_registers(c));
   const double had = std::ceil(registers_had(c) / 8) * 8;
-  const double shared = std::max(2048.0, static_cast<double>(shape_.shared_bytes(c)));
+  const auto shared = static_cast<double>(shape_.shared_bytes(c));
   const auto shared_bytes = static_cast<double>(machine_.shared_bytes);
   if (shared > shared_bytes) return never;
   double blocks = std::min({std::floor(of.threads / threads), std::floor(of.registers / (had * warps * 32)),
