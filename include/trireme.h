@@ -111,6 +111,11 @@ typedef struct trireme_exchange {
 TRIREME_C_API trireme_status trireme_program_split(const trireme_program* program, trireme_split** split);
 TRIREME_C_API trireme_status trireme_split_phase_count(const trireme_split* split, size_t* count);
 TRIREME_C_API trireme_status trireme_split_phase(const trireme_split* split, size_t phase, trireme_program** program);
+/* What a phase divides j by, as "[j / group]": a machine's columns must begin and end with whole groups of it (but for
+ * the last one of the row). The text is the split's own. */
+TRIREME_C_API trireme_status trireme_split_group_count(const trireme_split* split, size_t phase, size_t* count);
+TRIREME_C_API trireme_status trireme_split_group(const trireme_split* split, size_t phase, size_t index,
+                                                 const char** group);
 TRIREME_C_API trireme_status trireme_split_exchange_count(const trireme_split* split, size_t phase, size_t* count);
 TRIREME_C_API trireme_status trireme_split_exchange(const trireme_split* split, size_t phase, size_t index,
                                                     trireme_exchange* exchange);

@@ -159,7 +159,7 @@ PyObject* layout(PyObject*, PyObject* object) {
                        reinterpret_cast<unsigned long long>(array.data));
 }
 
-// [(program's text, [(reduction, (name, ...), combine program's text), ...]), ...]
+// [(program's text, [(reduction, (name, ...), combine program's text), ...], [group, ...]), ...]
 PyObject* split(PyObject*, PyObject* op) {
   if (!is_operator(op)) return raise_type("an operator is split");
   struct Owner {
@@ -193,7 +193,15 @@ PyObject* split(PyObject*, PyObject* op) {
       Ref each(names ? Py_BuildValue("(sOO)", from.reduction, names.get(), combine.get()) : nullptr);
       if (!each || PyList_Append(exchanges.get(), each.get()) < 0) return nullptr;
     }
-    Ref phase(Py_BuildValue("(OO)", text.get(), exchanges.get()));
+    Ref groups(PyList_New(0));
+    if (!groups || !fine(trireme_split_group_count(owner.split, p, &count))) return nullptr;
+    for (std::size_t k = 0; k < count; ++k) {
+      const char* group = nullptr;
+      if (!fine(trireme_split_group(owner.split, p, k, &group))) return nullptr;
+      Ref each(PyUnicode_FromString(group));
+      if (!each || PyList_Append(groups.get(), each.get()) < 0) return nullptr;
+    }
+    Ref phase(Py_BuildValue("(OOO)", text.get(), exchanges.get(), groups.get()));
     if (!phase || PyList_Append(all.get(), phase.get()) < 0) return nullptr;
   }
   return all.give();
@@ -206,7 +214,8 @@ PyObject* row_block(PyObject*, PyObject* arguments) {
 }
 
 PyMethodDef functions[] = {
-    {"split", guarded<split>, METH_O, "[(program, [(reduction, names, combine), ...]), ...] of an operator, as texts."},
+    {"split", guarded<split>, METH_O,
+     "[(program, [(reduction, names, combine), ...], [group, ...]), ...] of an operator, as texts."},
     {"row_block", guarded<row_block>, METH_VARARGS, "row_block(rows, entries): the contract's rows of a block."},
     {"operator_texts", guarded<operator_texts>, METH_NOARGS, "name -> text of the operators that come with Trireme."},
     {"devices", guarded<devices>, METH_NOARGS, "name -> why it is missing here, or ''."},

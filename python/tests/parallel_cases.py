@@ -75,8 +75,14 @@ def compare(operator, spread, operands, constants, cuts, exact):
             assert same(u, v) if exact(spreads[k]) else close(u, v), (operator.name, "d" + operator.operands[k])
 
 
-def by_columns(machine):
-    return lambda tensor, where: machine.cut(tensor, -1) if "j" in where else tensor
+def by_columns(machine, constants):
+    def cuts(tensor, where):
+        if "j" not in where:
+            return tensor
+        size = tt._rows.group_of(where, constants)
+        return tensor.narrow(-1, machine.first // size, -(-machine.width // size)).contiguous()
+
+    return cuts
 
 
 def by_rows(machine, constants):
@@ -94,7 +100,7 @@ def case_columns(rank, size):
     cuts = [((512,) * size, True), (tuple(256 * (1 + k % 3) for k in range(size - 1)) + (100,), True), ((90,) * size, False),
             (tuple(60 + 7 * k for k in range(size)), False)]
     cuts = cuts if size == 2 else cuts[1:3] if size == 3 else cuts[:2]  # each somewhere, or it takes long
-    refused = set()
+    refused, compared = set(), set()
     for name in NAMED:
         operator = tt.named(name)
         try:
@@ -105,10 +111,76 @@ def case_columns(rank, size):
         for widths, aligned in cuts if not name.endswith("quant") else [each for each in cuts if each[1]]:  # a quantum more or less is not close
             for dtype in (torch.float32, torch.bfloat16) if widths == (512, 512) else (torch.float32,):
                 operands, constants = sample(operator, 6, sum(widths), dtype)
+                values = {**operator.constants, **constants}
+                if tt._spread.cut_inside_groups(operator, tuple(values[each] for each in operator.constants), widths)[0]:
+                    continue
+                compared.add(name)
                 # A sum over rows and all columns is added up machine by machine.
-                compare(operator, parallel.columns(operator, cut=widths), operands, constants, by_columns(Machine(widths, rank)),
-                        lambda where: aligned and ("j" in where or where == "[i]"))
-    assert refused >= {"group_norm", "rms_norm_rope"} and len(refused) < len(NAMED) / 2, refused
+                compare(operator, parallel.columns(operator, cut=widths), operands, constants,
+                        by_columns(Machine(widths, rank), values), lambda where: aligned and ("j" in where or where == "[i]"))
+    assert refused >= {"rms_norm_rope", "sinkhorn"} and len(refused) < len(NAMED) / 3, refused
+    assert set(NAMED) - compared - refused <= {"group_norm"}, compared  # whose pixels no cut here is a multiple of: see groups
+
+
+def case_groups(rank, size):
+    """Groups of neighbouring columns stay whole on a machine, need no exchange of their own, and have one machine's bits; a cut
+    inside one is refused with a cut that is not."""
+    calls = []
+    kept, tt._exchange._gather = tt._exchange._gather, lambda *values: calls.append(1) or kept(*values)
+    norm = tt.named("grouped_rms_norm")
+    for widths in (tuple(48 * (1 + k) for k in range(size)), (96,) * (size - 1) + (30,)):  # at no stripe, the last group shorter
+        operands, _ = sample(norm, 5, sum(widths))
+        compare(norm, parallel.columns(norm, cut=widths), operands, {"group": 48.0},
+                by_columns(Machine(widths, rank), {"group": 48}), lambda where: True)
+    assert not calls, calls
+    tt._exchange._gather = kept
+    channels, constants = tt.named("group_norm"), {"groups": 3.0, "pixels": 16.0}
+    for width, exact in ((256, True), (48, False)):
+        operands = [torch.randn(6, width * size), torch.randn(3, width * size // 16), torch.randn(3, width * size // 16)]
+        compare(channels, parallel.columns(channels), operands, constants, by_columns(Machine((width,) * size, rank), constants),
+                lambda where: exact)
+    # Rows of several axes; what is kept of a group goes into the backward.
+    x = torch.randn(2, 3, 96 * size)
+    whole, mine = x.clone().requires_grad_(), Machine((96,) * size, rank).cut(x, -1).requires_grad_()
+    tt.named("grouped_rms_norm")(whole, group=32.0).square().sum().backward()
+    parallel.columns("grouped_rms_norm")(mine, group=32.0).square().sum().backward()
+    assert same(Machine((96,) * size, rank).cut(whole.grad, -1), mine.grad)
+    if tt._register.PAIRS is not None:  # two columns an element
+        machine = Machine((96,) * size, rank)
+        for name in ("quantise_mxfp4", "quantise_nvfp4"):
+            wanted = tt.named(name)(x, types={"q": "f4e2m1"})
+            got = parallel.columns(name)(machine.cut(x, -1), types={"q": "f4e2m1"})
+            for (each, where, *_), a, b in zip(tt.named(name).operator.results, wanted, got):
+                share = a.shape[-1] // size
+                assert same(a.view(torch.uint8).narrow(-1, rank * share, share) if a.dtype == tt._register.PAIRS else
+                            a.narrow(-1, rank * share, share), b.view(torch.uint8) if a.dtype == tt._register.PAIRS else b), name
+    # A quarter of the row is a group; a row's sum over groups that straddle stripes is combined part by part.
+    quarters = tt.op("quarters(x[i,j], w[j / (n / 4)]) -> (y[i,j], s[i, j / (n / 4)], t[i])\n"
+                     "    s = sum(x, j / (n / 4))\n    y = x * s * w\n    t = sum(x * s)\n")
+    if size in (2, 4):
+        for width in (256 * 3, 300):
+            columns = width * size
+            operands = [torch.randn(4, columns), torch.randn(4)]
+            machine = Machine((width,) * size, rank)
+
+            def cuts(tensor, where):
+                return tensor if "j" not in where else machine.cut(tensor, -1) if "/" not in where else \
+                    Machine((4 // size,) * size, rank).cut(tensor, -1)
+
+            compare(quarters, parallel.columns(quarters), operands, {}, cuts, lambda where: where in ("[i, j / (n / 4)]",))
+    refusals = [((90,) * size, 48.0, ["[j / group] of 48", "cut at multiples of 48, such as cut=(96, " if size > 2 else "cut=(96, 84)"]),
+                ((30,) * size, 40.0 * size, ["cut " + str(30 * size) + " columns over at most 1 machines"])]
+    for widths, group, words in refusals:
+        try:
+            parallel.columns(norm, cut=widths)(torch.randn(3, widths[rank]), group=group)
+            raise AssertionError(f"{widths} was not refused")
+        except trireme.Unsupported as error:
+            assert all(word in str(error) for word in words), error
+    try:  # what j is divided by is the same everywhere
+        parallel.columns(norm)(torch.randn(3, 96), group=48.0 if rank else 96.0)
+        raise AssertionError("groups that differ between machines")
+    except ValueError as error:
+        assert "what it divides i and j by must be the same" in str(error)
 
 
 def case_rows(rank, size):
@@ -145,7 +217,7 @@ def case_composed(rank, size):
 """)
     for widths in ((256,) * size, (768,) * size, (41,) * size):
         operands, constants = sample(operator, 5, sum(widths))
-        compare(operator, parallel.columns(operator), operands, constants, by_columns(Machine(widths, rank)),
+        compare(operator, parallel.columns(operator), operands, constants, by_columns(Machine(widths, rank), constants),
                 lambda where: widths[0] % 256 == 0)
     calls = []
     kept, tt._exchange._gather = tt._exchange._gather, lambda *values: calls.append(1) or kept(*values)
@@ -317,6 +389,16 @@ def case_dtensor(rank, size):
             for leaf, u, v in zip(spread, grads, torch.autograd.grad(made, spread, distribute_tensor(dy, mesh, [place]))):
                 assert v.placements == leaf.placements
                 assert same(v.full_tensor(), u) if place != Shard(1) or u.dim() == 3 else close(v.full_tensor(), u)
+    grouped = tt.named("grouped_rms_norm")
+    a, b = x.clone().requires_grad_(), distribute_tensor(x, mesh, [Shard(2)]).requires_grad_()
+    (one, kept), (many, cut) = (grouped(each, group=32.0, results=["y", "rstd"]) for each in (a, b))
+    assert same(many.full_tensor(), one) and same(cut.full_tensor(), kept) and cut.placements == (Shard(2),)
+    one.backward(dy)
+    many.backward(distribute_tensor(dy, mesh, [Shard(2)]))
+    assert same(b.grad.full_tensor(), a.grad)
+    if tt._register.PAIRS is not None:  # two columns an element
+        cut, scale = tt.named("quantise_mxfp4")(distribute_tensor(x, mesh, [Shard(2)]), types={"q": "f4e2m1"})
+        assert cut.shape == (5, 7, columns // 2) and scale.shape == (5, 7, columns // 32) and cut.to_local().shape == (5, 7, 128)
     logits, target = torch.randn(6, columns), torch.randint(0, columns, (6,))
     one = tt.cross_entropy(logits, target)
     many = tt.cross_entropy(distribute_tensor(logits, mesh, [Shard(1)]), distribute_tensor(target, mesh, [Replicate()]))
@@ -326,7 +408,9 @@ def case_dtensor(rank, size):
             (lambda: tt.op("per_head(x[i,j], s[i % 3]) -> (y[i,j])\n    y = x * s")(
                 distribute_tensor(x, mesh, [Shard(1)]), distribute_tensor(w[:3], mesh, [Replicate()])), "accepted are Replicate() and Shard(0)"),
             (lambda: tt.op("turn(x[i,j]) -> (y[i,j])\n    y = rotate(x, 1)")(distribute_tensor(x, mesh, [Shard(2)])),
-             "accepted are Replicate(), Shard(0), Shard(1)")]:
+             "accepted are Replicate(), Shard(0), Shard(1)"),
+            (lambda: grouped(distribute_tensor(x, mesh, [Shard(2)]), group=3.0),
+             f"accepted are Replicate(), Shard(0), Shard(1), and Shard(2) of columns that are a multiple of {size} * 3")]:
         try:
             call()
             raise AssertionError(words)

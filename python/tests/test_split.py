@@ -72,6 +72,13 @@ def test_backwards_are_split_too():
     assert trireme.layer_norm.split() is trireme.layer_norm.split()
 
 
+def test_phases_say_which_groups_stay_whole():
+    assert [phase.groups for phase in trireme.rms_norm_mxfp8.split()] == [(), ("[j / block]",)]
+    assert all(phase.groups == () for phase in trireme.layer_norm.split())
+    quarters = trireme.op("quarters(x[i,j]) -> (y[i,j])\n    y = x / sum(x, j / (n / 4)) * amax(x, j / 2)")
+    assert quarters.split()[0].groups == ("[j / (columns / 4)]", "[j / 2]")
+
+
 def test_what_cannot_be_split_is_refused_with_a_reason():
     with pytest.raises(trireme.Unsupported, match="'cos' wraps j"):
         trireme.rms_norm_rope.split()

@@ -39,6 +39,7 @@ class Phase(typing.NamedTuple):
     """One step of a program whose rows are spread over machines."""
     program: "Operator"  # what each machine runs on its own columns; constants `columns`, `first_column` say which
     exchanges: tuple[Exchange, ...]  # combined in neighbouring pairs, level by level; later phases take the totals
+    groups: tuple[str, ...] = ()  # "[j / group]": a machine's columns begin and end with whole ones
 
 
 class Operator(_core.Operator):
@@ -89,8 +90,8 @@ class Operator(_core.Operator):
         with the reason where a program cannot be cut. trireme.torch.parallel runs them."""
         if self._phases is None:
             self._phases = tuple(Phase(Operator(text), tuple(Exchange(reduction, names, Operator(combine))
-                                                             for reduction, names, combine in exchanges))
-                                 for text, exchanges in _core.split(self))
+                                                             for reduction, names, combine in exchanges), tuple(groups))
+                                 for text, exchanges, groups in _core.split(self))
         return self._phases
 
     def show(self) -> str:

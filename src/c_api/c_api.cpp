@@ -210,6 +210,26 @@ trireme_status trireme_split_phase(const trireme_split* split, size_t phase, tri
   });
 }
 
+trireme_status trireme_split_group_count(const trireme_split* split, size_t phase, size_t* count) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(found, phase_of(split, phase));
+    TRIREME_CHECK(given(count, "count"));
+    *count = found->groups.size();
+    return Done{};
+  });
+}
+
+trireme_status trireme_split_group(const trireme_split* split, size_t phase, size_t index, const char** group) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(found, phase_of(split, phase));
+    TRIREME_CHECK(given(group, "group"));
+    if (index >= found->groups.size())
+      return invalid("the phase has " + std::to_string(found->groups.size()) + " groups");
+    *group = found->groups[index].c_str();
+    return Done{};
+  });
+}
+
 trireme_status trireme_split_exchange_count(const trireme_split* split, size_t phase, size_t* count) {
   return guarded([&]() -> Status {
     TRIREME_TRY(found, phase_of(split, phase));

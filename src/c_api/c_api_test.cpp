@@ -306,6 +306,22 @@ TEST(CApi, splits_programs) {
   EXPECT_EQ(trireme_split_destroy(split), TRIREME_OK);
   EXPECT_EQ(trireme_split_phase_count(split, &phases), TRIREME_INVALID_ARGUMENT);  // it is gone
   for (trireme_program* each : {program, phase, combine}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
+  ASSERT_EQ(trireme_program_named("rms_norm_mxfp8", &program), TRIREME_OK);
+  ASSERT_EQ(trireme_program_split(program, &split), TRIREME_OK);
+  size_t groups = 7;
+  const char* group = nullptr;
+  EXPECT_EQ(trireme_split_group_count(split, 0, &groups), TRIREME_OK);
+  EXPECT_EQ(groups, 0u);
+  EXPECT_EQ(trireme_split_group(split, 0, 0, &group), TRIREME_INVALID_ARGUMENT);
+  EXPECT_EQ(trireme_split_group_count(split, 1, &groups), TRIREME_OK);
+  ASSERT_EQ(groups, 1u);
+  ASSERT_EQ(trireme_split_group(split, 1, 0, &group), TRIREME_OK);
+  EXPECT_STREQ(group, "[j / block]");
+  EXPECT_EQ(trireme_split_group(split, 1, 1, &group), TRIREME_INVALID_ARGUMENT);
+  EXPECT_EQ(trireme_split_group(split, 1, 0, nullptr), TRIREME_INVALID_ARGUMENT);
+  EXPECT_EQ(trireme_split_group_count(split, 2, &groups), TRIREME_INVALID_ARGUMENT);
+  EXPECT_EQ(trireme_split_destroy(split), TRIREME_OK);
+  trireme_program_destroy(program);
   ASSERT_EQ(trireme_program_named("rms_norm_rope", &program), TRIREME_OK);
   EXPECT_EQ(trireme_program_split(program, &split), TRIREME_UNSUPPORTED);
   EXPECT_NE(std::string(trireme_last_error()).find("cannot be split"), std::string::npos);

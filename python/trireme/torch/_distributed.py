@@ -12,8 +12,8 @@ import torch
 import trireme
 
 from ._made import MADE
-from ._register import extents
-from ._rows import Row, is_picked, row_of
+from ._register import PAIRS, extents
+from ._rows import Row, has_columns, is_picked, row_of
 
 
 def is_distributed(*arrays):
@@ -32,7 +32,8 @@ def call(operator, operands, constants, axes, types, wanted):
                                "[Replicate()]) makes it one that is the same on every machine")
     first = operands[operator.first_element(operands)]
     mesh = first.device_mesh
-    found = places_of(operator.name, first.placements, tuple(first.shape), axes, tuple(float(each) for each in constants))
+    found = places_of(operator.name, first.placements, tuple(first.shape), axes, tuple(float(each) for each in constants),
+                      tuple(mesh.shape))
 
     def places(axes_of_array):
         return [Replicate() if axis is None else Shard(axis) for axis in axes_of_array]
@@ -46,12 +47,17 @@ def call(operator, operands, constants, axes, types, wanted):
     spread = Spread(columns, [mesh.get_group(k) for k in by_rows], in_order, column_cut,
                     None if row_cut is None else [each * (math.prod(first.shape[axes_cut + 1:first.dim() - axes])) for each in row_cut])
     made = SpreadOperator(operator, spread).call(local, constants, axes, types, wanted)
-    return tuple(DTensor.from_local(each, mesh, places(where), run_check=False, shape=torch.Size(shape), stride=strides)
-                 if wanted >> k & 1 else each for k, (each, (where, shape, strides)) in enumerate(zip(made, found[1])))
+
+    def whole(each, where, shape):
+        shape = (*shape[:-1], shape[-1] // 2) if each.dtype == PAIRS else shape
+        strides = tuple(math.prod(shape[k + 1:]) for k in range(len(shape)))
+        return DTensor.from_local(each, mesh, places(where), run_check=False, shape=torch.Size(shape), stride=strides)
+
+    return tuple(whole(each, where, shape) if wanted >> k & 1 else each for k, (each, (where, shape)) in enumerate(zip(made, found[1])))
 
 
 @functools.lru_cache(maxsize=4096)
-def _places_of(name, placements, shape, axes, constants):
+def _places_of(name, placements, shape, axes, constants, parts):
     from torch.distributed.tensor import Shard
 
     operator = MADE[name]
@@ -64,7 +70,7 @@ def _places_of(name, placements, shape, axes, constants):
         raise trireme.Unsupported(f"{name}: {strange[0]} is not taken; {accepted}")
     cut = [each.dim % len(shape) if each.is_shard() else None for each in placements]
     cut = [axis if axis is None or axis < outer else -1 for axis in cut]  # -1: columns
-    _check(operator, cut, axes, outer, shape, values, accepted)
+    _check(operator, cut, axes, outer, shape, values, accepted, parts)
     by_rows = [k for k, axis in enumerate(cut) if axis is not None and axis >= 0]
     by_columns = cut.index(-1) if -1 in cut else None
     in_order = len(by_rows) == 1 and all(extent == 1 for extent in shape[:cut[by_rows[0]]])
@@ -76,18 +82,13 @@ def _places_of(name, placements, shape, axes, constants):
         found = []
         for axis in cut:
             if axis == -1:
-                found.append(rank - 1 if "j" in where else None)
+                found.append(rank - 1 if has_columns(where) else None)
             else:
                 found.append(None if axis is None or row is None or row.wrap else axis if row == Row() else 0)
         return tuple(found)
 
-    results = []
-    for _, where, *_ in operator.operator.results:
-        extent, strides = tuple(extents(where, shape, axes, values)), []
-        for k in range(len(extent)):
-            strides.append(math.prod(extent[k + 1:]))
-        results.append((places(where), extent, tuple(strides)))
-    return tuple(places(where) for _, where, *_ in operator.operator.operands), tuple(results), (
+    results = tuple((places(where), tuple(extents(where, shape, axes, values))) for _, where, *_ in operator.operator.results)
+    return tuple(places(where) for _, where, *_ in operator.operator.operands), results, (
         by_columns, tuple(reversed(by_rows)), in_order, cut[by_rows[0]] if in_order else 0)
 
 
@@ -97,17 +98,17 @@ def _widths(extent, parts):
     return [max(min(share, extent - k * share), 0) for k in range(parts)]
 
 
-def places_of(name, placements, shape, axes, constants):
-    """Where an operator's tensors are: (of each operand the cut axis by mesh axis, of each result that and its shape and
-    strides, (the mesh axis of columns, those of rows, innermost first, whether rows are in order, and their axis)). `placements` are those of
-    the first [i,j] operand."""
-    return _places_of(name, tuple(placements), shape, axes, constants)
+def places_of(name, placements, shape, axes, constants, parts):
+    """Where an operator's tensors are: (of each operand the cut axis by mesh axis, of each result that and its shape,
+    (the mesh axis of columns, those of rows, innermost first, whether rows are in order, and their axis)). `placements` are those of
+    the first [i,j] operand, `parts` the extents of the mesh."""
+    return _places_of(name, tuple(placements), shape, axes, constants, parts)
 
 
 places_of._dynamo_marked_constant = True  # compiled code takes what comes out as it is
 
 
-def _check(operator, cut, axes, outer, shape, constants, accepted):
+def _check(operator, cut, axes, outer, shape, constants, accepted, parts):
     """Refuses what cannot be, and says what can."""
     if cut.count(-1) > 1:
         raise trireme.Unsupported(f"{operator.name}: columns are cut along one axis of a mesh, not {cut.count(-1)}; {accepted}, and "
@@ -115,10 +116,17 @@ def _check(operator, cut, axes, outer, shape, constants, accepted):
     if -1 in cut:
         if axes != 1:
             raise trireme.Unsupported(f"{operator.name}: rows of {axes} axes are not cut by columns; {accepted}")
+        from ._spread import cut_inside_groups
+
         try:
             operator.operator.split()
         except trireme.Unsupported as error:
             raise trireme.Unsupported(f"{error}; {accepted}") from None
+        machines = parts[cut.index(-1)]
+        wrong, least = cut_inside_groups(operator, tuple(constants.values()), tuple(_widths(shape[-1], machines)))
+        if wrong:
+            raise trireme.Unsupported(f"{wrong}; {accepted}, and Shard({len(shape) - 1}) of columns that are a multiple of "
+                                      f"{machines} * {least}")
     strange = [where for _, where, *_ in operator.operator.operands + operator.operator.results
                if row_of(where, constants) not in (None, Row())]
     if strange and any(axis not in (None, -1, 0) for axis in cut):

@@ -42,8 +42,7 @@ def tree_of(widths, unit):
     total = begins[-1]
     exact = all(first % unit == 0 for first, width in zip(begins, widths) if width)
     if not exact:
-        leaves = [(part, 0) for part, width in enumerate(widths) if width]
-        return Tree(tuple(((0, width),) if width else () for width in widths), _pairs(leaves), False)
+        return one_run(widths)
     runs = [[] for _ in widths]
 
     def build(first, count):  # units first .. first + count, a power of two
@@ -58,6 +57,12 @@ def tree_of(widths, unit):
     units = -(-total // unit)
     shape = build(0, 1 << (units - 1).bit_length()) if units else None
     return Tree(tuple(map(tuple, runs)), shape, True)
+
+
+def one_run(widths):
+    """Parts that are one run each, in neighbouring pairs."""
+    leaves = [(part, 0) for part, width in enumerate(widths) if width]
+    return Tree(tuple(((0, width),) if width else () for width in widths), _pairs(leaves), False)
 
 
 def _pairs(nodes):

@@ -177,7 +177,8 @@ def storage_types(self, operands, first, types):
 
 
 def extents(spread, shape, axes, constants):
-    """The shape of an array with that spread: `[i % heads, j]`, `[i]`, ..."""
+    """The shape of an array with that spread: `[i % heads, j]`, `[i]`, ... `n` among the constants: the columns of whole rows,
+    where these are a part."""
     rows, columns = shape[:len(shape) - axes], shape[len(shape) - axes:]
     plain = {"i": rows, "j": columns}
     parts = [part.strip() for part in spread.strip("[]").split(",") if part.strip()]
@@ -191,7 +192,7 @@ def _extent(text, rows, columns, constants):
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Name):
-            return math.prod(columns) if node.id == "n" else int(constants[node.id])
+            return math.prod(columns) if node.id == "n" and "n" not in constants else int(constants[node.id])
         left, right = number(node.left), number(node.right)
         return {ast.Add: lambda: left + right, ast.Sub: lambda: left - right, ast.Mult: lambda: left * right,
                 ast.Div: lambda: left // right}[type(node.op)]()

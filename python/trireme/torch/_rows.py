@@ -1,4 +1,4 @@
-"""How the index of an array counts rows."""
+"""How the indices of an array count rows and columns."""
 import ast
 import operator
 from typing import NamedTuple
@@ -21,23 +21,36 @@ def row_of(spread, constants):
     first = spread.strip("[]").split(",")[0].strip()
     if not first or "j" in _programs.names_in(first):
         return None
+    if "n" in _programs.names_in(first) and "n" not in constants:
+        raise trireme.Unsupported(f"{spread}: rows that are counted by n are not spread over machines")
     node, divide, wrap = ast.parse(first, mode="eval").body, 1, 0
-
-    def number(node):
-        if isinstance(node, ast.BinOp):
-            left, right = number(node.left), number(node.right)
-            return _ARITHMETIC[type(node.op)](left, right)
-        if isinstance(node, ast.Name) and node.id == "n":
-            raise trireme.Unsupported(f"{spread}: rows that are counted by n are not spread over machines")
-        return int(constants[node.id] if isinstance(node, ast.Name) else node.value)
-
     while isinstance(node, ast.BinOp):
         if isinstance(node.op, ast.Mod):
-            wrap = number(node.right)
+            wrap = _number(node.right, constants)
         else:
-            divide *= number(node.right)
+            divide *= _number(node.right, constants)
         node = node.left
     return Row(divide, wrap) if isinstance(node, ast.Name) and node.id == "i" else None
+
+
+def has_columns(spread):
+    """Whether an array has an axis of columns, or of groups of them."""
+    return "j" in _programs.names_in(spread)
+
+
+def group_of(spread, constants):
+    """How many neighbouring columns share an entry: g of `[i, j / g]`."""
+    node, divide = ast.parse(spread.strip("[]").split(",")[-1].strip(), mode="eval").body, 1
+    while isinstance(node, ast.BinOp):
+        divide *= _number(node.right, constants)
+        node = node.left
+    return divide
+
+
+def _number(node, constants):
+    if isinstance(node, ast.BinOp):
+        return _ARITHMETIC[type(node.op)](_number(node.left, constants), _number(node.right, constants))
+    return int(constants[node.id] if isinstance(node, ast.Name) else node.value)
 
 
 def is_picked(spread):

@@ -1,6 +1,6 @@
 """One operator over several machines: rows cut by columns over one group, rows themselves spread over others."""
+import functools
 import math
-import re
 from typing import NamedTuple
 
 import torch
@@ -10,16 +10,16 @@ import trireme
 
 from . import _programs
 from ._autograd import Call, Function, needs_graph
-from ._exchange import STRIPE, SUM, Piece, Reduction, exchange, meet, number_of, one_each, stage, tree_of
+from ._exchange import STRIPE, SUM, Piece, Reduction, exchange, meet, number_of, one_each, one_run, stage, tree_of
 from ._made import MADE
-from ._register import LIBRARY, NAMES, extents, fill, storage_types, types_dict, types_text
-from ._rows import Row, row_of, sums_over_rows
+from ._register import LIBRARY, NAMES, extents, fill, is_pairs, storage_types, types_dict, types_text
+from ._rows import Row, group_of, has_columns, is_picked, row_of, sums_over_rows
 
 
 class Phase:
     """A phase of a split program as torch operators, or the whole program where its columns are in one place."""
 
-    def __init__(self, text, exchanges=()):
+    def __init__(self, text, exchanges=(), groups=()):
         parts = _programs.take_apart(text)
         self.like = not any(spread == "[i,j]" for _, spread, _ in parts.operands)
         if self.like:  # somebody has to say how many rows and columns there are
@@ -33,6 +33,8 @@ class Phase:
         self.row_sums = {name for name, spread in self.results.items() if sums_over_rows(parts, name, spread)}
         self.exchanges = exchanges
         self.exchanged = {name for _, names in exchanges for name in names}
+        self.groups = groups  # "[j / group]": what it divides j by
+        self.counts = {name.rstrip("_") for name, *_ in self.operator.operator.constants} & {"columns", "first_column"}
 
 
 def phases_of(operator, by_columns):
@@ -41,14 +43,63 @@ def phases_of(operator, by_columns):
     if by_columns not in kept:
         if not by_columns:
             kept[by_columns] = [Phase(_programs.require_saved(operator.operator))]
-        elif re.search(r"\bj */", operator.operator.text):
-            raise trireme.Unsupported(f"{operator.name}: columns in groups, j / g, are not cut over machines; spread its rows")
         else:
             kept[by_columns] = [
-                Phase(phase.program.text, [(Reduction(each.reduction, each.combine.text), each.names) for each in phase.exchanges])
+                Phase(phase.program.text, [(Reduction(each.reduction, each.combine.text), each.names) for each in phase.exchanges],
+                      phase.groups)
                 for phase in operator.operator.split()]
     return kept[by_columns]
 
+
+@functools.lru_cache(maxsize=None)
+def counting_constants(operator, by_columns):
+    """Names of the constants that say how an operator counts rows and columns."""
+    spreads = [each[1] for each in operator.operator.operands + operator.operator.results]
+    if by_columns:
+        spreads += [group for phase in phases_of(operator, True) for group in phase.groups]
+    return {name for spread in spreads for name in _programs.names_in(spread)} & set(operator.constants)
+
+
+class _Whole(dict):
+    """Constants, and the number of columns of whole rows: `n`, or the name that a phase has for it."""
+
+    def __init__(self, constants, columns):
+        super().__init__(constants, n=columns)
+
+    def __missing__(self, name):
+        return self["n"]
+
+
+def group_size(spread, constants):
+    """g of `[i, j / g]`; a plan refuses one that is no positive number."""
+    return max(group_of(spread, constants), 1)
+
+
+@functools.lru_cache(maxsize=4096)
+def cut_inside_groups(operator, constants, widths):
+    """("", 1), or what is wrong with parts that end inside a group of neighbouring columns, and a multiple of all groups that
+    columns may be cut at. `constants`: all of the operator's."""
+    constants = _Whole(zip(operator.constants, constants), sum(widths))
+    sizes = {group: group_size(group, constants) for phase in phases_of(operator, True) for group in phase.groups}
+    least = math.lcm(*sizes.values())
+    begins = [sum(widths[:k]) for k in range(1, len(widths))]
+    if all(first % least == 0 for first in begins):
+        return "", 1
+    named = " and ".join(f"{group} of {size}" for group, size in sizes.items())
+    return f"{operator.name}: columns in groups {named} are not cut inside a group, at {begins}", least
+
+
+def check_groups(operator, constants, widths):
+    """Refuses such parts, and says which cut would do."""
+    wrong, least = cut_inside_groups(operator, constants, widths)
+    if not wrong:
+        return
+    parts, total = len(widths), sum(widths)
+    groups = -(-total // least)
+    if groups < parts:
+        raise trireme.Unsupported(f"{wrong}; cut {total} columns over at most {groups} machines")
+    shares = [(groups // parts + (k < groups % parts)) * least for k in range(parts - 1)]
+    raise trireme.Unsupported(f"{wrong}; cut at multiples of {least}, such as cut={(*shares, total - sum(shares))}")
 
 
 class Cut(NamedTuple):
@@ -63,7 +114,6 @@ class Cut(NamedTuple):
     @property
     def total(self):
         return sum(self.widths)
-
 
 
 class Spread:
@@ -145,10 +195,11 @@ for _key in ("Autograd", "CompositeExplicitAutograd"):
 
 # ---- one call ----
 
-def cuts_of(operator, spread, first, rows, columns, wanted):
+def cuts_of(operator, spread, first, rows, columns, wanted, constants):
     """How columns and rows are cut. That all machines see it so is asked once for each shape."""
-    kind = number_of(f"{operator.operator.text}{first.dtype}")
-    what = [operator.name, "the operator and its types", "which results are asked for", "the number of rows",
+    counting = {name: constants[name] for name in sorted(counting_constants(operator, spread.columns is not None))}
+    kind = number_of(f"{operator.operator.text}{first.dtype}{counting or ''}")
+    what = [operator.name, "the operator, its types and what it divides i and j by", "which results are asked for", "the number of rows",
             "the number of columns", "the cut"]
     by_columns, by_rows = None, []
     if spread.columns is not None:
@@ -158,6 +209,7 @@ def cuts_of(operator, spread, first, rows, columns, wanted):
         if 0 in by_columns.widths:
             raise ValueError(f"{operator.name}: machine {by_columns.widths.index(0)} of the group has no columns; cut "
                              f"{by_columns.total} columns over at most {by_columns.total} machines, each with at least one")
+        check_groups(operator, tuple(constants.values()), by_columns.widths)
     for group in spread.rows:
         by_rows.append(_cut(operator, group, spread.row_cut, rows, "rows"))
         even = (2,) if spread.row_cut is None and spread.in_order else ()
@@ -224,47 +276,47 @@ def run_spread(operator, spread, operands, constants, axes, types, wanted):
     storage = storage_types(operator, operands, first, types_dict(types) or {})
     compute = torch.float64 if torch.float64 in storage.values() else torch.float32
     whole = tuple(int(extent) for extent in first.shape)  # cuts and trees are made for numbers: compiled code is, too
+    said = types_dict(types) or {}
+    pairs = {name for name in storage if is_pairs(name, storage, said)}  # two columns an element
+    if operator.operands[operator.first_element(operands)] in pairs:
+        whole = (*whole[:-1], 2 * whole[-1])
     outer, inner = whole[:len(whole) - axes], whole[len(whole) - axes:]
     rows, columns = math.prod(outer), math.prod(inner)
-    by_columns, by_rows = cuts_of(operator, spread, first, rows, columns, wanted)
     values = dict(zip(operator.constants, constants))
+    by_columns, by_rows = cuts_of(operator, spread, first, rows, columns, wanted, values)
+    values = _Whole(values, by_columns.total if by_columns else columns)
     if by_rows:
         check_rows(operator, by_rows[0], values, spread.in_order)
     if by_columns is not None and compute == torch.float32 and by_columns.total > 1 << 24 and \
-            "j" in _programs.names_in(_programs.take_apart(operator.operator.text).body):
+            any("first_column" in phase.counts for phase in phases_of(operator, True)):
         raise trireme.Unsupported(f"{operator.name}: the program computes with j, and columns beyond 2^24 are no numbers of f32")
     machine = _Machine(operator, spread, by_columns, by_rows, values, storage, compute, rows, columns, wanted,
-                       first.device)
+                       first.device, pairs)
     known = {}
     for name, each, where in zip(operator.operands, operands, spreads):
-        known[name] = None if each is None else machine.flat(each, where)
+        if each is not None and not is_picked(where):  # picked: as many rows as the caller has
+            each = each.reshape(elements(extents(where, (rows, columns), 1, values), name in pairs))
+        known[name] = each
     made = machine.run(known)
-    return tuple(made[name].reshape(extents(where, whole, axes, values)) if wanted >> k & 1 else None
+    return tuple(made[name].reshape(elements(extents(where, whole, axes, values), name in pairs)) if wanted >> k & 1 else None
                  for k, (name, where, *_) in enumerate(operator.operator.results))
+
+
+def elements(shape, in_pairs):
+    """Of a tensor whose elements are two columns each, or one."""
+    return [*shape[:-1], shape[-1] // 2] if in_pairs else shape
 
 
 class _Machine:
     """What one call does on one machine."""
 
-    def __init__(self, operator, spread, by_columns, by_rows, constants, storage, compute, rows, columns, wanted, device):
+    def __init__(self, operator, spread, by_columns, by_rows, constants, storage, compute, rows, columns, wanted, device, pairs):
         self.operator, self.spread, self.by_columns, self.by_rows = operator, spread, by_columns, by_rows
         self.constants, self.storage, self.compute = constants, storage, compute
-        self.rows, self.columns, self.device = rows, columns, device
+        self.rows, self.columns, self.device, self.pairs = rows, columns, device, pairs
         self.wanted = {name for k, name in enumerate(operator.results) if wanted >> k & 1}
         self.phases = phases_of(operator, by_columns is not None)
-        self.tree = tree_of(by_columns.widths, STRIPE) if by_columns else None
         self.sums = {}  # of results that sum over rows: (unit, row block)
-
-    def flat(self, each, where):
-        if where == "[i,j]":
-            return each.reshape(self.rows, self.columns)
-        if where == "[]":
-            return each.reshape(())
-        if where == "[i]":
-            return each.reshape(self.rows)
-        if where == "[j]":
-            return each.reshape(self.columns)
-        return each
 
     def run(self, known):
         live, needed = set(self.wanted), []
@@ -292,7 +344,7 @@ class _Machine:
     # ---- one phase ----
 
     def run_phase(self, phase, results, known):
-        runs = self.tree.runs[self.by_columns.rank] if self.tree else ((0, self.columns),)
+        runs = self.column_tree(phase).runs[self.by_columns.rank] if self.by_columns else ((0, self.columns),)
         totals = {name for name in results if name in phase.exchanged and name not in phase.row_sums}
         sums = {name for name in results if name in phase.row_sums}
         classes = {}
@@ -326,6 +378,13 @@ class _Machine:
             made.update(self.over_columns(phase, results, made))
         return made
 
+    def column_tree(self, phase):
+        """Of the columns' sums. Runs that would begin inside a group are one run a part, and have not the whole row's bits."""
+        tree = tree_of(self.by_columns.widths, STRIPE)
+        sizes = [group_size(group, self.constants) for group in phase.groups]
+        inside = any(begin % size for size in sizes for runs in tree.runs for begin, _ in runs)
+        return one_run(self.by_columns.widths) if inside else tree
+
     def class_of(self, name, where):
         if name not in self.sums:
             entries = self.by_columns.total if self.by_columns else self.columns
@@ -353,9 +412,12 @@ class _Machine:
         spreads = {name: where for name, where, *_ in phase.operator.operator.operands}
         found = dict(known)
         for name in phase.operands:
-            if known.get(name) is not None and "j" in spreads[name]:
-                found[name] = known[name].narrow(-1, begin, count)
-        found["like"] = self.like(known).narrow(-1, begin, count)
+            if known.get(name) is not None and has_columns(spreads[name]):
+                size = group_size(spreads[name], self.constants) * (2 if name in self.pairs else 1)
+                found[name] = known[name].narrow(-1, begin // size, -(-count // size))
+        like = self.like(known)
+        size = self.columns // like.shape[-1]  # 2 of pairs
+        found["like"] = like.narrow(-1, begin // size, count // size)
         return found
 
     def rows_of(self, phase, known, begin, count):
@@ -406,7 +468,7 @@ class _Machine:
             if set(names) & results:
                 is_sum = names[0] in phase.row_sums
                 groups.setdefault((reduction, is_sum), []).append(names)
-        pieces, shapes = [], []
+        pieces, tree = [], self.column_tree(phase)
         for (reduction, is_sum), lists in groups.items():
             if is_sum:  # [] and its like: one value a machine, of each run of rows
                 flat = torch.cat([each.reshape(-1) for names in lists for each in made[names[0]]])
@@ -414,8 +476,8 @@ class _Machine:
             else:
                 runs = [tuple(torch.cat([made[names[k]][run].reshape(-1) for names in lists])
                               for k in range(reduction.arity)) for run in range(len(made[lists[0][0]]))]
-                counts = tuple(tuple(count for _, count in each) for each in self.tree.runs) if reduction.arity > 1 else ()
-                pieces.append(Piece(reduction, self.tree, runs, len(lists) * self.rows, counts))
+                counts = tuple(tuple(count for _, count in each) for each in tree.runs) if reduction.arity > 1 else ()
+                pieces.append(Piece(reduction, tree, runs, len(lists) * self.rows, counts))
         found = {}
         for ((reduction, is_sum), lists), totals in zip(groups.items(), exchange(self.spread.columns, pieces, self.compute, self.device)):
             begin = 0
