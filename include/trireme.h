@@ -87,6 +87,9 @@ TRIREME_C_API trireme_status trireme_program_differentiate(const trireme_program
 TRIREME_C_API trireme_status trireme_program_differentiate_for(const trireme_program* program,
                                                                const char* const* gradients, size_t gradient_count,
                                                                trireme_program** backward);
+/* The same values, but for roundings, by fewer sweeps over the row: a variance by two means and sums of exponentials
+ * shifted by a maximum become totals that are made together. It has no derivative: differentiate, then compose. */
+TRIREME_C_API trireme_status trireme_program_compose(const trireme_program* program, trireme_program** composed);
 TRIREME_C_API trireme_status trireme_program_name(const trireme_program* program, const char** name);
 TRIREME_C_API trireme_status trireme_program_print(const trireme_program* program, const char** text);
 TRIREME_C_API trireme_status trireme_program_parameter_count(const trireme_program* program, size_t* count);

@@ -41,6 +41,10 @@ class TRIREME_API RowProgram {
   static std::vector<std::string> names();                 // of those
 
   Result<RowProgram> differentiate(const DifferentiateOptions& options = {}) const;  // "<name>_backward"
+  // The same values, but for roundings, by fewer sweeps over the row: a variance by two means and sums of exponentials
+  // shifted by a maximum become totals that are made together, so that machines that share a row exchange once. It has
+  // no derivative of its own: differentiate, then compose.
+  Result<RowProgram> compose() const;
   // Cut at its row reductions, for rows whose columns are spread over several machines (docs/distributed.md). Each
   // machine runs a phase's program on its own columns, then all of them exchange what is listed: neighbouring parts are
   // combined in pairs, level by level, an odd last one moving up unchanged. Later phases take the totals as operands.

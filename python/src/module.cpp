@@ -207,6 +207,16 @@ PyObject* split(PyObject*, PyObject* op) {
   return all.give();
 }
 
+PyObject* compose(PyObject*, PyObject* op) {
+  if (!is_operator(op)) return raise_type("an operator is composed");
+  trireme_program* made = nullptr;
+  const char* text = nullptr;
+  if (!fine(trireme_program_compose(operator_in(op).program, &made))) return nullptr;
+  Ref printed(fine(trireme_program_print(made, &text)) ? PyUnicode_FromString(text) : nullptr);
+  trireme_program_destroy(made);
+  return printed.give();
+}
+
 PyObject* row_block(PyObject*, PyObject* arguments) {
   long long rows = 0, entries = 0;
   if (!PyArg_ParseTuple(arguments, "LL", &rows, &entries)) return nullptr;
@@ -216,6 +226,7 @@ PyObject* row_block(PyObject*, PyObject* arguments) {
 PyMethodDef functions[] = {
     {"split", guarded<split>, METH_O,
      "[(program, [(reduction, names, combine), ...], [group, ...]), ...] of an operator, as texts."},
+    {"compose", guarded<compose>, METH_O, "The composed program of an operator, as text."},
     {"row_block", guarded<row_block>, METH_VARARGS, "row_block(rows, entries): the contract's rows of a block."},
     {"operator_texts", guarded<operator_texts>, METH_NOARGS, "name -> text of the operators that come with Trireme."},
     {"devices", guarded<devices>, METH_NOARGS, "name -> why it is missing here, or ''."},

@@ -48,13 +48,13 @@ class Machine:
         return tensor.narrow(axis, self.first, self.width).contiguous()
 
 
-def compare(operator, spread, operands, constants, cuts, exact):
-    """Results and gradients of `spread`, on what cuts(tensor, its spread) gives, against the operator's. `exact`(spread) says
-    where bits must be the same."""
+def compare(operator, spread, operands, constants, cuts, exact, one=None):
+    """Results and gradients of `spread`, on what cuts(tensor, its spread) gives, against the operator's, or those of `one`.
+    `exact`(spread) says where bits must be the same."""
     spreads = [each[1] for each in operator.operator.operands]
     whole = [each.clone().requires_grad_(each.is_floating_point()) for each in operands]
     mine = [cuts(each.clone(), where).requires_grad_(each.is_floating_point()) for each, where in zip(operands, spreads)]
-    wanted, got = operator(*whole, results="all", **constants), spread(*mine, results="all", **constants)
+    wanted, got = (one or operator)(*whole, results="all", **constants), spread(*mine, results="all", **constants)
     wanted, got = ((each if isinstance(each, tuple) else (each,)) for each in (wanted, got))
     for (name, where, *_), a, b in zip(operator.operator.results, wanted, got):
         a = cuts(a, where)
@@ -224,6 +224,49 @@ def case_composed(rank, size):
     parallel.columns(operator)(operands[0][:, :41].contiguous(), operands[1][:41])
     tt._exchange._gather = kept
     assert len(calls) == 1, calls
+
+
+def gathers(call):
+    """How many collectives a call takes."""
+    calls = []
+    kept, tt._exchange._gather = tt._exchange._gather, lambda *values: calls.append(1) or kept(*values)
+    try:
+        call()
+    finally:
+        tt._exchange._gather = kept
+    return len(calls)
+
+
+def case_once(rank, size):
+    """compose=True: one exchange a row, and the bits of the composed program on one machine, derivatives too."""
+    for name, numbers in (("layer_norm", 1), ("add_layer_norm", 1), ("softmax", 1), ("log_softmax", 1), ("masked_softmax", 1),
+                          ("softmax_sink", 1), ("cross_entropy", 1), ("rms_norm", 1), ("logprob_entropy", 2)):
+        operator = tt.named(name)
+        one = tt._spread.Spread(composed=True).of(operator)  # on one machine
+        for widths in ((512,) * size, (256, *(256 * 3 for _ in range(size - 1))), (90,) * size):
+            aligned = widths[0] % 256 == 0
+            operands, constants = sample(operator, 6, sum(widths))
+            cuts = by_columns(Machine(widths, rank), {**operator.constants, **constants})
+            many = parallel.columns(operator, cut=widths, compose=True)
+            compare(operator, many, operands, constants, cuts, lambda where: False)  # the operator's values
+            compare(operator, many, operands, constants, cuts, lambda where: aligned and ("j" in where or where == "[i]"), one)
+        mine = [cuts(each, where[1]) for each, where in zip(operands, operator.operator.operands)]
+        assert gathers(lambda: many(*mine, **constants)) == numbers, name
+    torch.manual_seed(1)
+    machine = Machine((512,) * size, rank)
+    x, target = torch.randn(7, 512 * size), torch.randint(0, 512 * size, (7,))
+    for named in (dict(), dict(label_smoothing=0.1), dict(softcap=20.0, z_loss=1e-3)):
+        a, b = x.clone().requires_grad_(), machine.cut(x, -1).requires_grad_()
+        loss = tt.cross_entropy(a, target, **named)
+        made = []
+        assert gathers(lambda: made.append(parallel.cross_entropy(b, target, compose=True, **named))) == 1
+        close(loss, made[0])
+        assert gathers(lambda: made[0].backward()) == 0
+        loss.backward()
+        close(machine.cut(a.grad, -1), b.grad)
+    assert gathers(lambda: parallel.log_probability(machine.cut(x, -1), target, compose=True)) == 2
+    norm = parallel.LayerNorm(512, columns=dist.group.WORLD, compose=True)
+    assert gathers(lambda: norm(machine.cut(x, -1))) == 1
 
 
 def case_losses(rank, size):
@@ -479,10 +522,10 @@ def case_compiled(rank, size):
         seen.extend(str(node.target) for node in module.graph.nodes if node.op == "call_function")
         return make_boxed_func(module.forward)
 
-    norm, head = parallel.columns("layer_norm"), parallel.rows("rms_norm")
+    norm, head, once = parallel.columns("layer_norm"), parallel.rows("rms_norm"), parallel.columns("softmax", compose=True)
 
     def model(x, w, b, y, g):
-        return norm(x, w, b).square().sum() + head(y, g).square().sum() + parallel.cross_entropy(x, target)
+        return norm(x, w, b).square().sum() + head(y, g).square().sum() + parallel.cross_entropy(x, target) + once(x).square().sum()
 
     machine = Machine((300,) * size, rank)
     torch.manual_seed(6)
@@ -498,7 +541,7 @@ def case_compiled(rank, size):
         assert same(u, v)
     assert same(wanted, got)
     gathers = [each for each in seen if "all_gather" in each]
-    assert len(gathers) == 6, gathers  # layer_norm 2 + 1, cross_entropy 2, rms_norm's dgamma 1
+    assert len(gathers) == 8, gathers  # layer_norm 2 + 1, cross_entropy 2, rms_norm's dgamma 1, composed softmax 1 + 1
 
 
 def case_second(rank, size):

@@ -64,6 +64,29 @@ def test_parts_give_what_whole_rows_give(rng, name, parts, same_bits):
             assert all(part[each].tobytes() == got.tobytes() for part in made)  # on every machine
 
 
+@pytest.mark.parametrize("name, exchanges", [("layer_norm", 1), ("softmax", 1), ("log_softmax", 1), ("add_layer_norm", 1)])
+def test_composed_programs_exchange_once(rng, name, exchanges):
+    """On one machine as on many, bit for bit; and the operator's values."""
+    operator = trireme.operator(name)
+    composed = operator.compose()
+    assert composed is operator.compose() and len(composed.split()) == 1 + exchanges < len(operator.split())
+    x, r = (rng.standard_normal((3, 1100)).astype("f4") for _ in range(2))
+    parts, cuts = (512, 512, 76), [512, 1024]
+    given = [{"x": np.ascontiguousarray(a), "residual": np.ascontiguousarray(b)} for a, b in zip(np.split(x, cuts, 1), np.split(r, cuts, 1))]
+    arrays = [x, r] if "residual" in [each[0] for each in operator.operands] else [x]
+    made, whole, written = run_split(composed, parts, given, {}), composed(*arrays, results="all"), operator(*arrays, results="all")
+    for whole_one, written_one, (each, spread, *_) in zip(*((k if isinstance(k, tuple) else (k,)) for k in (whole, written)), operator.results):
+        got = np.concatenate([part[each] for part in made], 1) if spread == "[i,j]" else made[0][each]
+        assert got.tobytes() == whole_one.tobytes(), each
+        np.testing.assert_allclose(got, written_one, rtol=1e-4, atol=1e-5)
+
+
+def test_a_composed_program_is_differentiated_first():
+    with pytest.raises(trireme.InvalidProgram, match="differentiate the program that says variance"):
+        trireme.layer_norm.compose().gradient()
+    assert trireme.layer_norm.gradient().compose().text == trireme.layer_norm.gradient().text
+
+
 def test_backwards_are_split_too():
     phases = trireme.layer_norm.gradient().split()
     assert [phase.program.name for phase in phases] == ["layer_norm_backward_part1", "layer_norm_backward_rest"]

@@ -44,12 +44,12 @@ def run(tmp_path, size, cases, wait=60):
     return codes, said
 
 
-COMMON = ["columns", "groups", "rows", "composed", "losses", "norms", "sums", "errors"]
+COMMON = ["columns", "groups", "rows", "composed", "once", "losses", "norms", "sums", "errors"]
 
 
 @pytest.mark.parametrize("size, cases", [(2, [*COMMON, "dtensor", "modules", "compiled", "second"]),
                                          (3, ["columns", "groups", "rows", "norms", "errors", "losses"]),
-                                         (4, ["columns", "groups", "rows", "norms", "sums", "mesh"])])
+                                         (4, ["columns", "groups", "rows", "norms", "sums", "mesh", "once"])])
 def test_many_machines_give_what_one_gives(tmp_path, size, cases):
     codes, said = run(tmp_path, size, cases)
     assert codes == [0] * size, "\n".join(each for code, each in zip(codes, said) if code)

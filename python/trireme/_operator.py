@@ -56,7 +56,7 @@ class Operator(_core.Operator):
         self._gradients = gradients
         self._source = source or text or ""
         self._derived = {}
-        self._phases = None
+        self._phases = self._composed = None
         self.__name__ = self.__qualname__ = self.name
         self.__module__ = "trireme"
         if backward_of is None:
@@ -93,6 +93,14 @@ class Operator(_core.Operator):
                                                              for reduction, names, combine in exchanges), tuple(groups))
                                  for text, exchanges, groups in _core.split(self))
         return self._phases
+
+    def compose(self) -> "Operator":
+        """The same values, but for roundings, by fewer sweeps over the row: a variance by two means and exponentials shifted by a
+        maximum become totals that are made together, so that machines that share a row exchange once (docs/distributed.md). It
+        has no derivative of its own; compose the derivative."""
+        if self._composed is None:
+            self._composed = Operator(_core.compose(self))
+        return self._composed
 
     def show(self) -> str:
         """The program as text."""

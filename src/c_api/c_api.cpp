@@ -103,6 +103,14 @@ trireme_status trireme_program_differentiate(const trireme_program* program, tri
   });
 }
 
+trireme_status trireme_program_compose(const trireme_program* program, trireme_program** composed) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_CHECK(given(composed, "composed"));
+    return give_program(object->program.compose(), composed);
+  });
+}
+
 trireme_status trireme_program_differentiate_for(const trireme_program* program, const char* const* gradients,
                                                  size_t gradient_count, trireme_program** backward) {
   return guarded([&]() -> Status {

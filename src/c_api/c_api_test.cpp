@@ -274,6 +274,24 @@ TEST(CApi, fault_29_MisuseIsRefused) {
   EXPECT_EQ(trireme_plan_destroy(nullptr), TRIREME_OK);
 }
 
+TEST(CApi, composes_programs) {
+  trireme_program *program = nullptr, *composed = nullptr;
+  ASSERT_EQ(trireme_program_named("layer_norm", &program), TRIREME_OK);
+  ASSERT_EQ(trireme_program_compose(program, &composed), TRIREME_OK);
+  const char* text = nullptr;
+  ASSERT_EQ(trireme_program_print(composed, &text), TRIREME_OK);
+  EXPECT_NE(std::string(text).find("variance_squares(x)"), std::string::npos) << text;
+  trireme_split* split = nullptr;
+  size_t phases = 0;
+  ASSERT_EQ(trireme_program_split(composed, &split), TRIREME_OK);
+  EXPECT_EQ(trireme_split_phase_count(split, &phases), TRIREME_OK);
+  EXPECT_EQ(phases, 2u);
+  EXPECT_EQ(trireme_program_compose(program, nullptr), TRIREME_INVALID_ARGUMENT);
+  EXPECT_EQ(trireme_split_destroy(split), TRIREME_OK);
+  for (trireme_program* each : {program, composed}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
+  EXPECT_EQ(trireme_program_compose(composed, &program), TRIREME_INVALID_ARGUMENT);  // it is gone
+}
+
 TEST(CApi, splits_programs) {
   trireme_program* program = nullptr;
   ASSERT_EQ(trireme_program_named("layer_norm", &program), TRIREME_OK);

@@ -20,6 +20,11 @@ Result<Program> differentiate(const Program& program, const DifferentiateOptions
 // differentiate has to be told so that it fits a call.
 DifferentiateOptions options_for(const Program& forward, const Program& backward, const std::set<std::string>& absent);
 
+// The program with reductions that wait for another of the same element written as the totals of one fold: a variance
+// by two means, sums of exponentials shifted by a maximum. A row is then reduced in one sweep, and machines that share
+// it exchange once. Values are the same but for roundings, and where a row has infinities: nothing is shifted by one.
+Program compose(const Program& program);
+
 // What the parts of a row exchange: all parts' results of this name become their sum, largest or smallest; or the two
 // totals of a fold (math/reductions.hpp), which merge together, in order of the parts and knowing their columns.
 struct Exchange {

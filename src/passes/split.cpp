@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <vector>
@@ -41,6 +42,11 @@ class Splitter {
   // Composed reductions as the totals that parts exchange; means stay as they are written.
   static Program with_folds(const Program& program) {
     return rewrite(program, [](Program& out, const Node& node, std::span<const NodeId> args) {
+      if (node.op == Op::Fold) {  // its totals are exchanged together
+        const std::int64_t first = node.payload - node.payload % 2;
+        const std::array totals = {out.add(Op::Fold, args, first), out.add(Op::Fold, args, first + 1)};
+        return totals[static_cast<std::size_t>(node.payload % 2)];
+      }
       if (node.op != Op::Reduce && node.op != Op::ReduceSpread) return copy_node(out, node, args);
       return expanded_reduction(out, node, args[0]);
     });

@@ -43,6 +43,14 @@ Result<RowProgram> RowProgram::differentiate(const DifferentiateOptions& options
   });
 }
 
+Result<RowProgram> RowProgram::compose() const {
+  return or_out_of_memory([&]() -> Result<RowProgram> {
+    if (!program_) return Error{Code::InvalidArgument, "there is no program to compose"};
+    auto made = std::make_shared<const Program>(trireme::compose(*program_));
+    return RowProgram(made, made);
+  });
+}
+
 Result<std::vector<RowProgram::Phase>> RowProgram::split() const {
   return or_out_of_memory([&]() -> Result<std::vector<Phase>> {
     if (!program_) return Error{Code::InvalidArgument, "there is no program to split"};

@@ -223,6 +223,40 @@ TEST(Split, gives_the_same_bits_for_equal_parts_of_whole_stripes) {
   }
 }
 
+// Composed programs have the same values and exchange once, in forwards as in backwards.
+TEST(Split, exchanges_once_where_reductions_are_composed) {
+  const char* lines[] = {
+      "layer_norm 5x601",
+      "add_layer_norm 5x601 x=bf16",
+      "softmax 5x601",
+      "log_softmax 5x601",
+      "masked_softmax 5x601 mask=u8",
+      "cross_entropy 9x601 target=i32",
+      "softmax_sink 6x601 queries=3 heads=2",
+      "layer_norm 5x601 backward",
+      "softmax 5x601 backward",
+      "cross_entropy 9x601 target=i32 backward",
+  };
+  for (const char* line : lines) {
+    SCOPED_TRACE(line);
+    Prepared whole = prepare_problem(parse_problem(line).value()).value();
+    std::vector<OracleResult> oracle = run_oracle(whole.bound, whole.view()).value();
+    std::vector<SplitStage> stages = split(compose(whole.source)).value();
+    EXPECT_LE(stages.size(), 2u);
+    for (const std::vector<std::int64_t>& widths : cuts) {
+      Engine engine(whole, widths);
+      engine.run(stages);
+      if (testing::Test::HasFatalFailure()) return;
+      for (std::size_t k = 0; k < whole.program.results.size(); ++k) {
+        Matrix got = engine.result(whole.program.results[k]);
+        std::int64_t wrong = 0;
+        for (std::size_t e = 0; e < got.values.size(); ++e) wrong += !oracle[k].elements[e].accepts(got.values[e]);
+        EXPECT_EQ(wrong, 0) << whole.program.results[k].name;
+      }
+    }
+  }
+}
+
 TEST(Split, says_what_is_exchanged) {
   std::vector<SplitStage> stages = split(find_program("layer_norm").value()).value();
   std::string text;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "language/print.hpp"
+#include "passes/passes.hpp"
 #include "program_options.hpp"
 #include "sources.hpp"
 #include "targets.hpp"
@@ -17,7 +18,7 @@ namespace {
 struct ShowOptions {
   ProgramOptions program;
   std::string after, target, arch;
-  bool split = false;
+  bool compose = false, split = false;
 };
 
 std::vector<std::string> stage_words() {
@@ -42,10 +43,11 @@ Result<std::string> text_of(const ShowOptions& options) {
     TRIREME_TRY(found, find_show_stage(options.after));
     stage = found;
   }
-  if (options.split && !(options.after.empty() && options.target.empty()))
+  if ((options.split || options.compose) && !(options.after.empty() && options.target.empty()))
     return Error{Code::InvalidArgument,
-                 "--split prints programs; leave out --after and --target, and give a phase's "
-                 "program in a file to see its code"};
+                 std::string(options.split ? "--split prints programs" : "--compose prints a program") +
+                     "; leave out --after and --target, and give " + (options.split ? "a phase's program" : "it") +
+                     " in a file to see its code"};
   TRIREME_TRY(target, find_target(options.target.empty() ? targets()[0]->name : options.target));
   const bool code = options.after.empty() && !options.target.empty();
   if (!code && stage == &show_stages()[0]) {  // nothing needs to be bound
@@ -53,6 +55,7 @@ Result<std::string> text_of(const ShowOptions& options) {
     DifferentiateOptions gradients{.gradients = names_listed(said.gradients)};
     gradients.absent = std::set(said.absent.begin(), said.absent.end());
     TRIREME_TRY(program, said.backward ? load_backward(said.program, gradients) : load_program(said.program));
+    if (options.compose) program = compose(program);
     if (!options.split) return show_program(program);
     TRIREME_TRY(row_program, RowProgram::parse(print(program)));
     TRIREME_TRY(phases, row_program.split());
@@ -70,6 +73,10 @@ Command show_verb() {
   Command verb{.name = "show", .summary = "Prints a program, or its derived backward, at a stage of compilation"};
   add_program_options(verb, options->program);
   verb.option(
+      "--compose", options->compose,
+      "Writes reductions that wait for another of the same element as totals that are made together: a variance "
+      "by two means, exponentials shifted by a maximum");
+  verb.option(
       "--split", options->split,
       "Cuts the program at its row reductions, for rows spread over machines: each phase's program, then what the "
       "machines exchange and how two neighbours' values are combined");
@@ -81,6 +88,7 @@ Command show_verb() {
       "Examples:\n"
       "  trireme show rms_norm --backward\n"
       "  trireme show layer_norm --backward --split\n"
+      "  trireme show softmax --compose --split\n"
       "  trireme show rms_norm --after expand --type x=bf16 --absent gamma\n"
       "  trireme show rms_norm --target ptx --cols 4096 --type x=bf16\n"
       "  trireme show rms_norm --target x86 --arch avx512 --config \"simd lanes=16 unroll=4\"";

@@ -37,18 +37,19 @@ class Phase:
         self.counts = {name.rstrip("_") for name, *_ in self.operator.operator.constants} & {"columns", "first_column"}
 
 
-def phases_of(operator, by_columns):
+def phases_of(operator, by_columns, composed=False):
     """Of a torch operator, in order. Raises Unsupported with the reason."""
     kept = operator.__dict__.setdefault("_phases_by", {})
-    if by_columns not in kept:
+    if (by_columns, composed) not in kept:
+        program = operator.operator.compose() if composed else operator.operator
         if not by_columns:
-            kept[by_columns] = [Phase(_programs.require_saved(operator.operator))]
+            kept[by_columns, composed] = [Phase(_programs.require_saved(program))]
         else:
-            kept[by_columns] = [
+            kept[by_columns, composed] = [
                 Phase(phase.program.text, [(Reduction(each.reduction, each.combine.text), each.names) for each in phase.exchanges],
                       phase.groups)
-                for phase in operator.operator.split()]
-    return kept[by_columns]
+                for phase in program.split()]
+    return kept[by_columns, composed]
 
 
 @functools.lru_cache(maxsize=None)
@@ -118,15 +119,16 @@ class Cut(NamedTuple):
 
 class Spread:
     """Where the columns and the rows of an operator's tensors are: a process group, or none for one place; of rows several,
-    the innermost first. Cuts: how many each machine has; none where all have as many."""
+    the innermost first. Cuts: how many each machine has; none where all have as many. Composed: by the fewest exchanges."""
 
-    def __init__(self, columns=None, rows=(), in_order=True, column_cut=None, row_cut=None):
+    def __init__(self, columns=None, rows=(), in_order=True, column_cut=None, row_cut=None, composed=False):
         self.columns = columns if columns is not None and columns.size() > 1 else None
         self.rows = tuple(each for each in rows if each.size() > 1)
         # Machine by machine, rows follow each other: those of one before those of the next, in known numbers.
         self.in_order = in_order and len(self.rows) < 2
         self.column_cut = tuple(column_cut) if column_cut and self.columns is not None else None
         self.row_cut = tuple(row_cut) if row_cut and len(self.rows) == 1 else None
+        self.composed = composed
 
     def of(self, operator):
         return SpreadOperator(operator, self)
@@ -135,7 +137,7 @@ class Spread:
     def words(self):
         rows = ",".join(each.group_name for each in self.rows)
         return ("" if self.columns is None else self.columns.group_name, rows, self.in_order, list(self.column_cut or ()),
-                list(self.row_cut or ()))
+                list(self.row_cut or ()), self.composed)
 
 
 class SpreadOperator:
@@ -155,7 +157,7 @@ class SpreadOperator:
         return made[chosen[0]] if len(chosen) == 1 else tuple(made[k] for k in chosen)
 
     def call(self, operands, constants, axes=1, types="", wanted=-1):
-        if self.spread.columns is None and not self.spread.rows:
+        if self.spread.columns is None and not self.spread.rows and not self.spread.composed:
             return self.operator.call(operands, constants, axes, types, wanted)
         if wanted == -1:
             wanted = (1 << len(self.operator.results)) - 1
@@ -176,15 +178,15 @@ def call_spread(operator, spread, operands, constants, axes, types, wanted):
 
 # What compiled code calls. Dynamo takes it as it is; when the graph is traced it is its phases and the collectives between.
 LIBRARY.define("spread(Tensor?[] operands, float[] constants, int axes, str types, int wanted, str operator, str columns, "
-               "str rows, bool in_order, int[] column_cut, int[] row_cut) -> Tensor[]")
+               "str rows, bool in_order, int[] column_cut, int[] row_cut, bool composed) -> Tensor[]")
 
 
-def _spread(operands, constants, axes, types, wanted, operator, columns, rows, in_order, column_cut, row_cut):
+def _spread(operands, constants, axes, types, wanted, operator, columns, rows, in_order, column_cut, row_cut, composed):
     from torch._functorch.utils import enable_single_level_autograd_function
 
     find = dist.distributed_c10d._resolve_process_group
     spread = Spread(find(columns) if columns else None, [find(each) for each in rows.split(",") if each], in_order,
-                    column_cut, row_cut)
+                    column_cut, row_cut, composed)
     with enable_single_level_autograd_function():
         return list(call_spread(MADE[operator], spread, operands, constants, axes, types, wanted))
 
@@ -198,7 +200,7 @@ for _key in ("Autograd", "CompositeExplicitAutograd"):
 def cuts_of(operator, spread, first, rows, columns, wanted, constants):
     """How columns and rows are cut. That all machines see it so is asked once for each shape."""
     counting = {name: constants[name] for name in sorted(counting_constants(operator, spread.columns is not None))}
-    kind = number_of(f"{operator.operator.text}{first.dtype}{counting or ''}")
+    kind = number_of(f"{operator.operator.text}{first.dtype}{counting or ''}{'composed' * spread.composed}")
     what = [operator.name, "the operator, its types and what it divides i and j by", "which results are asked for", "the number of rows",
             "the number of columns", "the cut"]
     by_columns, by_rows = None, []
@@ -288,7 +290,7 @@ def run_spread(operator, spread, operands, constants, axes, types, wanted):
     if by_rows:
         check_rows(operator, by_rows[0], values, spread.in_order)
     if by_columns is not None and compute == torch.float32 and by_columns.total > 1 << 24 and \
-            any("first_column" in phase.counts for phase in phases_of(operator, True)):
+            any("first_column" in phase.counts for phase in phases_of(operator, True, spread.composed)):
         raise trireme.Unsupported(f"{operator.name}: the program computes with j, and columns beyond 2^24 are no numbers of f32")
     machine = _Machine(operator, spread, by_columns, by_rows, values, storage, compute, rows, columns, wanted,
                        first.device, pairs)
@@ -315,7 +317,7 @@ class _Machine:
         self.constants, self.storage, self.compute = constants, storage, compute
         self.rows, self.columns, self.device, self.pairs = rows, columns, device, pairs
         self.wanted = {name for k, name in enumerate(operator.results) if wanted >> k & 1}
-        self.phases = phases_of(operator, by_columns is not None)
+        self.phases = phases_of(operator, by_columns is not None, spread.composed)
         self.sums = {}  # of results that sum over rows: (unit, row block)
 
     def run(self, known):

@@ -5,6 +5,7 @@
     y = norm(x, gamma, eps=1e-6)
     norm = parallel.rows("rms_norm", group)               # rows spread: dgamma is summed in the contract's order
     loss = parallel.cross_entropy(logits, target, group=group)    # a vocabulary that no device holds
+    softmax = parallel.columns("softmax", group, compose=True)    # one exchange a row instead of two
 
 Any operator, tt.op's texts too, forward and backward. Numbers that machines exchange are combined as the contract's sums are, so
 that every machine has the same bits, and those of one machine where the cut allows it: docs/distributed.md.
@@ -32,12 +33,14 @@ def _group(group):
 
 
 def columns(operator: "TorchOperator | str", group: dist.ProcessGroup | None = None,
-            cut: Sequence[int] | None = None) -> SpreadOperator:
+            cut: Sequence[int] | None = None, compose: bool = False) -> SpreadOperator:
     """The operator on rows that are cut by columns: [i,j] and [j] tensors are this machine's columns, all others are the same
     on every machine of the group. Columns follow each other in the order of ranks.
 
-    cut: how many columns each machine has; unless said, all have as many."""
-    return SpreadOperator(_operator(operator), Spread(columns=_group(group), column_cut=cut))
+    cut: how many columns each machine has; unless said, all have as many. compose: norms, softmax and losses exchange once a row,
+    where the operator as it is written waits for a mean or a maximum first; bits are then those of the composed program
+    (`Operator.compose()`), on one machine as on many, and not those of the operator."""
+    return SpreadOperator(_operator(operator), Spread(columns=_group(group), column_cut=cut, composed=compose))
 
 
 def rows(operator: "TorchOperator | str", group: dist.ProcessGroup | None = None, cut: Sequence[int] | None = None,
@@ -52,9 +55,10 @@ def rows(operator: "TorchOperator | str", group: dist.ProcessGroup | None = None
 
 
 def over(operator: "TorchOperator | str", columns: dist.ProcessGroup | None = None, rows: dist.ProcessGroup | None = None,
-         in_order: bool = True, column_cut: Sequence[int] | None = None, row_cut: Sequence[int] | None = None) -> SpreadOperator:
+         in_order: bool = True, column_cut: Sequence[int] | None = None, row_cut: Sequence[int] | None = None,
+         compose: bool = False) -> SpreadOperator:
     """Both: columns over one group, rows over another; None is one place."""
-    return SpreadOperator(_operator(operator), Spread(columns, [] if rows is None else [rows], in_order, column_cut, row_cut))
+    return SpreadOperator(_operator(operator), Spread(columns, [] if rows is None else [rows], in_order, column_cut, row_cut, compose))
 
 
 # ---- sums of whole tensors ----
@@ -127,10 +131,11 @@ def _classes(input, group, cut):
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int = -100,
                   reduction: str = "mean", label_smoothing: float = 0.0, softcap: float | None = None, z_loss: float = 0.0,
-                  group: dist.ProcessGroup | None = None, cut: Sequence[int] | None = None) -> Tensor:
+                  group: dist.ProcessGroup | None = None, cut: Sequence[int] | None = None, compose: bool = False) -> Tensor:
     """tt.cross_entropy of logits whose classes are cut over machines: `input[..., mine]`, classes last. `target` and `weight`
     are those of all classes, on every machine; so is the loss. Probabilities as targets are cut as the logits are. Rows exchange
-    three numbers forward, and none backward. cut: how many classes each machine has; unless said, all have as many."""
+    three numbers forward, and none backward. cut: how many classes each machine has; unless said, all have as many. compose: the
+    three go in one exchange instead of two (see `columns`)."""
     group = _group(group)
     reduction = losses._reduction(reduction, None, None)
     losses._check_smoothing(label_smoothing)
@@ -144,7 +149,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
         program = _loss_programs.soft_cross_entropy(weighted=weight is not None, smoothed=bool(label_smoothing),
                                                     capped=softcap is not None)
         operands = [input, target.to(input.dtype), *([] if weight is None else [weight.detach()[mine].contiguous()])]
-        loss = columns(program, group, cut).call(operands, list(constants.values()), wanted=1)[0]
+        loss = columns(program, group, cut, compose).call(operands, list(constants.values()), wanted=1)[0]
         return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / max(loss.numel(), 1)
     found = losses._Classes(target, input.shape[:-1], classes, ignore_index, weight)
     operands = found.operands(input, reduction, weight, label_smoothing, z_loss)
@@ -153,13 +158,13 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
     flags = losses._flags(operands, label_smoothing, softcap)
     if not any(flags.values()) or (reduction == "mean" and sum(flags.values()) == 1):
         program = named("cross_entropy")
-        loss = columns(program, group, cut).call([input, operands["target"]], [float(found.ignored)], wanted=1)[0]
+        loss = columns(program, group, cut, compose).call([input, operands["target"]], [float(found.ignored)], wanted=1)[0]
         if reduction == "mean":
             return loss.sum() / found.kept.sum()
     else:
         program = _loss_programs.cross_entropy(**flags)
         given = {"x": input, **operands}
-        loss = columns(program, group, cut).call([given[name] for name in program.operands], list(constants.values()),
+        loss = columns(program, group, cut, compose).call([given[name] for name in program.operands], list(constants.values()),
                                                  wanted=1)[0]
     if reduction == "none":
         return loss
@@ -168,13 +173,14 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
 
 def log_probability(input: Tensor, target: Tensor, *, ignore_index: int = -100, temperature: float = 1.0,
                     group: dist.ProcessGroup | None = None,
-                    cut: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
+                    cut: Sequence[int] | None = None, compose: bool = False) -> tuple[Tensor, Tensor]:
     """Of each row the log-probability of its target under softmax(input / temperature), and the entropy of that distribution,
-    of logits whose classes are cut over machines; both 0 where the target is `ignore_index`."""
+    of logits whose classes are cut over machines; both 0 where the target is `ignore_index`. compose: two exchanges instead of
+    three (see `columns`)."""
     group = _group(group)
     _, classes = _classes(input, group, cut)
     found = losses._Classes(target, input.shape[:-1], classes, ignore_index)
-    return columns(_loss_programs.log_probability(), group, cut).call([input, found.target], [1.0 / temperature], wanted=3)[:2]
+    return columns(_loss_programs.log_probability(), group, cut, compose).call([input, found.target], [1.0 / temperature], wanted=3)[:2]
 
 
 # ---- modules ----
@@ -183,9 +189,9 @@ class RMSNorm(torch.nn.RMSNorm):
     """torch.nn.RMSNorm of rows that are spread over `rows` (sequence or data parallel: the weight's gradient is that of all
     machines' tokens) and cut by columns over `columns` (normalized_shape and the weight are this machine's columns)."""
 
-    def __init__(self, *arguments, columns=None, rows=None, in_order=True, **named):
+    def __init__(self, *arguments, columns=None, rows=None, in_order=True, compose=False, **named):
         super().__init__(*arguments, **named)
-        self.operator = over("rms_norm", columns, rows, in_order)
+        self.operator = over("rms_norm", columns, rows, in_order, compose=compose)
 
     def forward(self, x):
         eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
@@ -193,11 +199,11 @@ class RMSNorm(torch.nn.RMSNorm):
 
 
 class LayerNorm(torch.nn.LayerNorm):
-    """torch.nn.LayerNorm, spread as RMSNorm is."""
+    """torch.nn.LayerNorm, spread as RMSNorm is. compose: one exchange a row instead of two (see `columns`)."""
 
-    def __init__(self, *arguments, columns=None, rows=None, in_order=True, **named):
+    def __init__(self, *arguments, columns=None, rows=None, in_order=True, compose=False, **named):
         super().__init__(*arguments, **named)
-        self.operator = over("layer_norm", columns, rows, in_order)
+        self.operator = over("layer_norm", columns, rows, in_order, compose=compose)
 
     def forward(self, input):
         return self.operator.call([input, self.weight, self.bias], [self.eps], len(self.normalized_shape), wanted=1)[0]
