@@ -53,6 +53,15 @@ TEST(Groups, SpreadsAreEqualWhereIndicesAre) {
   EXPECT_TRUE(of("u").is_element());
 }
 
+TEST(Groups, ParenthesesAroundEntriesMeanNothing) {
+  const std::string head = "f(x[i,j]) -> (y[i])\n    y = ";
+  EXPECT_EQ(print(parse(head + "sum(((entries(amax(x, j / 8)))))\n").value()),
+            print(parse(head + "sum(entries(amax(x, j / 8)))\n").value()));
+  const Result<Program> wrong = parse(head + "sum((entries(amax(x, j / 8))\n");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("')'"), std::string::npos) << wrong.error().message;
+}
+
 TEST(Groups, AreWrittenInCpp) {
   ProgramBuilder build("f");
   Expr x = build.operand("x[i,j]"), g = build.constant("g", 32);

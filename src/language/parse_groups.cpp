@@ -8,10 +8,12 @@
 
 namespace trireme {
 
+// Perhaps in parentheses, which mean nothing.
 bool Parser::at_entries() const {
-  if (token_.kind != TokenKind::Name || token_.text != "entries") return false;
   Lexer ahead = lexer_;
-  return ahead.next().is("(");
+  Token token = token_;
+  while (token.is("(")) token = ahead.next();
+  return token.kind == TokenKind::Name && token.text == "entries" && ahead.next().is("(");
 }
 
 Axis Parser::group() {
@@ -32,6 +34,8 @@ NodeId Parser::reduction(const Token& name, const Callable& callable) {
     return no_node;
   }
   const bool entries = at_entries();
+  std::vector<std::size_t> around;
+  for (; entries && token_.is("("); advance()) around.push_back(token_.offset);
   if (entries) advance();
   const std::size_t inner = token_.offset;
   if (entries) expect("(");
@@ -42,6 +46,7 @@ NodeId Parser::reduction(const Token& name, const Callable& callable) {
   ColumnSpread domain;
   if (!failed() && !token_.is(")") && expect_separator(inner)) domain = spread_of(group());
   if (entries) expect_close(")", inner);
+  for (; !around.empty(); around.pop_back()) expect_close(")", around.back());
   expect_close(")", opened);
   if (failed()) return no_node;
   if (entries) {
