@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/groups.hpp"
 #include "math/functions.hpp"
 #include "passes/passes.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 
 class Adviser {
  public:
-  explicit Adviser(const Program& program) : program_(program), used_(reachable(program)) {}
+  explicit Adviser(const Program& program) : program_(program), used_(reachable(program)), spreads_(program) {}
 
   std::vector<std::string> run() {
     for (NodeId id = 0; id < program_.size(); ++id) {
@@ -54,7 +55,7 @@ class Adviser {
 
   void division(NodeId id) {
     const Node& node = program_[id];
-    if (node.op != Op::Div || !node.by_column) return;
+    if (node.op != Op::Div || !node.by_column || spreads_[id].is_group()) return;
     const Node& divisor = program_[node.args[1]];
     // A number or n is one instruction's business; a row's value is worth one division a row.
     if (divisor.by_column || divisor.op == Op::Number || divisor.op == Op::ColumnCount) return;
@@ -160,6 +161,7 @@ class Adviser {
 
   const Program& program_;
   const std::vector<bool> used_;
+  ColumnSpreads spreads_;
   std::vector<std::string> remarks_;
 };
 

@@ -42,6 +42,11 @@ TEST(Advise, names_the_composed_reduction) {
   EXPECT_TRUE(advice("p(x[i,j]) -> (v[i])\n  v = variance(x) + logsumexp(x)\n").empty());
 }
 
+TEST(Advise, a_division_of_a_group_is_none_of_an_element) {
+  EXPECT_TRUE(advice("p(x[i,j], s[i]) -> (y[i,j])\n  y = x * (amax(x, j / 8) / s)\n").empty());
+  EXPECT_EQ(advice("p(x[i,j], s[i]) -> (y[i,j])\n  y = x * amax(x, j / 8) / s\n").size(), 1u);
+}
+
 TEST(Advise, points_out_shifts_whose_gradient_is_looked_for) {
   const std::string masked =
       "p(x[i,j], m[i,j]) -> (y[i,j])\n  e = select(m == 0, -inf, x)\n  t = SHIFT\n"
