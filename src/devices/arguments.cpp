@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/contract.hpp"
+#include "schedule/sum_classes.hpp"
 #include "support/contract_arithmetic.hpp"
 
 namespace trireme {
@@ -259,7 +260,12 @@ std::int64_t aligned_elements(const Program& program, const Problem2d& problem) 
   each_array(program, problem, [&](const Spread& spread, const Array& array) {
     if (!spread.column.present) return;
     const std::uint64_t size = bytes(array.type), aligned = row_alignment(spread, array, widest_access);
-    if (aligned < widest_access) alignment = std::min(alignment, std::max<std::uint64_t>(1, aligned / size));
+    if (aligned >= widest_access) return;
+    // Entries of several columns are accessed together where that number divides a thread's columns: a power of two.
+    const Result<AxisIndexing> axis = fixed_axis(program, spread.column, problem.columns);
+    const std::uint64_t columns = axis ? static_cast<std::uint64_t>(axis->divide) : 1;
+    if (!std::has_single_bit(columns)) return;
+    alignment = std::min(alignment, std::max<std::uint64_t>(1, aligned / size) * columns);
   });
   return static_cast<std::int64_t>(alignment);
 }

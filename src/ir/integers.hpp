@@ -46,4 +46,20 @@ inline bool compares_integers(const Program& program, const Node& node) {
          !compare_alike_as_numbers(program, node.args[0], node.args[1]);
 }
 
+// g where a value is j - floor(j * (1 / g)) * g, the remainder of its column by a power of two (passes/pack.cpp); else
+// 0.
+inline std::int64_t column_remainder(const Program& program, NodeId id) {
+  auto is = [&](NodeId each, Op op) { return program[each].op == op; };
+  const Node& node = program[id];
+  if (node.op != Op::Sub || !is(node.args[0], Op::ColumnIndex) || !is(node.args[1], Op::Mul)) return 0;
+  const NodeId floor = program[node.args[1]].args[0], by = program[node.args[1]].args[1];
+  if (!is(floor, Op::Floor) || !is(by, Op::Number) || !is(program[floor].args[0], Op::Mul)) return 0;
+  const Node& quotient = program[program[floor].args[0]];
+  const double divisor = program[by].number();
+  if (quotient.args[0] != node.args[0] || !is(quotient.args[1], Op::Number) || !(divisor >= 2 && divisor <= 0x1p24) ||
+      std::exp2(std::ilogb(divisor)) != divisor || program[quotient.args[1]].number() != 1 / divisor)
+    return 0;
+  return static_cast<std::int64_t>(divisor);
+}
+
 }  // namespace trireme

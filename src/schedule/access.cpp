@@ -80,14 +80,14 @@ Reg RowLowering::mapped_row(const Axis& axis) {
 }
 
 // The entry of an axis that an index stands on.
-Reg RowLowering::entry_on(const Axis& axis, Reg index) {
+Reg RowLowering::entry_on(const Axis& axis, Reg index, bool narrow) {
   if (axis.divide != no_node) {
     const std::optional<std::int64_t> by = fixed_divisor(axis.divide);
-    index = by ? b_.divide(index, *by) : b_.index(Do::IndexDivide, index, divisor(axis.divide));
+    index = by ? b_.divide(index, *by, narrow) : b_.index(Do::IndexDivide, index, divisor(axis.divide));
   }
   if (axis.wrap != no_node) {
     const std::optional<std::int64_t> by = fixed_divisor(axis.wrap);
-    index = by ? b_.remainder(index, *by) : b_.index(Do::IndexRemainder, index, divisor(axis.wrap));
+    index = by ? b_.remainder(index, *by, narrow) : b_.index(Do::IndexRemainder, index, divisor(axis.wrap));
   }
   return index;
 }
@@ -101,11 +101,12 @@ RowLowering::ColumnMap RowLowering::map_of_operand(std::size_t operand, std::int
 Reg RowLowering::rotated_column(const ColumnMap& map, Reg column) {
   if (!map.rotate) return column;
   const Reg turned = b_.add(column, map.rotate);
-  return config_.columns ? b_.remainder(turned, config_.columns) : b_.index(Do::IndexRemainder, turned, columns_);
+  return config_.columns ? b_.remainder(turned, config_.columns, columns_are_narrow())
+                         : b_.index(Do::IndexRemainder, turned, columns_);
 }
 
 Reg RowLowering::mapped_column(const ColumnMap& map, Reg column) {
-  column = entry_on(map.axis, rotated_column(map, column));
+  column = entry_on(map.axis, rotated_column(map, column), columns_are_narrow());
   return map.steps ? stepped(b_, *map.steps, column) : column;
 }
 

@@ -114,7 +114,9 @@ double ThreadCost::operator()(const Config& c) const {
   const double loads = arrays + stored / widest + 2 * shape_.rotations * (c.reload ? 2 : 1);
   double element = f_.work * work_ + f_.access * loads / c.vector;
   for (const AxisIndexing& each : odd_columns_)
-    element += each.entries_of_block(c.vector) ? f_.access / c.vector : f_.odd;
+    element += each.entries_of_block(c.vector) ? f_.access / c.vector
+               : each.divide >= c.vector       ? 2 * f_.access / c.vector + 2 * f_.work
+                                               : f_.odd;
   if (c.reload || !c.stripes) element += f_.again * arrays + f_.work * reuse_.again;
   element += f_.weights * weighed;
   const double stripes = static_cast<double>(c.stripes ? c.stripes : up(contract::stripes(c.columns), c.groups));

@@ -221,12 +221,25 @@ void RowLowering::store_groups(std::size_t r, const Leaf& leaf) {
   const auto steps = column_steps_.find(array);
   auto place = [&](Reg entry) { return steps == column_steps_.end() ? entry : stepped(b_, steps->second, entry); };
   if (!config_.simd) {
+    // A thread's columns begin at a multiple of its vector, and whole groups have their entries side by side.
+    const bool whole = !column.wrap && steps == column_steps_.end() && config_.vector % column.divide == 0;
+    if (whole && config_.columns % config_.vector == 0) {
+      Values entries;
+      for (int e = 0; e < config_.vector; e += static_cast<int>(column.divide)) entries.push_back(values[e]);
+      b_.emit({.code = entries.size() == 1 ? Do::StoreOne : Do::Store,
+               .type = *result.type,
+               .a = pointer,
+               .b = b_.divide(first, column.divide),
+               .c = leaf.mask,
+               .values = entries});
+      return;
+    }
     for (int e = 0; e < config_.vector; ++e) {
       if (!column.wrap && column.divide % config_.vector == 0 && e > 0) break;
       const Reg here = b_.add(first, e);
       const Reg inside = column.wrap ? b_.below(here, 0, b_.index(column.wrap))
-                                     : b_.below(b_.index(Do::IndexRemainder, here, column.divide), 0, one_index_);
-      const Reg entry = column.wrap ? here : b_.index(Do::IndexDivide, here, column.divide);
+                                     : b_.below(b_.remainder(here, column.divide), 0, one_index_);
+      const Reg entry = column.wrap ? here : b_.divide(here, column.divide);
       const Reg mask = both(leaf.mask, inside);
       b_.emit({.code = Do::StoreOne,
                .type = *result.type,

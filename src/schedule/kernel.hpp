@@ -69,8 +69,8 @@ enum class Do : std::uint8_t {
   IndexMax,         // dst = max(a, b)
   IndexAnd,         // dst = a & b
   IndexShiftRight,  // dst = a >> imm, a >= 0
-  IndexDivide,      // dst = a / b, a >= 0, b > 0
-  IndexRemainder,   // dst = a % b, a >= 0, b > 0
+  IndexDivide,      // dst = a / b, a >= 0, b > 0; `narrow`: both are below 2^32
+  IndexRemainder,   // dst = a % b, the same
   IndexLoad,        // dst = the integer at a (a Pointer), b and imm as in Load of `type`, where the mask c lets it
   // Pointer registers
   PointerSlot,  // dst = args[imm]
@@ -147,6 +147,7 @@ struct Instr {
   Space space = Space::Global;
   Hint hint = Hint::None;
   bool backwards = false;
+  bool narrow = false;
   Reg dst, a, b, c, d;
   std::int64_t imm = 0;
   std::int64_t imm2 = 0;

@@ -53,15 +53,15 @@ class KernelBuilder {
   Reg add(Reg a, Reg b) { return index(Do::IndexAdd, a, b); }
   Reg add(Reg a, std::int64_t b) { return b == 0 ? a : index(Do::IndexAdd, a, b); }
   Reg mul(Reg a, std::int64_t b) { return b == 1 ? a : index(Do::IndexMul, a, b); }
-  // Of what is not negative; powers of two take no division.
-  Reg divide(Reg a, std::int64_t by) {
+  // Of what is not negative; powers of two take no division. `narrow`: below 2^32, and so is the number.
+  Reg divide(Reg a, std::int64_t by, bool narrow = false) {
     const auto bits = static_cast<std::uint64_t>(by);
-    if (!std::has_single_bit(bits)) return index(Do::IndexDivide, a, by);
-    return by == 1 ? a : index(Do::IndexShiftRight, a, std::countr_zero(bits));
+    if (std::has_single_bit(bits)) return by == 1 ? a : index(Do::IndexShiftRight, a, std::countr_zero(bits));
+    return into(Bank::Index, {.code = Do::IndexDivide, .narrow = narrow, .a = a, .imm = by});
   }
-  Reg remainder(Reg a, std::int64_t by) {
-    const bool power = std::has_single_bit(static_cast<std::uint64_t>(by));
-    return power ? index(Do::IndexAnd, a, by - 1) : index(Do::IndexRemainder, a, by);
+  Reg remainder(Reg a, std::int64_t by, bool narrow = false) {
+    if (std::has_single_bit(static_cast<std::uint64_t>(by))) return index(Do::IndexAnd, a, by - 1);
+    return into(Bank::Index, {.code = Do::IndexRemainder, .narrow = narrow, .a = a, .imm = by});
   }
   Reg special(Do code) { return into(Bank::Index, {.code = code}); }
   Reg argument(int which) { return into(Bank::Index, {.code = Do::IndexArgument, .imm = which}); }

@@ -54,8 +54,19 @@ Values RowLowering::load_by_thread(const Instr& from, const ColumnMap& map, cons
   };
   if (entries)
     for (const RotatedBlock& block : rotated_blocks(map.rotate)) load_block(block);
-  if (values.empty())
-    for (int e = 0; e < config_.vector; ++e) values.push_back(load_entry(from, map, b_.add(first, e), leaf.mask));
+  if (!values.empty()) return values;
+  if (!map.steps && !map.rotate && axis.divide >= config_.vector) {  // at most two entries: the first's, the last's
+    const Reg last = b_.add(first, config_.vector - 1);
+    const Reg low = load_entry(from, map, first, leaf.mask), high = load_entry(from, map, last, leaf.mask);
+    const Reg into = b_.remainder(first, axis.divide, columns_are_narrow()), end = b_.index(axis.divide);
+    values.push_back(low);
+    for (int e = 1; e < config_.vector; ++e) {
+      const Reg before = b_.below(into, e, end);
+      values.push_back(b_.primitive(Op::Select, {before, low, high}));
+    }
+    return values;
+  }
+  for (int e = 0; e < config_.vector; ++e) values.push_back(load_entry(from, map, b_.add(first, e), leaf.mask));
   return values;
 }
 

@@ -109,7 +109,9 @@ class RowLowering {
   Reg nearest_inside(Reg index, Reg count);
   template <typename Store>
   void store_picked(std::size_t array, Store&& store);
-  Reg entry_on(const Axis& axis, Reg index);
+  Reg entry_on(const Axis& axis, Reg index, bool narrow = false);
+  // Twice the columns, and those of chunks beyond the row's end, are below 2^32.
+  bool columns_are_narrow() const { return config_.columns && config_.columns < 1 << 30; }
   Reg rotated_column(const ColumnMap& map, Reg column);
   Reg mapped_column(const ColumnMap& map, Reg column);
   ColumnMap map_of_operand(std::size_t operand, std::int64_t rotate);
@@ -136,6 +138,7 @@ class RowLowering {
   Values integer_condition(const Node& node, const Leaf& leaf);
   bool compares_distances() const;
   Reg distance_of(NodeId id);
+  std::int64_t known_remainder(NodeId id) const;  // what a column's remainder is taken by, where a chunk knows it; or 0
   Reg integer_condition_of_row(const Node& node);
   Reg integer_mask(Op op, Reg a, Reg b, bool large);
   bool is_large(NodeId id) const;  // may be too large to have 1 added to it, or to be taken from another

@@ -93,7 +93,7 @@ void RowLowering::plan_work() {
       }
       // An earlier sweep's result; or something that looks at its arguments in its own way.
       if (is_row_reduction(program_[id].op) || is_kept_group(id) || program_[id].op == Op::Rotate ||
-          program_[id].op == Op::Random || compares_integers(program_, program_[id]))
+          program_[id].op == Op::Random || compares_integers(program_, program_[id]) || known_remainder(id))
         continue;
       if (program_[id].op == Op::PickColumn) {  // its value is made for one column; what that needs of the row is known
         for (NodeId arg : row_values_below(program_[id].args[0])) open.push_back(arg);
@@ -243,7 +243,12 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
   return values;
 }
 
-// Threads take columns from a multiple of their vector on.
+// Threads take columns from a multiple of their vector on: remainders of those are known.
+std::int64_t RowLowering::known_remainder(NodeId id) const {
+  const std::int64_t by = config_.simd ? 0 : column_remainder(program_, id);
+  return by && config_.vector % by == 0 ? by : 0;
+}
+
 Reg RowLowering::random(const Node& node, const Leaf& leaf, int element) {
   return b_.into(Bank::Lane, {.code = Do::Random,
                               .a = leaf.column,
@@ -300,6 +305,8 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
       values = is_kept_group(id)  ? load_group(id, 0, leaf)
                : spans_chunks(id) ? group_over_chunks(node, leaf)
                                   : group_in_chunk(node, leaf);
+    } else if (const std::int64_t by = known_remainder(id)) {
+      for (int e = 0; e < config_.vector; ++e) values.push_back(b_.number(static_cast<double>(e % by)));
     } else if (node.op == Op::ColumnIndex) {
       for (int e = 0; e < config_.vector; ++e)
         values.push_back(b_.into(Bank::Lane, {.code = Do::LaneColumn, .a = leaf.column, .imm = leaf.offset + e}));

@@ -228,10 +228,23 @@ void Machine<R>::index(const Instr& instr) {
     case Do::IndexMin: k_.min_s(index(instr.a), second(instr), into(d)); break;
     case Do::IndexAnd: k_.and_(index(instr.a), second(instr), into(d)); break;
     case Do::IndexShiftRight: k_.shr_u(index(instr.a), instr.imm, into(d)); break;
-    case Do::IndexDivide: k_.div_u(index(instr.a), second(instr), into(d)); break;
-    case Do::IndexRemainder: k_.rem_u(index(instr.a), second(instr), into(d)); break;
+    case Do::IndexDivide:
+    case Do::IndexRemainder: divide(instr, d); break;
     default: refused_ = "not an index instruction"; break;
   }
+}
+
+// By a number below 2^32 a division takes 3 instructions, a wide one about 20.
+template <typename R>
+void Machine<R>::divide(const Instr& instr, U64 d) {
+  const bool quotient = instr.code == Do::IndexDivide;
+  if (!instr.narrow || instr.b) {
+    quotient ? k_.div_u(index(instr.a), second(instr), into(d)) : k_.rem_u(index(instr.a), second(instr), into(d));
+    return;
+  }
+  const U32 low = k_.template cvt_u<U32>(index(instr.a));
+  const U32 made = quotient ? k_.div_u(low, instr.imm) : k_.rem_u(low, instr.imm);
+  k_.template cvt_u<U64>(made, into(d));
 }
 
 // What rcp.rn does for divisors whose reciprocals are normal, without its test and its call for the others, which cut

@@ -18,6 +18,7 @@ class Machine {
   void instruction(const Instr& instr);
   void index(const Instr& instr);
   U32 block_number(bool rank);
+  void divide(const Instr& instr, U64 d);
   void reciprocal_from_one(R divisor, R d);
   void divide_by(R a, double divisor, R d);
   void primitive(const Instr& instr);
