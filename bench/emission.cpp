@@ -13,9 +13,11 @@
 #include <string_view>
 
 #include "devices/arguments.hpp"
+#include "language/parse.hpp"
 #include "plan/check.hpp"
 #include "plan/devices.hpp"
 #include "plan/ops.hpp"
+#include "plan/problem_shape.hpp"
 #include "plan/remarks.hpp"
 #include "schedule/across.hpp"
 
@@ -62,12 +64,13 @@ int main(int argc, char** argv) {
     Problem problem = parse_problem(fmt::format("{} {}", op.name, remarks.tries[0])).value();
     problem.axes = 1;
     problem.placements.clear();
+    const Program forward = parse(op.text).value();
     for (bool backward : {false, true})
       for (Type type : {Type::F32, Type::F64, Type::BF16, Type::F16, Type::F8E4M3, Type::F8E5M2, Type::I8})
         for (std::int64_t columns : {128, 512, 4096}) {
           problem.backward = backward;
           problem.shape = {1, columns};
-          problem.types["x"] = type;
+          problem.types[forward.operands[leading_operand(forward).value()].name] = type;
           auto prepared = std::make_shared<const Prepared>(prepare_problem(problem, {}, Fill::Nothing).value());
           for (std::int64_t rows : {256, 1 << 20})
             for (const DeviceEntry& device : devices())

@@ -172,6 +172,12 @@ typedef struct trireme_named_strides {
   const int64_t* strides;
 } trireme_named_strides;
 
+typedef struct trireme_named_shape {
+  const char* name;
+  int32_t rank;
+  const int64_t* shape;
+} trireme_named_shape;
+
 typedef struct trireme_in_place {
   const char* result;
   const char* operand;
@@ -208,6 +214,12 @@ typedef struct trireme_plan_options {
   /* Rows of a block of those sums, where these rows are a part of more; 0: the contract's. */
   int64_t row_block;
 } trireme_plan_options;
+
+/* The shape of the problem that a call's arrays make, found in theirs: that of the first [i,j] array. Without one, its
+ * outer axes are those of the first array that has each row ([i], [i, j / 32]), its last `axes` (0 is taken as 1) those
+ * of the first that has each column ([j], a table [token, j]). `shape` has room for 8. */
+TRIREME_C_API trireme_status trireme_problem_shape(const trireme_program* program, const trireme_named_shape* arrays,
+                                                   size_t array_count, int32_t axes, int64_t* shape, int32_t* rank);
 
 /* `device`: "cpu", a name of the list, or a further GPU: "cuda:1". */
 TRIREME_C_API trireme_status trireme_plan_create(const char* device, const trireme_program* program,

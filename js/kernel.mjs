@@ -179,7 +179,7 @@ export class Kernel {
   }
 
   // [rows, columns]. No array but one of every entry tells rows from columns, and none says both: a vector of another
-  // length that divides would make other rows.
+  // length that divides would make other rows. Where there is no such array, one with a value for each row says how many.
   #shape(given, { rows, columns }) {
     const { operands, program } = this.manifest;
     const whole = operands.findIndex((operand) => operand.type && is_per_element(operand));
@@ -194,7 +194,11 @@ export class Kernel {
       throw new TypeError(
         `${program}: say the shape, { columns }${rows === undefined ? " or { rows }" : ""}; the arrays alone do not`);
     if (rows !== undefined) return [rows, columns];
-    if (length === undefined) throw new TypeError(`${program}: no operand says how many rows there are; give { rows }`);
+    if (length === undefined) {
+      const by_row = operands.findIndex((operand) => operand.type && is_per_row(operand));
+      if (by_row >= 0) return [given[by_row].array.length, columns];
+      throw new TypeError(`${program}: no operand says how many rows there are; give { rows }`);
+    }
     if (stride !== undefined) return [length < columns ? 0 : Math.floor((length - columns) / stride) + 1, columns];
     if (length % columns) throw new RangeError(`${name}: ${length} values are no whole rows of ${columns}`);
     return [length / columns, columns];

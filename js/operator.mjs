@@ -56,16 +56,14 @@ export class CompiledOperator {
     return kernel.run(this.#passed(kernel, values), rest);
   }
 
-  // A call of a fixed shape whose arrays stay in memory of its own (README). `types`: f32 unless said; `absent`: operands that
-  // take their defaults; `constants` by name.
+  // A call of a fixed shape whose arrays stay in memory of its own (README). `types`: as a problem line says them, f32 unless
+  // told; `absent`: operands that take their defaults; `constants` by name.
   prepare(shape, options = {}) {
     check_names(`${this.name}: prepare`, "option", options, ["types", "absent", "constants", "results"]);
     const { types = {}, absent = [], constants = {}, results } = options;
     const present = this.parameters.filter(({ name, kind }) => kind === "operand" && !absent.includes(name));
     const values = { ...Object.fromEntries(present.map(({ name }) => [name, undefined])), ...constants };
-    const first = this.parameters.find(({ kind, spread }) => kind === "operand" && spread === "[i,j]")?.name;
-    const all = Object.fromEntries(present.map(({ name }) => [name, types[name] ?? types[first] ?? "f32"]));
-    const kernel = this.#kernel(this.#choice(values, { ...types, ...all }, results), shape.columns);
+    const kernel = this.#kernel(this.#choice(values, types, results), shape.columns);
     return kernel.prepare(shape, this.#passed(kernel, constants));
   }
 
@@ -94,7 +92,9 @@ export class CompiledOperator {
     const words = [], key = [];
     const add = (word, same = word) => { words.push(word); key.push(same); };
     for (const { name, optional } of memory) {
-      if (name in values) add(`${name}=${this.#type(name, values[name], types[name])}`);
+      const type = name in values ? this.#type(name, values[name], types[name]) : undefined;
+      if (type) add(`${name}=${type}`);
+      else if (name in values) continue;  // prepare() leaves it to the compiler
       else if (optional) add(`${name}=none`);
       else throw new TypeError(`${this.name}: ${name} is missing`);
     }
@@ -113,7 +113,7 @@ export class CompiledOperator {
   }
 
   #type(name, value, said) {
-    if (value === undefined) return said;  // prepare() says all
+    if (value === undefined) return said;
     if (value === null || typeof value !== "object") throw new TypeError(`${name}: a typed array, got ${value === null ? "null" : typeof value}`);
     const possible = carried_types(given_array(value));
     if (said ? possible.includes(said) : possible.length === 1) return said ?? possible[0];

@@ -189,6 +189,8 @@ export interface Parameter {
 export interface ProgramText {
   name: string;
   text: string;
+  /** The operand whose type others have in a problem line, unless they are told; empty where there is none. */
+  leading: string;
   parameters: Parameter[];
   advice: string[];
 }

@@ -37,10 +37,10 @@ constexpr Axes last(int count) { return {count}; }
 
 struct PlanOptions {
   RowProgram program = {};
-  Dims shape = {};  // of [i,j] operands: rank 1 to 8
+  Dims shape = {};  // of [i,j] operands: rank 1 to 8; problem_shape() finds it in the arrays of a call
   Axes axes = last(1);
   // Operands that are not named have the first element operand's type (f32), and so have [i,j] results; other results
-  // have the compute type.
+  // have the compute type. Without an element operand, the first with a value for each column stands in: a table.
   std::map<std::string, Type> types = {};
   std::map<std::string, double> constants = {};
   std::set<std::string> absent = {};                  // operands that are not given: their defaults take their place
@@ -173,6 +173,12 @@ class TRIREME_API Plan {
   std::shared_ptr<const PlanState> state_;
 };
 
+// The shape of the problem that a call's arrays make, found in theirs, by name: that of the first [i,j] array. Without
+// one, its outer axes are those of the first array that has each row ([i], [i, j / 32]), its normalised axes the last
+// ones of the first that has each column ([j], a table [token, j]). InvalidArgument names what is needed.
+TRIREME_API Result<Dims> problem_shape(const RowProgram& program, const std::map<std::string, Dims>& shapes,
+                                       Axes axes = last(1));
+
 struct RunSettings {
   std::map<std::string, double> constants = {};
   Axes axes = last(1);
@@ -183,7 +189,7 @@ struct RunSettings {
 };
 
 // One call, over a bounded cache of plans. Shape, types and strides come from the views, which say them in full; the
-// problem's shape from the first element operand's. Operands that are not given take their defaults, results that are
+// problem's shape from theirs, by problem_shape(). Operands that are not given take their defaults, results that are
 // not given are not stored. On a GPU it does not wait for the results, unless the plan needs a workspace.
 TRIREME_API Status run(std::string_view program, const std::map<std::string, View>& arrays,
                        const RunSettings& settings = {});

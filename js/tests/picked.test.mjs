@@ -60,3 +60,11 @@ test("wrong tables are refused", async () => {
   const put = await load(emitted("put(x[i,j], slot[i]) -> (cache[slot, j])\n  cache = x * 2\n", "--type", "slot=i32", "--cols", "3"));
   assert.throws(() => put.run({ x, slot: Int32Array.of(0, 1) }, { columns: 3 }), /cache is a table whose rows are picked; give it/);
 });
+
+test("without an operand of every entry, one with a value for each row says how many there are", async () => {
+  const columns = 4, table = numbers(6 * columns), token = Int32Array.of(5, 0, -1, 6, 2);
+  const wanted = [...token].flatMap((k) => (k >= 0 && k < 6 ? [...table.subarray(k * columns, (k + 1) * columns)] : [0, 0, 0, 0]));
+  const kernel = await load(emit("embedding", "--absent", "scale", "--cols", "4"));
+  assert.deepEqual([...kernel.run({ token, table }, { columns }).y], wanted);
+  assert.deepEqual([...kernel.run({ token: token.subarray(0, 2), table }).y], wanted.slice(0, 2 * columns));
+});

@@ -54,10 +54,6 @@ class Call {
   bool load() {
     for (std::size_t k = 0; k < op_.operands.size(); ++k)
       if (said_.operands[k] && said_.operands[k] != Py_None && !load_array(k, said_.operands[k], false)) return false;
-    if (!first_ && !said_.out) {
-      raise_type("%s() needs an array for %s", op_.name.c_str(), first_element().c_str());
-      return false;
-    }
     for (std::size_t k = 0; k < op_.constants.size(); ++k) {
       const Parameter& each = op_.constants[k];
       values_[k] = each.fallback;
@@ -69,15 +65,25 @@ class Call {
       if (values_[k] == -1 && PyErr_Occurred()) return false;
     }
     if (said_.out && !load_out(said_.out)) return false;
-    if (first_) return true;
-    raise_type("%s() needs an array for %s", op_.name.c_str(), first_element().c_str());
-    return false;
+    Shape shape;
+    return anchor_ || find(shape);  // without any array: to say which is needed
   }
 
-  std::string first_element() const {
-    for (const Parameter& each : op_.operands)
-      if (each.is_element()) return each.text;
-    return "an [i,j] operand, or an [i,j] result by out=";
+  struct Shape {
+    std::int64_t extents[max_rank];
+    std::int32_t rank;
+  };
+
+  // The problem's, from the arrays'.
+  bool find(Shape& shape) const {
+    std::vector<trireme_named_shape> shapes;
+    for (std::size_t k = 0; k < op_.operands.size() + op_.results.size(); ++k)
+      if (arrays_[k]) shapes.push_back({said_.array(k).text.c_str(), arrays_[k]->rank, arrays_[k]->shape});
+    const trireme_status status =
+        trireme_problem_shape(op_.program, shapes.data(), shapes.size(), said_.axes, shape.extents, &shape.rank);
+    if (status == TRIREME_OK) return true;
+    raise_type("%s", trireme_last_error());
+    return false;
   }
 
   bool load_array(std::size_t k, PyObject* object, bool result) {
@@ -98,7 +104,6 @@ class Call {
                     type_name(array.type), what.text.c_str());
       return false;
     }
-    if (!first_ && what.is_element()) first_ = &array;  // results come last
     if (!anchor_) anchor_ = &array;
     if (!(array.where == anchor_->where)) {
       raise_invalid("%s is on %s, others are on %s; all arrays of a call share a device", what.text.c_str(),
@@ -185,6 +190,8 @@ class Call {
   bool is_required(std::size_t k) const { return k < op_.operands.size() && !op_.operands[k].optional; }
 
   std::shared_ptr<CachedPlan> make_plan() const {
+    Shape shape;
+    if (!find(shape)) return nullptr;
     std::vector<trireme_named_type> types;
     std::vector<trireme_named_value> constants;
     std::vector<const char*> absent, results;
@@ -206,8 +213,8 @@ class Call {
       if (said_.constants[k]) constants.push_back({op_.constants[k].text.c_str(), values_[k]});
     trireme_plan_options options = {};
     options.struct_size = sizeof options;
-    options.shape = first_->shape;
-    options.rank = first_->rank;
+    options.shape = shape.extents;
+    options.rank = shape.rank;
     options.axes = said_.axes;
     options.types = types.data(), options.type_count = types.size();
     options.constants = constants.data(), options.constant_count = constants.size();
@@ -241,7 +248,7 @@ class Call {
         if (said_.array(place).is_table())
           return raise_type("%s(): %s is a table whose rows are picked, and is given by out=", op_.name.c_str(),
                             arrays[k].name.c_str());
-        made[place - op_.operands.size()] = allocate_like(*first_, arrays[k], array.emplace());
+        made[place - op_.operands.size()] = allocate_like(*anchor_, arrays[k], array.emplace());
         if (!made[place - op_.operands.size()]) return nullptr;
       }
       if (!array && arrays[k].needed)
@@ -303,7 +310,7 @@ class Call {
   std::optional<Array> few_[16];  // the arrays of all but derivatives of high order
   std::unique_ptr<std::optional<Array>[]> many_;
   std::optional<Array>* arrays_;  // operands, then results
-  Array *first_ = nullptr, *anchor_ = nullptr;
+  Array* anchor_ = nullptr;       // the first that was given
 };
 
 }  // namespace

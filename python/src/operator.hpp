@@ -21,7 +21,6 @@ struct Parameter {
   Ref name;  // interned
   bool optional = false;
   double fallback = 0;
-  bool is_element() const { return spread == "[i,j]"; }
   // Its rows are picked by an operand: [slot, j], [slot].
   bool is_table() const {
     const std::string first = spread.substr(1, spread.find_first_of(",]") - 1);

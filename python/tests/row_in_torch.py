@@ -53,7 +53,7 @@ FUNCTIONS = {
 }
 
 
-# Calls take the shape of an operand per element; operators that have none are called by plans.
+# Problems here take the shape of an operand per element.
 NAMED = [name for name in trireme.operators() if any(each[1] == "[i,j]" for each in trireme.operator(name).operands)]
 
 

@@ -44,6 +44,29 @@ def test_every_operator_has_a_signature_and_a_page():
         trireme.rms_nrm
 
 
+def test_shapes_without_an_operand_per_element():
+    """Rows are the tokens', columns the table's; a result that is given says what operands do not."""
+    table = np.arange(35, dtype=np.float32).reshape(7, 5)
+    token = np.array([[6, 0, 3], [7, -1, 3]], np.int64)
+    inside = (token >= 0) & (token < 7)
+    want = np.where(inside[..., None], table[np.where(inside, token, 0)], 0)
+    assert np.array_equal(trireme.embedding(token, table), want)
+    assert np.array_equal(trireme.embedding(token, table, np.array(2, np.float32)), 2 * want)
+    assert np.array_equal(trireme.embedding(np.array(3, np.int32), table), table[3])
+    assert trireme.embedding(token, table.astype(np.float16)).dtype == np.float16
+    out = np.empty((2, 3, 5), np.float32)
+    assert trireme.embedding(token, table, out=out) is out and np.array_equal(out, want)
+    a, b = np.arange(15, dtype=np.float32).reshape(3, 5), np.arange(20, dtype=np.float32).reshape(4, 5)
+    product = np.empty(12, np.float32)
+    trireme.matmul(a, b, m=4, out=product)
+    assert np.array_equal(product.reshape(3, 4), a @ b.T)
+    with pytest.raises(TypeError, match="matmul needs an array for y: nothing else says how many rows there are"):
+        trireme.matmul(a, b, m=4)
+    with pytest.raises(TypeError, match="embedding needs an array for token, or y: nothing else says how many rows"):
+        trireme.embedding(None, table)
+    assert [name for name, *_ in trireme.embedding.gradient().results] == ["dscale"]
+
+
 def test_results(x, gamma):
     y, rstd = trireme.rms_norm(x, gamma, results="all")
     both = trireme.rms_norm(x, gamma, results=("rstd", "y"))

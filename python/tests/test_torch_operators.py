@@ -274,3 +274,42 @@ def test_what_is_left_to_inductor_rounds_as_programs_say(left):
     with pytest.raises(trireme.Unsupported, match="no counterpart|other than|formula"):
         tt.op("summed(x[i,j]) -> (y[j])\n    y = colsum(x)")
         tt.leave_to_inductor("summed")
+
+
+def test_embedding():
+    """No operand has the problem's shape. The table has no gradient, and whoever asks for it is told."""
+    table, token = torch.randn(7, 5), torch.tensor([[6, 0, 3], [7, -1, 3]])
+    inside = (token >= 0) & (token < 7)
+    want = torch.where(inside[..., None], table[token.clamp(0, 6)], 0)
+    embedding = tt.named("embedding")
+    assert torch.equal(embedding(token, table), want)
+    assert torch.equal(embedding(token, table, torch.tensor(2.0)), 2 * want)
+    made = torch.compile(lambda token, table: embedding(token, table) + 1, fullgraph=True, dynamic=True)(token, table)
+    assert torch.equal(made, want + 1)
+    assert torch.equal(torch.func.vmap(lambda token: embedding(token, table))(token), want)
+    torch.library.opcheck(embedding.overload, (token, table, None, 1, ""))
+    meta = embedding(token.to("meta"), table.to("meta", torch.bfloat16))
+    assert meta.shape == want.shape and meta.dtype == torch.bfloat16
+    trained = table.clone().requires_grad_()
+    made = embedding(token, trained)
+    with pytest.raises(RuntimeError, match="the rows of table are picked, and there is no gradient to a picked table; detach it"):
+        made.sum().backward()
+    assert torch.equal(embedding(token, trained.detach()), want)
+    scale = torch.tensor(2.0, requires_grad=True)
+    embedding(token, table, scale).sum().backward()
+    torch.testing.assert_close(scale.grad, want.sum())
+    with pytest.raises(TypeError, match="needs an array for table: nothing else says how many columns"):
+        embedding(token.to("meta"), None)
+
+
+def test_embedding_left_to_inductor():
+    """torch's own operations have its gradient."""
+    table, token = torch.randn(7, 5, requires_grad=True), torch.tensor([6, 0, 3, 3])
+    tt.leave_to_inductor("embedding")
+    try:
+        made = torch.compile(tt.named("embedding"), fullgraph=True)(token, table)
+        made.sum().backward()
+    finally:
+        tt.leave_to_inductor("embedding", leave=False)
+    assert torch.equal(made, table[token])
+    assert torch.equal(table.grad[:, 0], torch.tensor([1.0, 0, 0, 2, 0, 0, 1]))

@@ -67,6 +67,10 @@ class _DynamicTanh(Operator):
     def __call__(self, x: Any, alpha: Any, gamma: Any = None, beta: Any = None, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 dynamic_tanh: _DynamicTanh
 
+class _Embedding(Operator):
+    def __call__(self, token: Any, table: Any, scale: Any = None, *, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
+embedding: _Embedding
+
 class _GatedGroupNorm(Operator):
     def __call__(self, x: Any, gate: Any, gamma: Any = None, *, eps: float = 1e-06, group: float = 64.0, out: Any = None, results: str | Sequence[str] | None = None, types: Mapping[str, Any] | None = None, axes: int = 1, threads: int | None = None, stream: Any = None, workspace: Any = None, row_block: int | None = None, device: str | None = None) -> Any: ...
 gated_group_norm: _GatedGroupNorm

@@ -302,6 +302,28 @@ const char* trireme_device_missing(size_t index) {
 
 // ---- plans ----
 
+trireme_status trireme_problem_shape(const trireme_program* program, const trireme_named_shape* arrays,
+                                     size_t array_count, int32_t axes, int64_t* shape, int32_t* rank) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_CHECK(given(shape, "shape"));
+    TRIREME_CHECK(given(rank, "rank"));
+    std::map<std::string, Dims> shapes;
+    TRIREME_CHECK(each_of(arrays, array_count, "arrays", [&](const trireme_named_shape& each) -> Status {
+      TRIREME_CHECK(given(each.name, "a name in arrays"));
+      TRIREME_TRY(dims, dims_of(each.shape, each.rank, each.name));
+      shapes[each.name] = dims;
+      return Done{};
+    }));
+    TRIREME_TRY(found, problem_shape(object->program, shapes, last(std::max(axes, 1))));
+    if (found.size() > max_rank)
+      return invalid("the problem's shape would have " + std::to_string(found.size()) + " axes");
+    std::copy(found.begin(), found.end(), shape);
+    *rank = static_cast<int32_t>(found.size());
+    return Done{};
+  });
+}
+
 trireme_status trireme_plan_create(const char* device, const trireme_program* program,
                                    const trireme_plan_options* options, trireme_plan** plan) {
   return guarded([&]() -> Status {

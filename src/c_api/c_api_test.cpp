@@ -209,6 +209,26 @@ TEST(CApi, Programs) {
   expect_refused(trireme_program_parse("rms_norm(", 9, &program), TRIREME_INVALID_PROGRAM, "1:");
 }
 
+TEST(CApi, ShapesOfProblems) {
+  trireme_program* program = nullptr;
+  ASSERT_EQ(trireme_program_named("embedding", &program), TRIREME_OK);
+  const int64_t tokens[] = {2, 3}, table[] = {9, 50};
+  const trireme_named_shape arrays[] = {{"token", 2, tokens}, {"table", 2, table}};
+  int64_t shape[8] = {};
+  int32_t rank = 0;
+  ASSERT_EQ(trireme_problem_shape(program, arrays, 2, 0, shape, &rank), TRIREME_OK);
+  EXPECT_EQ(rank, 3);
+  EXPECT_EQ(std::vector<int64_t>(shape, shape + 3), std::vector<int64_t>({2, 3, 50}));
+  expect_refused(trireme_problem_shape(program, arrays, 1, 1, shape, &rank), TRIREME_INVALID_ARGUMENT,
+                 "embedding needs an array for table, or y: nothing else says how many columns there are");
+  const int64_t many[] = {1, 1, 1, 1, 1, 1, 1, 1};
+  const trireme_named_shape nine[] = {{"token", 8, many}, {"table", 2, table}};
+  expect_refused(trireme_problem_shape(program, nine, 2, 1, shape, &rank), TRIREME_INVALID_ARGUMENT, "9 axes");
+  expect_refused(trireme_problem_shape(program, nullptr, 2, 1, shape, &rank), TRIREME_INVALID_ARGUMENT, "arrays");
+  expect_refused(trireme_problem_shape(program, arrays, 2, 1, nullptr, &rank), TRIREME_INVALID_ARGUMENT, "shape");
+  trireme_program_destroy(program);
+}
+
 TEST(CApi, Devices) {
   ASSERT_GE(trireme_device_count(), 2u);
   EXPECT_STREQ(trireme_device_name(0), "reference");

@@ -57,11 +57,11 @@ Result<Buffer> make_buffer(Type type, const Indexing& indexing, const ArrayAxes&
   std::optional<ByteRange> range = checked_byte_range(buffer.extent_in_bytes());
   if (!range) return Error{Code::InvalidArgument, "the strides " + print_strides(strides) + " reach beyond 2^61 bytes"};
   std::int64_t first = placement.offset * bits(type) / 8 - range->low;
-  const auto size = static_cast<std::size_t>(first + range->high);
+  const std::int64_t size = first + range->high;  // may be more than a 32-bit host's memory, where none is made
   auto* memory =
       reinterpret_cast<std::byte*>(size > 0 ? static_cast<std::uintptr_t>(CacheLineAllocator<int>::line) : 0);
   if (backing == Backing::Memory) {
-    buffer.memory.resize(size);
+    buffer.memory.resize(static_cast<std::size_t>(size));
     memory = buffer.memory.data();
   }
   buffer.array.data = memory + first;

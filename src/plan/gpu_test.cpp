@@ -17,6 +17,7 @@
 #include "plan/difference.hpp"
 #include "plan/on_gpu_for_test.hpp"
 #include "plan/ops.hpp"
+#include "plan/problem_shape.hpp"
 #include "plan/remarks.hpp"
 #include "plan/samples.hpp"
 #include "reference/reference.hpp"
@@ -126,10 +127,8 @@ std::vector<std::string> operator_lines() {
   for (const OperatorText& each : operator_texts()) {
     std::vector<std::string> tries = parse_remarks(each.text).value().tries;
     Program program = find_program(each.name).value();
-    std::string element;
-    for (const Operand& operand : program.operands)
-      if (element.empty() && operand.spread.row.present && operand.spread.column.present && operand.spread.plain())
-        element = operand.name;
+    const std::optional<std::size_t> leading = leading_operand(program);
+    const std::string element = leading ? program.operands[*leading].name : "";
     // Where an operator needs constants, its own lines have them.
     bool needs_constants = false;
     for (const Operand& operand : program.operands) needs_constants |= operand.constant && operand.fallback == no_node;

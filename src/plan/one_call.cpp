@@ -102,7 +102,7 @@ Result<PlanOptions> options_of(std::string_view program, const std::map<std::str
     options.program = backward;
   }
   options.results.emplace();
-  bool shaped = false;
+  std::map<std::string, Dims> shapes;
   for (const RowProgram::Parameter& each : options.program.signature()) {
     if (each.kind == RowProgram::Kind::Constant) continue;
     auto given = arrays.find(each.name);
@@ -113,13 +113,10 @@ Result<PlanOptions> options_of(std::string_view program, const std::map<std::str
     if (each.kind == RowProgram::Kind::Result) options.results->insert(each.name);
     options.types[each.name] = given->second.type;
     if (!given->second.strides.empty()) options.strides[each.name] = given->second.strides;
-    if (each.spread == "[i,j]" && each.kind == RowProgram::Kind::Operand && !shaped) {
-      options.shape = given->second.shape;
-      shaped = true;
-    }
+    shapes[each.name] = given->second.shape;
   }
-  if (!shaped)
-    return Error{Code::InvalidArgument, std::string(program) + ": no [i,j] operand is given; the shape comes from one"};
+  TRIREME_TRY(shape, problem_shape(options.program, shapes, settings.axes));
+  options.shape = shape;
   return options;
 }
 

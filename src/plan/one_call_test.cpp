@@ -11,9 +11,23 @@ TEST(OneCall, RunsAndRefuses) {
   Floats x = sampled(6 * 50), gamma = sampled(50, "gamma"), y(300);
   run("rms_norm", {{"x", view(x, {2, 3, 50})}, {"gamma", view(gamma, {50})}, {"y", view(y, {2, 3, 50})}}).value();
   EXPECT_TRUE(same_bits(y, by_reference(x, 6, 50).y));
-  expect_refused(run("rms_norm", {{"y", view(y, {6, 50})}}), Code::InvalidArgument, "the shape comes from one");
+  expect_refused(run("rms_norm", {{"gamma", view(gamma, {50})}}), Code::InvalidArgument,
+                 "rms_norm needs an array for x, or y, or rstd: nothing else says how many rows there are");
   expect_refused(run("rms_norm", {{"x", view(x, {6, 50})}, {"z", view(y, {6, 50})}, {"y", view(y, {6, 50})}}),
                  Code::InvalidArgument, "no array 'z'");
+}
+
+// No operand has the problem's shape: rows are the tokens', columns the table's.
+TEST(OneCall, ATableAndWhoPicksItsRows) {
+  Floats table = sampled(7 * 50), y(300);
+  std::vector<std::int32_t> token = {6, 0, 3, 7, -1, 3};
+  run("embedding",
+      {{"token", View{token.data(), Type::I32, {2, 3}}}, {"table", view(table, {7, 50})}, {"y", view(y, {2, 3, 50})}})
+      .value();
+  for (std::size_t k = 0; k < 300; ++k) {
+    const std::int32_t row = token[k / 50];
+    ASSERT_EQ(y[k], row >= 0 && row < 7 ? table[static_cast<std::size_t>(row) * 50 + k % 50] : 0) << k;
+  }
 }
 
 TEST(OneCall, fault_29_ManyShapesStayBounded) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "language/parse.hpp"
+#include "plan/problem_shape.hpp"
 #include "plan/remarks.hpp"
 
 namespace trireme {
@@ -22,10 +23,7 @@ Result<Problem> OperatorPoint::problem(std::int64_t rows) const {
   problem.axes = 1;
   problem.backward = backward;
   problem.absent.clear();
-  const auto first = std::find_if(forward.operands.begin(), forward.operands.end(), [](const Operand& operand) {
-    return operand.spread.row.present && operand.spread.column.present;
-  });
-  if (first != forward.operands.end()) problem.types[first->name] = type;
+  if (const auto leading = leading_operand(forward)) problem.types[forward.operands[*leading].name] = type;
   return problem;
 }
 

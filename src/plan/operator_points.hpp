@@ -11,7 +11,7 @@ namespace trireme {
 struct OperatorPoint {
   const OperatorText* op;
   bool backward;
-  Type type;  // of the first operand per element
+  Type type;  // of the leading operand (problem_shape.hpp)
   std::int64_t columns;
 
   std::string name() const;  // "rms_norm backward bf16 4096"

@@ -13,9 +13,11 @@
 namespace trireme {
 namespace {
 
-bool is_element(const Spread& spread) { return spread.row.present && spread.column.present && spread.plain(); }
+bool is_element(const Spread& spread) {
+  return spread.row.present && spread.column.present && spread.column.plain() && !spread.row.divided();
+}
 
-// The [i,j] arrays that a program moves when all its operands are given.
+// The [i,j] arrays, and tables that a row is picked of for each, that a program moves when all its operands are given.
 struct Moved {
   std::vector<std::string> read, written;
   std::size_t count() const { return read.size() + written.size(); }
@@ -70,8 +72,8 @@ Each is one file of `ops/`: a program of a few lines, from which the backward is
 (`trireme list --markdown`); a test keeps it so.
 
 The table counts the `[i,j]` arrays that travel between memory and the chip, reads → writes, when everything optional is
-given: at the speed of memory they are the cost. Operands and results per row and per column are small beside them. A
-result that is not asked for is not written, a gradient that does not arrive is not read.
+given, and tables of which each row picks one: at the speed of memory they are the cost. Operands and results per row and per
+column are small beside them. A result that is not asked for is not written, a gradient that does not arrive is not read.
 
 )";
 

@@ -17,7 +17,8 @@
 //   seed=N              which samples; 0 unless said
 //   accumulate=NAME,…   results, sums over rows, that are added to what stands in their memory: samples, too
 //   row_block=N         rows of a block of sums over rows, where the rows are a part of more (docs/distributed.md)
-// An operand not named is present, in the first element operand's type, which is f32 unless named.
+// An operand not named is present, in the first element operand's type, which is f32 unless named; without an element
+// operand the first with a value for each column stands in: a table.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -5,6 +5,7 @@
 #include "ir/contract.hpp"
 #include "ir/signature_names.hpp"
 #include "language/parse.hpp"
+#include "plan/problem_shape.hpp"
 #include "plan/samples.hpp"
 
 namespace trireme {
@@ -22,11 +23,8 @@ std::optional<typename Map::mapped_type> look_up(const Map& map, const std::stri
 class Types {
  public:
   Types(const Problem& problem, const Program& forward) : problem_(problem), forward_(forward), names_(forward) {
-    for (const Operand& operand : forward.operands)
-      if (!operand.constant && is_element(operand.spread)) {
-        base_ = look_up(problem.types, operand.name).value_or(Type::F32);
-        break;
-      }
+    if (const std::optional<std::size_t> leading = leading_operand(forward))
+      base_ = look_up(problem.types, forward.operands[*leading].name).value_or(Type::F32);
     if (base_ == Type::F64) compute_ = Type::F64;
     for (const auto& [name, type] : problem.types)
       if (type == Type::F64) compute_ = Type::F64;

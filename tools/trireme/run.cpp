@@ -48,10 +48,10 @@ Command run_verb() {
   verb.option("--seconds", module->seconds, "The longest a module's call may take",
               {.type = "S", .show_default = true, .needs = "--module"});
   verb.footer =
-      "Shapes come from the arrays: the first [i,j] operand has the problem's. Element results take its type, row and\n"
-      "column results the compute type, unless --type says otherwise. Whatever a module (docs/kernel-abi.md) does "
-      "wrong\n"
-      "is an error; nothing is written then.\n"
+      "Shapes come from the arrays: the first [i,j] operand has the problem's, else an [i] operand and a table or [j]\n"
+      "operand have it together. Element results take its type, row and column results the compute type, unless "
+      "--type\n"
+      "says otherwise. Whatever a module (docs/kernel-abi.md) does wrong is an error; nothing is written then.\n"
       "  trireme run rms_norm --in x=x.npy --in gamma=g.npy --out y=y.npy --out rstd=r.npy --set eps=1e-5\n"
       "  trireme run rms_norm --backward --in dy=dy.npy --in x=x.npy --out dx=dx.npy --type dx=f32\n"
       "  trireme run --module rmsnorm_f32.wasm --in x=x.npy --in weight=w.npy --out y=y.npy --set eps=1e-5";

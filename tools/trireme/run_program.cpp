@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
@@ -11,6 +12,7 @@
 #include "files.hpp"
 #include "language/diagnostic.hpp"
 #include "npy_file.hpp"
+#include "plan/problem_shape.hpp"
 #include "plan/resolve.hpp"
 #include "plan/threads.hpp"
 #include "program_options.hpp"
@@ -120,41 +122,31 @@ class Reading {
     return Done{};
   }
 
-  const Operand* first_given(bool (*serves)(const Spread&)) const {
-    for (const Operand& each : program_.operands)
-      if (!each.constant && inputs.contains(each.name) && serves(each.spread)) return &each;
-    return nullptr;
-  }
-
-  // The first element operand that is given has the problem's shape. Without one its outer axes are those of an operand
-  // with a value a row, and its normalised ones those of an operand with one for each of a row's columns: a table.
   // Element results have the type of who says the columns. Tables have as many rows as their arrays.
   Status take_shape() {
-    auto whole_rows = [](const Spread& spread) { return spread.row.present && spread.row.plain(); };
-    auto whole_columns = [](const Spread& spread) { return spread.column.present && spread.column.plain(); };
-    const Operand* element = first_given([](const Spread& spread) { return is_element(spread) && spread.plain(); });
-    const Operand* columns = element ? element : first_given(whole_columns);
-    const Operand* rows = element ? element : first_given(whole_rows);
-    if (!rows || !columns)
-      return wrong(
-          "no [i,j] operand is given, whose shape would be the problem's, nor an [i] operand and a table or a "
-          "[j] operand, which would say it together");
-    const NpyFile& file = inputs.at(columns->name);
-    const std::vector<std::int64_t>& shape = file.header().shape;
-    if (static_cast<int>(shape.size()) < options_.axes || shape.empty())
-      return wrong(fmt::format("{}: '{}' has the shape {}, and the last {} {} of it would make a row", file.path(),
-                               columns->name, shape_text(shape), options_.axes, options_.axes == 1 ? "axis" : "axes"));
-    if (element) {
-      problem_.shape = shape;
-    } else {
-      problem_.shape = inputs.at(rows->name).header().shape;
-      problem_.shape.insert(problem_.shape.end(), shape.end() - options_.axes, shape.end());
+    std::map<std::string, Dims> shapes;  // in elements
+    for (const auto& [name, file] : inputs) {
+      Dims& shape = shapes[name] = Dims(file.header().shape);
+      if (is_packed(problem_.types.at(name)) && !shape.empty()) shape[shape.size() - 1] *= 2;
     }
-    element_type_ = problem_.types.at(columns->name);
-    if (is_packed(element_type_)) problem_.shape.back() *= 2;
-    if (problem_.columns() == 0)
-      return wrong(fmt::format("{}: '{}' has the shape {}: rows without columns", file.path(), columns->name,
-                               shape_text(shape)));
+    auto shape_of = [&](std::size_t k) {
+      const auto found = shapes.find(program_.array(k).name);
+      return found == shapes.end() ? nullptr : &found->second;
+    };
+    if (const std::optional<std::size_t> columns = shape_sources(program_, shape_of).columns) {
+      const std::string& name = program_.operands[*columns].name;
+      const NpyFile& file = inputs.at(name);
+      const std::vector<std::int64_t>& held = file.header().shape;
+      if (static_cast<int>(held.size()) < options_.axes || held.empty())
+        return wrong(fmt::format("{}: '{}' has the shape {}, and the last {} {} of it would make a row", file.path(),
+                                 name, shape_text(held), options_.axes, options_.axes == 1 ? "axis" : "axes"));
+      if (std::count(held.end() - options_.axes, held.end(), 0))
+        return wrong(
+            fmt::format("{}: '{}' has the shape {}: rows without columns", file.path(), name, shape_text(held)));
+      element_type_ = problem_.types.at(name);
+    }
+    TRIREME_TRY(shape, problem_shape(program_, shape_of, last(options_.axes)));
+    problem_.shape.assign(shape.begin(), shape.end());
     for (const Operand& each : program_.operands)
       if (auto table = inputs.find(each.name); table != inputs.end() && each.spread.row.picked())
         if (const auto& extents = table->second.header().shape; !extents.empty())

@@ -1,8 +1,10 @@
 // Problems with memory of their own, which JavaScript reads and writes where it lies.
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "devices/arguments.hpp"
 #include "devices/lanes/lanes_device.hpp"
@@ -44,10 +46,13 @@ Result<Answer> open_problem(Words words) {
   TRIREME_TRY(problem, parse_problem(words[1]));
   // Memory that is refused ends in a trap: what cannot fit is refused before.
   constexpr std::int64_t most_elements = std::int64_t{1} << 26;
-  if (problem.rows() * problem.columns() > most_elements)
-    return Error{Code::Unsupported, fmt::format("more than {} elements are too many here", most_elements)};
-  for (const auto& [name, placement] : problem.placements)
+  std::int64_t rows = problem.rows();
+  for (auto [name, placement] : problem.placements) {
+    rows = std::max(rows, std::exchange(placement.rows, Placement{}.rows));  // of a table
     if (placement != Placement{}) return Error{Code::Unsupported, fmt::format("'{}': arrays have no gaps here", name)};
+  }
+  if (rows > most_elements / std::max<std::int64_t>(problem.columns(), 1))
+    return Error{Code::Unsupported, fmt::format("more than {} elements are too many here", most_elements)};
   TRIREME_TRY(prepared, prepare_problem(problem, words[0]));
   Object object;
   object.whole("number", next_number).text("line", print(problem)).whole("rows", problem.rows());

@@ -11,6 +11,7 @@
 #include "passes/passes.hpp"
 #include "plan/emission.hpp"
 #include "plan/ops.hpp"
+#include "plan/problem_shape.hpp"
 #include "plan/remarks.hpp"
 #include "plan/show.hpp"
 #include "trireme/program.hpp"
@@ -20,9 +21,11 @@ namespace {
 
 std::string as_json(const RowProgram& program) {
   static constexpr std::string_view kinds[] = {"operand", "constant", "result"};
+  const std::optional<std::size_t> leading = leading_operand(program.graph());
   return Object()
       .text("name", program.name())
       .text("text", program.print())
+      .text("leading", leading ? program.graph().operands[*leading].name : "")
       .raw("parameters", array(program.signature(),
                                [](const RowProgram::Parameter& each) {
                                  Object object;

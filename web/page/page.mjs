@@ -18,9 +18,9 @@ const page = {
   text: "", fault: undefined,
   // The problem line of the fields, with other rows and columns where those are given.
   line({ shape = `${fields.rows.value}x${fields.columns.value}`, direction = fields.direction.value } = {}) {
-    const { forward } = this.found, first = forward.parameters.find(({ kind, spread }) => kind === "operand" && spread === "[i,j]");
+    const { forward } = this.found, first = forward.leading;
     const words = [forward.name, shape];
-    if (first) words.push(`${first.name}=${fields.type.value}`);
+    if (first) words.push(`${first}=${fields.type.value}`);
     words.push(...fields.settings.value.split(/\s+/).filter(Boolean));
     if (direction === "backward") words.push("backward");
     return words.join(" ");
@@ -143,7 +143,7 @@ const fill_menu = () => {
     const text = all.get(name), { tries, forward } = await compile.call("program", { text });
     // What the operator cannot do without stands in its first '#: try' line.
     const words = (tries[0] ?? "").split(/\s+/), [rows, columns] = (words[0] ?? "").split("x");
-    const first = forward.parameters.find(({ kind, spread }) => kind === "operand" && spread === "[i,j]")?.name;
+    const first = forward.leading;
     const needed = forward.parameters.some(({ kind, optional }) => kind === "constant" && !optional);
     const settings = words.slice(1).filter((word) => !word.startsWith(`${first}=`) && !word.endsWith("=none")).join(" ");
     page.load(text, { rows: needed ? rows : 64, columns: needed ? columns : 4096, type: "f32", settings });

@@ -1,4 +1,5 @@
 // What the page asks of its workers: each task takes the compiler, its arguments and a function to report progress to.
+import { is_table } from "./js/arrays.mjs";
 import { digest } from "./js/digest.mjs";
 import { probe } from "./js/engine.mjs";
 import { Kernel } from "./js/kernel.mjs";
@@ -32,7 +33,9 @@ const seconds_of = (call, budget) => {
 
 // A kernel beside a copy that moves as many bytes in memory of the same kind.
 const timed = ({ kernel }, problem, constants, budget) => {
-  const call = kernel.prepare({ rows: problem.rows, columns: problem.columns }, constants);
+  const of_table = new Set([...kernel.manifest.operands, ...kernel.manifest.results].filter(is_table).map(({ name }) => name));
+  const tables = Object.fromEntries([...problem.operands, ...problem.results].filter(({ name }) => of_table.has(name)).map(({ name, rows }) => [name, rows]));
+  const call = kernel.prepare({ rows: problem.rows, columns: problem.columns, tables }, constants);
   let bytes = 0;
   for (const { name } of problem.operands.filter((each) => each.type)) {
     call.operands[name].set(problem.operand(name));
@@ -206,7 +209,7 @@ export const tasks = {
   // The derived backward beside central differences of the program itself, both in f64.
   gradient: (compiler, { text, settings = "", rows = 3, columns = 8, most = 48 }, report) => {
     const { forward } = compiler.program(text);
-    const first = forward.parameters.find(({ kind, spread }) => kind === "operand" && spread === "[i,j]")?.name;
+    const first = forward.leading;
     const float_types = compiler.tables.types.filter(({ integer }) => !integer).map(({ name }) => name);
     const kept = settings.split(/\s+/).filter((word) => word && !float_types.includes(word.split("=")[1]));
     const line = [forward.name, `${rows}x${columns}`, ...(first ? [`${first}=f64`] : []), ...kept].join(" ");

@@ -63,6 +63,7 @@ const run_view = {
       "Runs the emitted module in a worker, on the problem above, and compares its bits with the reference: the numeric contract, executed literally. The same problem gives the same digest on every machine."),
       make("div", { class: "row" }, button, tries, state), drop), this.out);
   },
+  has_whole() { return this.page.found.forward.parameters.some(({ kind, spread }) => kind === "operand" && spread === "[i,j]"); },
   list() {
     this.files.textContent = Object.entries(this.data).map(([name, { shape }]) => `${name} ${shape.join("×")}`).join(", ");
   },
@@ -73,10 +74,10 @@ const run_view = {
         const parameter = this.page.found.forward.parameters.find((each) => each.name === name) ?? this.page.found.backward?.parameters.find((each) => each.name === name);
         if (!parameter) throw new Error(`${file.name}: the program has no operand '${name}'`);
         this.data[name] = found;
-        if (parameter.spread === "[i,j]" && found.shape.length) {
-          const columns = found.shape.at(-1), rows = found.array.length / columns;
-          this.page.set_problem({ rows, columns, type: found.type });
-        }
+        const columns = found.shape.at(-1), rows = found.array.length / columns, is_leading = name === this.page.found.forward.leading;
+        if (parameter.spread === "[i,j]" && found.shape.length) this.page.set_problem({ rows, columns, type: found.type });
+        else if (is_leading) this.page.set_problem({ columns, type: found.type });  // a table: [token, j]
+        else if (parameter.spread === "[i]" && !this.has_whole()) this.page.set_problem({ rows: found.array.length });
       }
       this.list();
     } catch (error) {
@@ -85,7 +86,7 @@ const run_view = {
   },
   async as_recorded() {
     const { tries, forward } = this.page.found, [shape, ...words] = (tries[0] ?? "7x257").split(/\s+/), [rows, columns] = shape.split("x");
-    const first = forward.parameters.find(({ kind, spread }) => kind === "operand" && spread === "[i,j]")?.name;
+    const first = forward.leading;
     const type = words.find((word) => word.startsWith(`${first}=`))?.split("=")[1] ?? "f32";
     this.page.set_problem({ rows, columns, type, settings: words.filter((word) => !word.startsWith(`${first}=`)).join(" ") });
     this.button.click();
@@ -94,7 +95,7 @@ const run_view = {
     const { page, out } = this, data = Object.fromEntries(Object.entries(this.data).map(([name, { array }]) => [name, array]));
     try {
       const found = await page.background.call("run", { text: page.text, line: page.line(), data }, report);
-      const first = page.found.forward.parameters.find(({ kind, spread }) => kind === "operand" && spread === "[i,j]")?.name;
+      const first = page.found.forward.leading;
       const known = Object.keys(data).length ? undefined : await recorded_of(found.line.replace(` ${first}=f32`, ""), page.found);
       out.replaceChildren(...this.report(found, known));
     } catch (fault) {

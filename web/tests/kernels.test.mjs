@@ -9,17 +9,17 @@ import { xxh3_128 } from "../../js/digest.mjs";
 import { compiler } from "./compiler.mjs";
 
 const natives = (process.env.TRIREME_KERNEL_HASHES ?? "build/release/kernel_hashes").split(":");
-const widths = [257, 4096, 65536];  // of 8192 rows: arrays that 32 bits can address
+const widths = [257, 4096, 65536];  // of 16384 rows: up to 4 GiB, which 32 bits cannot count
 
 // The operator as its first '#: try' line has it, at another shape and type.
 const lines_of = ({ name, text }) => {
   const { forward, backward, tries } = compiler.program(text);
-  const first = forward.parameters.find((each) => each.kind === "operand" && each.spread === "[i,j]")?.name;
+  const first = forward.leading;
   const settings = tries[0].split(/\s+/).slice(1)
     .filter((each) => !each.endsWith("=none") && !each.startsWith("axes=") && !each.startsWith(first + "="));
   return [false, true].filter((is_backward) => !is_backward || backward).flatMap((is_backward) =>
     ["f32", "bf16"].flatMap((type) => widths.map((width) =>
-      [name, `8192x${width}`, ...settings, ...(first ? [`${first}=${type}`] : []), ...(is_backward ? ["backward"] : [])].join(" "))));
+      [name, `16384x${width}`, ...settings, ...(first ? [`${first}=${type}`] : []), ...(is_backward ? ["backward"] : [])].join(" "))));
 };
 
 test("the same kernels, whoever compiled the compiler", () => {

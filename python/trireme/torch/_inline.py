@@ -152,22 +152,23 @@ def _widen(value, wide):
     return value.to(wide) if value.is_floating_point() else value
 
 
-def run(operator, operands, constants, axes, kinds, shapes, wanted):
-    """All results as a tuple, None for those that are not wanted. `kinds`: types by name; `shapes`: of results."""
-    first = next(each for each, (_, spread, *_) in zip(operands, operator.operator.operands)
-                 if each is not None and spread == "[i,j]")
-    columns = 1
-    for extent in first.shape[len(first.shape) - axes:]:
+def run(operator, operands, constants, axes, kinds, shape, wanted):
+    """All results as a tuple, None for those that are not wanted. `kinds`: types by name; `shape`: the problem's."""
+    outer, rows, columns = shape[:len(shape) - axes], 1, 1
+    for extent in outer:
+        rows = rows * extent
+    for extent in shape[len(shape) - axes:]:
         columns = columns * extent
-    rows = first.numel() // columns
     wide = torch.float64 if torch.float64 in kinds.values() else torch.float32
+    device = next(each.device for each in operands if each is not None)
     made = operator.inlined(dict(zip(operator.operands, operands)), dict(zip(operator.constants, constants)), rows, columns,
-                            kinds, wide, first.device)
+                            kinds, wide, device)
     found = []
     for k, (name, spread, *_) in enumerate(operator.operator.results):
         if wanted >> k & 1:
-            value = made[name].expand(rows, columns) if spread == "[i,j]" else made[name].expand(rows, 1)
-            found.append(value.to(kinds[name]).reshape(shapes[k]))
+            is_whole = spread == "[i,j]"
+            value = made[name].expand(rows, columns if is_whole else 1)
+            found.append(value.to(kinds[name]).reshape(shape if is_whole else outer))
         else:
             found.append(None)
     return tuple(found)

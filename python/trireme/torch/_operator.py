@@ -16,7 +16,7 @@ import trireme
 from . import _distributed, _inline, _programs
 from ._autograd import Call, Function, gradient_key, is_plain, is_wrapped, needs_graph
 from ._made import MADE
-from ._register import DTYPES, NAMES, fill, register, storage_types, types_dict, types_text
+from ._register import DTYPES, NAMES, fill, problem_shape, register, storage_types, types_dict, types_text
 
 if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
     raise ImportError(f"trireme.torch needs torch 2.11 or newer, and this is {torch.__version__}; trireme itself takes its "
@@ -99,11 +99,11 @@ class TorchOperator:
         return operands, constants, [self.results.index(name) for name in names]
 
     def first_element(self, operands):
-        """The place of the first [i,j] operand that is given: it says what shape the problem has."""
+        """The place of the first [i,j] operand that is given: where rows and columns are spread over machines, it says how."""
         for k, (_, spread, *_) in enumerate(self.operator.operands):
             if spread == "[i,j]" and operands[k] is not None:
                 return k
-        raise TypeError(f"{self.__name__}{self.__signature__} needs an [i,j] operand")
+        raise TypeError(f"{self.__name__}{self.__signature__} has no [i,j] operand, which would say how the others are cut")
 
     # ---- calls ----
 
@@ -127,12 +127,8 @@ class TorchOperator:
         return Function.apply(Call(self, constants, axes, types, wanted, run), *operands)
 
     def _inline(self, operands, constants, axes, types, wanted):
-        first = next(each for each, (_, spread, *_) in zip(operands, self.operator.operands)
-                     if each is not None and spread == "[i,j]")
-        kinds = storage_types(self, operands, first, dict(each.split("=") for each in types.split(",")) if types else {})
-        outer = first.shape[:len(first.shape) - axes]
-        shapes = [first.shape if spread == "[i,j]" else outer for _, spread, *_ in self.operator.results]
-        return _inline.run(self, operands, constants, axes, kinds, shapes, wanted)
+        kinds = storage_types(self, operands, dict(each.split("=") for each in types.split(",")) if types else {})
+        return _inline.run(self, operands, constants, axes, kinds, problem_shape(self, operands, axes), wanted)
 
     def forward(self, operands, constants, axes, types, wanted, row_block=0, dim=None):
         """Runs the kernel. Results that are not wanted are None."""

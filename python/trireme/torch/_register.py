@@ -135,27 +135,53 @@ def batched(self, size, in_dims, operands, rest, wanted):
 
 # ---- shapes ----
 
+def shape_sources(self, operands):
+    """Places of the operands that say the problem's outer and normalised axes (trireme::shape_sources): the first that is
+    [i,j], else the first that has each row and the first that has each column."""
+    spreads = [[part.strip() for part in spread.strip("[]").split(",")] for _, spread, *_ in self.operator.operands]
+    rows = [k for k, parts in enumerate(spreads) if operands[k] is not None and parts[0] == "i"]
+    columns = [k for k, parts in enumerate(spreads) if operands[k] is not None and parts[-1] == "j"]
+    whole = [k for k in rows if k in columns]
+    if whole:
+        return whole[0], whole[0]
+    if rows and columns:
+        return rows[0], columns[0]
+    missing, place, what = ("rows", 0, "i") if not rows else ("columns", -1, "j")
+    needed = [self.operands[k] for k, parts in enumerate(spreads) if parts[place] == what]
+    raise TypeError(f"{self.__name__}{self.__signature__} needs an array for {', or '.join(needed) or 'out'}: nothing else says how "
+                    f"many {missing} there are")
+
+
+def problem_shape(self, operands, axes):
+    """What all [i,j] arrays have, in elements of tensors: two columns of f4e2m1 are one."""
+    rows, columns = shape_sources(self, operands)
+    if rows == columns:
+        return list(operands[rows].shape)
+    outer, inner = list(operands[rows].shape), list(operands[columns].shape)
+    has_groups = "," in self.operator.operands[rows][1]  # an axis more: [i, j / 32]
+    return outer[:len(outer) - has_groups] + inner[len(inner) - axes:]
+
+
 def fake_results(self, operands, constants, axes, types, wanted):
     types = types_dict(types) or {}
-    first = next(each for each, (_, spread, *_) in zip(operands, self.operator.operands)
-                 if each is not None and spread == "[i,j]")
+    columns = shape_sources(self, operands)[1]
+    like = operands[columns]
     for name, each in zip(self.operands, operands):
-        if each is not None and each.device != first.device:
+        if each is not None and each.device != like.device:
             raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
-                               f"{first.device} and {each.device} ({name})!")
-    storage = storage_types(self, operands, first, types)
+                               f"{like.device} and {each.device} ({name})!")
+    storage = storage_types(self, operands, types)
     values = dict(zip(self.constants, constants))
-    name_of_first = next(name for name, each in zip(self.operands, operands) if each is first)
-    shape = list(first.shape)
-    if is_pairs(name_of_first, storage, types):
+    shape = problem_shape(self, operands, axes)
+    if is_pairs(self.operands[columns], storage, types):
         shape[-1] *= 2
 
     def made(name, spread):
         of_result = list(extents(spread, shape, axes, values))
         if is_pairs(name, storage, types):
             of_result[-1] //= 2
-        return first.new_empty(of_result, dtype=storage[name])
-    return [made(name, spread) if wanted >> k & 1 else first.new_empty(0)
+        return like.new_empty(of_result, dtype=storage[name])
+    return [made(name, spread) if wanted >> k & 1 else like.new_empty(0)
             for k, (name, spread, *_) in enumerate(self.operator.results)]
 
 
@@ -163,12 +189,13 @@ def is_pairs(name, storage, types):
     return types.get(name) == "f4e2m1" or (PAIRS is not None and storage[name] is PAIRS)
 
 
-def storage_types(self, operands, first, types):
-    """Types of operands and results by name. `first`: the first [i,j] operand; `types`: those that were said."""
+def storage_types(self, operands, types):
+    """Types of operands and results by name. `types`: those that were said."""
     storage = {name: each.dtype for name, each in zip(self.operands, operands) if each is not None}
+    like = operands[shape_sources(self, operands)[1]]
     for name, spread, *_ in self.operator.results:
         if spread == "[i,j]":
-            storage[name] = first.dtype
+            storage[name] = like.dtype
     storage.update({name: DTYPES[kind] for name, kind in types.items()})
     compute = torch.float64 if torch.float64 in storage.values() else torch.float32
     for name, *_ in self.operator.results:

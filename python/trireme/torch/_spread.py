@@ -275,7 +275,7 @@ def run_spread(operator, spread, operands, constants, axes, types, wanted):
     if spread.columns is not None and axes != 1:
         raise trireme.Unsupported(f"{operator.name}: rows of one axis are cut by columns; give axes=1, and tensors whose last "
                                   "axis is the row")
-    storage = storage_types(operator, operands, first, types_dict(types) or {})
+    storage = storage_types(operator, operands, types_dict(types) or {})
     compute = torch.float64 if torch.float64 in storage.values() else torch.float32
     whole = tuple(int(extent) for extent in first.shape)  # cuts and trees are made for numbers: compiled code is, too
     said = types_dict(types) or {}
