@@ -234,10 +234,14 @@ NodeId Writer::factored(NodeId inside, const Term& factors) {
   return masked(node(Op::Mul, product_of({plain, {Term{}}}).node, inside), masks);
 }
 
+// An element is multiplied by the reciprocal of its group's value: one division a group, not one an element.
 NodeId Writer::times(NodeId value, const Term& factors) {
-  for (const Factor& factor : factors.factors)
+  for (const Factor& factor : factors.factors) {
+    const bool shared = factor.power < 0 && spreads_[factor.node].is_group() && spreads_[value].is_element();
+    const NodeId by = shared ? node(Op::Div, program_.number(1), factor.node) : factor.node;
     for (int k = 0; k < std::abs(factor.power) && !algebra_.is_mask(factor.node); ++k)
-      value = node(factor.power > 0 ? Op::Mul : Op::Div, value, factor.node);
+      value = node(factor.power > 0 || shared ? Op::Mul : Op::Div, value, by);
+  }
   return masked(value, factors);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "ir/groups.hpp"
 #include "passes/algebra.hpp"
 
 namespace trireme {
@@ -73,6 +74,7 @@ class Writer {
 
   Algebra& algebra_;
   Program& program_;
+  ColumnSpreads spreads_{program_};
   std::vector<bool> forward_;
   std::size_t gradients_;
   std::vector<bool> reads_gradient_;                    // of the nodes looked at so far
