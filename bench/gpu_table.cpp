@@ -1,11 +1,14 @@
 // Share of a device copy of the same bytes that operators reach on a GPU, with the schedules they get by themselves:
 // every operator, both directions, three storage types, rows of 128 to 262144 columns. A seeded sample of these points,
-// as many as the time allows; then the median and the worst twenty.
+// as many as the time allows; then the median and the worst twenty of what each could reach: a copy's speed, or where
+// its arithmetic takes longer, the share that leaves (`roof`: the program's instructions by the machine's table, each
+// value made once, every scheduler issuing one a cycle).
 //
 //   gpu_table [--seconds S] [--megabytes M] [--seed N] [--operator NAME] ... [--schedules N]
 //
 // Arrays have M MiB (512), ten times what a cache of this generation holds, so that nothing is found in it again. A
-// line is `share operator direction type columns  schedule`, and two such tables are compared by bench/against.py.
+// line is `share operator direction type columns  schedule  roof`, and two such tables are compared by
+// bench/against.py.
 //
 // With --schedules N, each point has N lines more, of other valid schedules, half of them those that the cost model
 // ranks first, half drawn at random: what the model is held against (bench/cost_model.cpp). A line then ends with what
@@ -22,6 +25,7 @@
 #include "plan/check.hpp"
 #include "plan/operator_points.hpp"
 #include "schedule/candidates.hpp"
+#include "schedule/work.hpp"
 
 using namespace trireme;
 using namespace trireme::bench;
@@ -89,6 +93,15 @@ std::optional<double> share_of(const cuda::Device& device, cuda::StreamHandle st
   return Beside(device, stream, gpu.element_bytes()).share([&] { must(run()); }, rounds, warm_up);
 }
 
+// The largest share that a program's arithmetic leaves room for.
+double roof_of(const Machine& machine, const Program& program, std::int64_t elements, std::int64_t bytes) {
+  const Multiprocessor& each = machine.multiprocessor;
+  const double issued = 32.0 * each.schedulers * each.clock * machine.processors;
+  const double arithmetic =
+      static_cast<double>(elements) * instructions_a_vector(program, machine.instructions) / issued;
+  return std::min(1.0, static_cast<double>(bytes) / each.bandwidth / arithmetic);
+}
+
 Result<Prepared> prepared_for(const OperatorPoint& point, const Options& options) {
   TRIREME_TRY(problem, point.problem(point.rows_of(options.megabytes << 20)));
   return prepare_problem(problem, {}, Fill::NoMemory);
@@ -134,7 +147,8 @@ int main(int argc, char** argv) {
   std::mt19937_64 random(options.seed);
   std::shuffle(points.begin(), points.end(), random);
 
-  std::vector<std::pair<double, std::string>> shares;
+  std::vector<double> shares;
+  std::vector<std::pair<double, std::string>> of_roofs;
   constexpr std::size_t at_once = 64;
   std::size_t done = 0;
   for (; done < points.size() && seconds() < options.seconds; done += at_once) {
@@ -151,9 +165,12 @@ int main(int argc, char** argv) {
       const GpuProblem gpu(device, made[k].program, made[k].rows, some[k].columns);
       const auto share = share_of(device, stream.get(), gpu, made[k], some[k].columns, 11, 6);
       if (!share) continue;
-      shares.emplace_back(*share, some[k].name());
+      const double roof =
+          roof_of(cuda::machine_of(device), made[k].program, made[k].rows * some[k].columns, gpu.element_bytes());
+      shares.push_back(*share);
+      of_roofs.emplace_back(*share / roof, fmt::format("{} (a share of {:.2f})", some[k].name(), *share));
       const auto& facts = made[k].executable->loaded().facts();
-      fmt::print("{:.3f} {}  {}", *share, some[k].name(), made[k].executable->identity().config);
+      fmt::print("{:.3f} {}  {}  roof={:.2f}", *share, some[k].name(), made[k].executable->identity().config, roof);
       if (options.schedules) fmt::print("  registers={} local={}", facts.registers, facts.local_bytes);
       fmt::print("\n");
       if (options.schedules) time_schedules(device, stream.get(), some[k], options, random);
@@ -162,8 +179,9 @@ int main(int argc, char** argv) {
   }
   if (shares.empty()) return 1;
   std::sort(shares.begin(), shares.end());
-  fmt::print("# {} of {} points in {:.0f} s; median {:.2f}, worst twenty:\n", shares.size(), points.size(), seconds(),
-             shares[shares.size() / 2].first);
-  for (std::size_t k = 0; k < std::min<std::size_t>(20, shares.size()); ++k)
-    fmt::print("#   {:.2f}  {}\n", shares[k].first, shares[k].second);
+  std::sort(of_roofs.begin(), of_roofs.end());
+  fmt::print("# {} of {} points in {:.0f} s; median share {:.2f}, of the roof {:.2f}; worst twenty of the roof:\n",
+             shares.size(), points.size(), seconds(), shares[shares.size() / 2], of_roofs[of_roofs.size() / 2].first);
+  for (std::size_t k = 0; k < std::min<std::size_t>(20, of_roofs.size()); ++k)
+    fmt::print("#   {:.2f}  {}\n", of_roofs[k].first, of_roofs[k].second);
 }
