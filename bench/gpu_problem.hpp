@@ -11,6 +11,7 @@
 #include "language/parse.hpp"
 #include "passes/passes.hpp"
 #include "plan/ops.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme::bench {
 
@@ -38,16 +39,33 @@ class GpuProblem {
       std::uint16_t bits = static_cast<std::uint16_t>((k & 2 ? 0x3F00 : 0x3F80) + (k * 2654435761u >> 26));
       std::memcpy(&noise[k], &bits, 2);
     }
+    // Rows that tokens pick, targets: anywhere in the smaller of both extents.
+    std::vector<std::uint8_t> indices(noise.size());
+    auto fill_with_indices = [&]<typename T>(T) {
+      for (std::size_t k = 0; k < indices.size(); k += sizeof(T)) {
+        const T index = static_cast<T>(k * 2654435761u % static_cast<std::uint64_t>(std::min(rows, columns)));
+        std::memcpy(&indices[k], &index, sizeof(T));
+      }
+    };
+    auto extent = [&](const Axis& axis, std::int64_t count) {
+      if (!axis.present || axis.picked()) return axis.present ? rows : 1;
+      return must(fixed_axis(program, axis, columns)).extent(count);
+    };
     std::vector<bool> read = read_operands(program);
     auto array = [&](const Spread& spread, Type type, bool moved) {
-      std::int64_t r = spread.row.present ? rows : 1, c = spread.column.present ? columns : 1;
-      std::int64_t size = r * c * static_cast<std::int64_t>(bytes(type));
+      const std::int64_t r = extent(spread.row, rows), c = extent(spread.column, columns);
+      const std::int64_t size = r * c * static_cast<std::int64_t>(bytes(type));
       memory_.push_back(must(device.allocate(size)));
-      for (std::int64_t at = 0; at < size; at += static_cast<std::int64_t>(noise.size()))
-        must(device.copy(static_cast<char*>(memory_.back().get()) + at, at ? memory_.back().get() : noise.data(),
-                         std::min<std::int64_t>(noise.size(), size - at)));
-      if (is_element(spread) && moved) element_bytes_ += size;
-      return Array{memory_.back().get(), type, spread.row.present ? c : 0, spread.column.present ? 1 : 0};
+      if (type == Type::I32) fill_with_indices(std::int32_t{});
+      if (type == Type::I64) fill_with_indices(std::int64_t{});
+      const auto& content = type == Type::I32 || type == Type::I64 ? indices : noise;
+      for (std::int64_t at = 0; at < size; at += static_cast<std::int64_t>(content.size()))
+        must(device.copy(static_cast<char*>(memory_.back().get()) + at, at ? memory_.back().get() : content.data(),
+                         std::min<std::int64_t>(content.size(), size - at)));
+      if (moved) moved_bytes_ += size;
+      Array made{memory_.back().get(), type, spread.row.present ? c : 0, spread.column.present ? 1 : 0};
+      if (spread.row.picked()) made.table_rows = r;
+      return made;
     };
     for (std::size_t k = 0; k < program.array_count(); ++k) {
       const Program::Array what = program.array(k);
@@ -58,13 +76,13 @@ class GpuProblem {
   GpuProblem(const GpuProblem&) = delete;
 
   const Problem2d& problem() const { return problem_; }
-  std::int64_t element_bytes() const { return element_bytes_; }
+  std::int64_t moved_bytes() const { return moved_bytes_; }  // each array once
 
  private:
   std::vector<double> constants_;
   std::vector<Array> arrays_;
   std::vector<cuda::Memory> memory_;
-  std::int64_t element_bytes_ = 0;
+  std::int64_t moved_bytes_ = 0;
   Problem2d problem_;
 };
 

@@ -90,7 +90,7 @@ std::optional<double> share_of(const cuda::Device& device, cuda::StreamHandle st
   std::vector<std::byte, CacheLineAllocator<std::byte>> own(static_cast<std::size_t>(needed.own));
   auto run = [&] { return made.executable->run_in(gpu.problem(), {}, {workspace.get(), own.data(), stream}); };
   if (!run()) return std::nullopt;
-  return Beside(device, stream, gpu.element_bytes()).share([&] { must(run()); }, rounds, warm_up);
+  return Beside(device, stream, gpu.moved_bytes()).share([&] { must(run()); }, rounds, warm_up);
 }
 
 // The largest share that a program's arithmetic leaves room for.
@@ -166,7 +166,7 @@ int main(int argc, char** argv) {
       const auto share = share_of(device, stream.get(), gpu, made[k], some[k].columns, 11, 6);
       if (!share) continue;
       const double roof =
-          roof_of(cuda::machine_of(device), made[k].program, made[k].rows * some[k].columns, gpu.element_bytes());
+          roof_of(cuda::machine_of(device), made[k].program, made[k].rows * some[k].columns, gpu.moved_bytes());
       shares.push_back(*share);
       of_roofs.emplace_back(*share / roof, fmt::format("{} (a share of {:.2f})", some[k].name(), *share));
       const auto& facts = made[k].executable->loaded().facts();

@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
       std::int64_t rows = tensor / 2 / columns;
       Program program = bound(must(differentiate(must(parse(text)))), Type::BF16);
       GpuProblem gpu(device, program, rows, columns);
-      Beside beside(device, stream.get(), gpu.element_bytes());
+      Beside beside(device, stream.get(), gpu.moved_bytes());
       std::vector<std::pair<double, std::string>> table;
       for (const Config& config : candidates(choose_config(program, cuda::machine_of(device), {rows, columns, 16}))) {
         auto made = cuda::CudaExecutable::create(device, program, config);

@@ -146,7 +146,7 @@ void time_both(const cuda::Device& device, Textbook& textbook, const std::string
         device, program, choose_config(program, cuda::machine_of(device), facts_of(program, gpu.problem()))));
     Blocks blocks = cut_rows(made->loaded().kernels(), rows, columns);
     cuda::Memory partials = must(device.allocate(std::max<std::int64_t>(blocks.workspace_bytes, 16)));
-    Beside beside(device, stream.get(), gpu.element_bytes());
+    Beside beside(device, stream.get(), gpu.moved_bytes());
     double generated = beside.share([&] {
       must(made->loaded().launch_rows(program, gpu.problem(), blocks, partials.get(), stream.get(), 0, rows));
       must(made->loaded().launch_columns(program, gpu.problem(), blocks, partials.get(), stream.get()));
