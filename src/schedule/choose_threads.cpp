@@ -18,7 +18,7 @@ static std::int64_t usual_rows(const Program& program, const Machine& machine, s
 }
 
 Config choose_for_threads(const Program& program, const Machine& whole, const Facts& problem) {
-  const Machine machine = machine_for(program, whole);
+  const Machine machine = machine_for(program, whole, problem);
   Facts facts = problem;
   facts.rows = usual_rows(program, machine, problem.rows);
   if (std::optional<Config> tuned = tuned_config(program, machine, facts)) return *tuned;

@@ -47,6 +47,21 @@ TEST(Cost, SeesWhatBounds) {
       std::isinf(seconds("threads lanes=32 vector=4 groups=16 columns=131072 stripes=32 ring=8 streaming", wide)));
 }
 
+// A long row's groups that stay in a warp's registers leave its stripes to as many blocks as are wanted; terms of
+// others lie in one block's scratch.
+TEST(Cost, GroupsInRegistersTakeClusters) {
+  const Facts wide{.rows = 2048, .columns = 131072, .alignment = 16};
+  auto cluster = [&](const std::string& group) {
+    const std::string text = "f(x[i,j]) -> (y[i,j])\n  y = x * rsqrt(mean(x * x)) * amax(abs(x), " + group + ")\n";
+    const Binding binding{.types = {{"x", Type::BF16}, {"y", Type::BF16}}, .columns = wide.columns};
+    return choose_config(prepare(parse(text).value(), binding).value().expanded, h200(), wide).cluster;
+  };
+  EXPECT_GT(cluster("j / 32"), 1);
+  EXPECT_GT(cluster("j / 256"), 1);
+  EXPECT_EQ(cluster("j / 48"), 1);
+  EXPECT_EQ(cluster("j % 32"), 1);
+}
+
 TEST(Cost, FewRowsWantManyThreads) {
   const Facts few{.rows = 8, .columns = 8192, .alignment = 16};
   EXPECT_GT(seconds("threads lanes=32 vector=4 groups=4 columns=8192 stripes=8 rows=4 ring=2 streaming", few),

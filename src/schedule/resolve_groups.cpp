@@ -8,6 +8,7 @@
 #include "ir/groups.hpp"
 #include "ir/index_arithmetic.hpp"
 #include "ir/rewrite.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 namespace {
@@ -63,6 +64,14 @@ std::vector<bool> groups_in_chunks(const Program& program, const Config& config)
     in_chunk[id] = is_power(by) && (group_of(node).wraps ? config.columns <= chunk : by <= std::max(chunk, most));
   }
   return in_chunk;
+}
+
+Stages stages_on(const Machine& machine, const Program& given, const Facts& facts) {
+  std::optional<Program> made;
+  const Program& program = with_row_sums(given, made);
+  const Config narrowest{.simd = false, .lanes = 1, .columns = facts.columns};
+  return split_into_stages(program, facts.layout.over_operands,
+                           machine.simd ? std::vector<bool>{} : groups_in_chunks(program, narrowest));
 }
 
 int chunks_of_groups(const Program& program, std::int64_t columns, int lanes) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "schedule/config.hpp"
+#include "schedule/stages.hpp"
 
 namespace trireme {
 
@@ -15,6 +16,10 @@ const Program& resolve_groups(const Program& program, std::int64_t columns, std:
 // By node of a resolved program: does a chunk of columns hold all of a group, as lanes and elements that differ in some
 // bits of their number? Such a reduction is made of shuffles, and is known at once.
 std::vector<bool> groups_in_chunks(const Program& program, const Config& config);
+
+// The stages of a program as every schedule of a machine for so many columns has them: groups of neighbours inside a
+// stripe are in the registers of a thread machine's warps, whatever the schedule.
+Stages stages_on(const Machine& machine, const Program& given, const Facts& facts);
 
 // How many chunks of `lanes` columns stand beside each other so that a loop over a row has groups in registers; 1 where
 // there are none of several.

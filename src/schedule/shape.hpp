@@ -7,6 +7,7 @@
 #include "ir/contract.hpp"
 #include "ir/groups.hpp"
 #include "schedule/config.hpp"
+#include "schedule/resolve_groups.hpp"
 #include "schedule/stages.hpp"
 #include "schedule/sum_classes.hpp"
 
@@ -103,11 +104,10 @@ inline Shape shape_of(const Program& given, const Layout& layout) {
   return shape;
 }
 
-// Groups of columns are summed by one block, and their terms take a part of its scratch.
-inline Machine machine_for(const Program& given, const Machine& machine) {
+// Groups of columns that are not in registers are summed by one block, and their terms take a part of its scratch.
+inline Machine machine_for(const Program& program, const Machine& machine, const Facts& facts) {
   Machine left = machine;
-  std::optional<Program> made;
-  if (!split_into_stages(with_row_sums(given, made)).sums_groups()) return left;
+  if (!stages_on(machine, program, facts).sums_groups()) return left;
   left.clusters = false;
   left.shared_bytes = std::max<std::int64_t>(0, left.shared_bytes - most_group_bytes);
   return left;

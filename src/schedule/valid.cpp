@@ -87,11 +87,6 @@ Status is_consistent(const Config& config, const Stages& stages) {
   return config.simd ? is_consistent_simd(config) : is_consistent_threads(config, stages.reduces());
 }
 
-Stages stages_of(const Program& program, const Facts& facts) {
-  std::optional<Program> made;
-  return split_into_stages(with_row_sums(program, made), facts.layout.over_operands);
-}
-
 }  // namespace
 
 Status lowerable(const Program& program, const Config& config, const Stages& stages) {
@@ -103,7 +98,7 @@ Validity::Validity(const Program& program, const Machine& machine, const Facts& 
     : program_(program),
       machine_(machine),
       facts_(facts),
-      stages_(stages_of(program, facts)),
+      stages_(stages_on(machine, program, facts)),
       shape_(shape_of(program, facts.layout)),
       lane_by_lane_(goes_lane_by_lane(program, facts.layout)),
       across_(goes_across(program)),
