@@ -461,6 +461,36 @@ def case_dtensor(rank, size):
             assert words in str(error) or "plain tensor" in str(error), error
 
 
+def case_ops(rank, size):
+    """torch.ops.trireme itself takes DTensors, with gradients and without; below autograd by sharding rules."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
+    mesh, ops = init_device_mesh("cpu", (size,)), torch.ops.trireme
+    torch.manual_seed(8)
+    x, w, dy = torch.randn(size, 2 * size + 1, 16 * size), torch.randn(16 * size), torch.randn(size, 2 * size + 1, 16 * size)
+    a, b = x.clone().requires_grad_(), w.clone().requires_grad_()
+    y, rstd = ops.rms_norm(a, b, 1e-6, 0.0, 1, "")
+    wanted = torch.autograd.grad(y, (a, b), dy)
+    for place in (Shard(0), Shard(1), Shard(2), Replicate()):
+        c, d = distribute_tensor(x, mesh, [place]).requires_grad_(), distribute_tensor(w, mesh, [Replicate()]).requires_grad_()
+        z, _ = ops.rms_norm(c, d, 1e-6, 0.0, 1, "")
+        assert z.placements == (place,)
+        close(z.full_tensor(), y)
+        for u, v in zip(wanted, torch.autograd.grad(z, (c, d), distribute_tensor(dy, mesh, [place]))):
+            close(v.full_tensor(), u)
+        with torch.inference_mode():
+            c, d = distribute_tensor(x, mesh, [place]), distribute_tensor(w, mesh, [Replicate()])
+            z, kept = ops.rms_norm(c, d, 1e-6, 0.0, 1, "")
+            assert z.placements == (Replicate() if place == Shard(2) else place,)  # columns that look at others are gathered
+            assert same(z.full_tensor(), y) and same(kept.full_tensor(), rstd)
+            dx, dw = ops.rms_norm_backward(distribute_tensor(dy, mesh, [place]), c, d, kept, 1e-6, 0.0, 1, "")
+            assert dw.placements == (Partial() if place in (Shard(0), Shard(1)) else Replicate(),)
+            assert same(dx.full_tensor(), wanted[0])
+            close(dw.full_tensor(), wanted[1])
+            assert ops.swiglu(c, c, 1.0, 1, "").placements == (place,)
+            assert tt.rms_norm(c, (16 * size,), d, 1e-6).placements == (place,)
+
+
 class Block(torch.nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -496,20 +526,39 @@ def case_modules(rank, size):
             "norm": SequenceParallel(), "up": ColwiseParallel(input_layouts=Shard(1), use_local_output=False),
             "gate": ColwiseParallel(input_layouts=Shard(1), use_local_output=False),
             "down": RowwiseParallel(output_layouts=Shard(1), use_local_output=False)})
-        run = torch.compile(made, backend="aot_eager", fullgraph=False) if compiled else made
+        run = torch.compile(made, backend="aot_eager") if compiled else made  # the hooks of parallelize_module break the graph
         got = run(DTensor.from_local(x.chunk(size, 1)[rank], mesh, [Shard(1)]))
         close(got.full_tensor(), wanted)
         got.full_tensor().square().sum().backward()
         for name, each in made.named_parameters():
             close(each.grad.full_tensor(), grads[name])
-    made = copy.deepcopy(model)
-    made.zero_grad()
-    fully_shard(made, mesh=mesh)
-    got = made(x)  # every machine the same batch: gradients are averaged
-    close(got, wanted)
-    got.square().sum().backward()
-    for name, each in made.named_parameters():
-        close(each.grad.full_tensor(), grads[name])
+    for compiled in (False, True) if size == 2 else (False,):
+        made = copy.deepcopy(model)
+        made.zero_grad()
+        fully_shard(made, mesh=mesh)
+        got = (torch.compile(made, backend="aot_eager") if compiled else made)(x)  # the same batch everywhere: gradients are averaged
+        close(got, wanted)
+        got.square().sum().backward()
+        for name, each in made.named_parameters():
+            close(each.grad.full_tensor(), grads[name])
+    if size != 2:
+        return
+    # A model whose parameters are DTensors, in one graph.
+    from torch.distributed.tensor import distribute_module, distribute_tensor
+    for place in (Shard(1), Shard(2)):
+        norm = torch.nn.Sequential(tt.RMSNorm(width), tt.LayerNorm(width))
+        one = copy.deepcopy(norm)
+        distribute_module(norm, mesh, lambda name, module, mesh: [
+            module.register_parameter(key, torch.nn.Parameter(distribute_tensor(each, mesh, [Shard(0) if place == Shard(2) else Replicate()])))
+            for key, each in module.named_parameters(recurse=False)])
+        a, b = one(x), torch.compile(norm, fullgraph=True, backend="aot_eager")(distribute_tensor(x, mesh, [place]))
+        assert b.placements == (place,)
+        close(b.full_tensor(), a)
+        a.square().sum().backward()
+        b.full_tensor().square().sum().backward()
+        for u, v in zip(one.parameters(), norm.parameters()):
+            assert v.grad.placements == v.placements
+            close(v.grad.full_tensor(), u.grad)
 
 
 def case_compiled(rank, size):
@@ -559,6 +608,46 @@ def case_second(rank, size):
     many = second(parallel.columns("rms_norm"), machine.cut(x, -1), machine.cut(w, -1))
     for u, v in zip(one, many):
         torch.testing.assert_close(machine.cut(u, -1), v, rtol=1e-3, atol=1e-2)
+
+
+def case_uneven(rank, size):
+    """DTensor's parts that differ in size, one of them of no rows; one of no columns is refused everywhere."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(9)
+    x, w, dy = torch.randn(size + 1, 33 * size + 1), torch.randn(33 * size + 1), torch.randn(size + 1, 33 * size + 1)
+    a, b = x.clone().requires_grad_(), w.clone().requires_grad_()
+    y = tt.rms_norm(a, w.shape, b, 1e-6)
+    wanted = torch.autograd.grad(y, (a, b), dy)
+    for place in (Shard(0), Shard(1)):
+        c = distribute_tensor(x, mesh, [place]).requires_grad_()
+        d = distribute_tensor(w, mesh, [Shard(0) if place == Shard(1) else Replicate()]).requires_grad_()
+        z = tt.rms_norm(c, w.shape, d, 1e-6)
+        close(z.full_tensor(), y)
+        for u, v in zip(wanted, torch.autograd.grad(z, (c, d), distribute_tensor(dy, mesh, [place]))):
+            close(v.full_tensor(), u)
+    if size > 2:
+        try:
+            tt.softmax(distribute_tensor(torch.randn(3, size - 1), mesh, [Shard(1)]))
+            raise AssertionError("a machine without columns was not refused")
+        except ValueError as error:
+            assert "has no columns" in str(error) and f"over at most {size - 1} machines" in str(error), error
+
+
+def case_differs(rank, size):
+    """Shapes that all machines know, and that differ in a later call: an error, from the collective."""
+    norm = parallel.columns("rms_norm")
+    for rows in (3, 5000):
+        norm(torch.randn(rows, 256))
+    norm(torch.randn(3 if rank else 5000, 256))
+
+
+def case_dies_first(rank, size):
+    """The last machine goes away before the others ask it anything."""
+    if rank == size - 1:
+        os._exit(7)
+    parallel.rows("rms_norm")(torch.randn(3, 256))
 
 
 def case_dies(rank, size):

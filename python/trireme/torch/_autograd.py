@@ -42,6 +42,10 @@ def is_plain(operands):
     return not (_C._len_torch_dispatch_stack() or _C._are_functorch_transforms_active() or _C._get_tracing_state())
 
 
+def is_distributed(*arrays):
+    return any(type(each).__name__ == "DTensor" for each in arrays)
+
+
 def is_wrapped(operands):
     """Whether a gradient or a tangent is a batch (of torch.autograd.grad(is_grads_batched=True) and its kin), or was saved
     by a transform of torch.func that is over."""

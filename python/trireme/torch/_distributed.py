@@ -16,16 +16,15 @@ from ._register import PAIRS, extents
 from ._rows import Row, has_columns, is_picked, row_of
 
 
-def is_distributed(*arrays):
-    return any(type(each).__name__ == "DTensor" for each in arrays)
-
-
 def call(operator, operands, constants, axes, types, wanted):
     """All results, as the operator's own call gives them."""
     from torch.distributed.tensor import DTensor, Replicate, Shard
 
+    from ._sharding import register_rules
     from ._spread import Spread, SpreadOperator
 
+    if not torch.compiler.is_compiling():
+        register_rules()
     for name, each in zip(operator.operands, operands):
         if each is not None and not isinstance(each, DTensor):
             raise RuntimeError(f"{operator.name}: {name} is a plain tensor, and others are DTensors; distribute_tensor({name}, mesh, "

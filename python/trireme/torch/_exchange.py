@@ -101,7 +101,12 @@ def meet(group, numbers, what, equal):
         begin = f"trireme/{group.group_name}/{count}/"
         store.set(f"{begin}{dist.get_rank(group)}", ",".join(map(str, numbers)))
         names = [f"{begin}{rank}" for rank in range(group.size())]
-        store.wait(names, _timeout(group))
+        try:
+            store.wait(names, _timeout(group))
+        except RuntimeError as error:  # torch's DistStoreError is one
+            missing = [rank for rank, name in enumerate(names) if not store.check([name])]
+            raise RuntimeError(f"{what[0]}: of the {group.size()} machines of the group, {missing} did not come within "
+                               f"{_timeout(group).total_seconds():g} s") from error
         _met[key] = tuple(tuple(map(int, store.get(name).split(b","))) for name in names)
     found = _met[key]
     for place in equal:

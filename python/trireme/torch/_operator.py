@@ -14,7 +14,7 @@ import torch
 import trireme
 
 from . import _distributed, _inline, _programs
-from ._autograd import Call, Function, gradient_key, is_plain, is_wrapped, needs_graph
+from ._autograd import Call, Function, gradient_key, is_distributed, is_plain, is_wrapped, needs_graph
 from ._made import MADE
 from ._register import DTYPES, NAMES, fill, problem_shape, register, storage_types, types_dict, types_text
 
@@ -114,7 +114,7 @@ class TorchOperator:
         if self.inlined is not None and torch.compiler.is_compiling():
             return self._inline(operands, constants, axes, types, wanted)
         if torch.compiler.is_compiling() or not is_plain(operands) or (self.level and is_wrapped(operands)):
-            if _distributed.is_distributed(*operands):
+            if is_distributed(*operands):
                 return _distributed.call(self, operands, constants, axes, types, wanted)
             made = self.overload(*operands, *constants, axes, types, wanted, row_block)
             return made if isinstance(made, tuple) else (made,)

@@ -12,7 +12,7 @@ import torch
 from torch import _C
 from torch.autograd import forward_ad
 
-from ._autograd import Call, Function, is_plain, is_wrapped, needs_graph
+from ._autograd import Call, Function, is_distributed, is_plain, is_wrapped, needs_graph
 from ._programs import counts_rows
 
 LIBRARY = torch.library.Library("trireme", "FRAGMENT")
@@ -57,6 +57,10 @@ def register(self):
         graph = needs_graph(operands)
         if not graph and is_plain(operands) and not is_wrapped(operands):  # as compiled code calls
             return give(fill(self.forward(operands, constants, axes, types, wanted, row_block), operands))
+
+        if is_distributed(*operands):
+            from . import _distributed
+            return give(fill(_distributed.call(self, operands, constants, axes, types, wanted), operands))
 
         grad_enabled, forward_enabled = torch.is_grad_enabled(), _C._is_fwd_grad_enabled()
 

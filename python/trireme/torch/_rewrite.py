@@ -19,7 +19,7 @@ import types
 import torch
 
 from . import functional, rotary
-from ._distributed import is_distributed
+from ._autograd import is_distributed
 from ._kernels import NORMS
 from ._recognise import SHAPES_ONLY, TYPES, Unknown, _gradients, _quietly, _Recorder, _same, _same_gradients
 

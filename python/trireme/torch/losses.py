@@ -6,8 +6,7 @@ from torch import Tensor, _C
 from torch.autograd import forward_ad
 
 from . import _linear, _loss_programs
-from ._autograd import autocast_type, is_plain
-from ._distributed import is_distributed
+from ._autograd import autocast_type, is_distributed, is_plain
 from ._operator import named, op
 
 

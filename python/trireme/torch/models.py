@@ -10,7 +10,7 @@ import functools
 import torch
 
 from . import _head, _rewrite, functional
-from ._distributed import is_distributed
+from ._autograd import is_distributed
 from ._kernels import CLAMPED, GATED, NORMS
 from ._recognise import Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
 
