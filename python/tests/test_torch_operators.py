@@ -276,6 +276,17 @@ def test_what_is_left_to_inductor_rounds_as_programs_say(left):
         tt.leave_to_inductor("summed")
 
 
+@pytest.mark.parametrize("name, constants", [("softmax", {}), ("causal_softmax", {"queries": 4}), ("masked_softmax", {})])
+def test_what_a_backward_recomputes_is_not_kept(name, constants):
+    """It reads y; x, of which it would make y where nobody had it, is not saved beside it."""
+    x, saved = torch.randn(8, 64, requires_grad=True), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda each: saved.append(each.data_ptr()) or each, lambda each: each):
+        y = tt.named(name)(x, **constants)
+    y = y[0] if isinstance(y, tuple) else y
+    assert x.data_ptr() not in saved and y.data_ptr() in saved
+    y.sum().backward()
+
+
 def test_embedding():
     """No operand has the problem's shape. The table has no gradient, and whoever asks for it is told."""
     table, token = torch.randn(7, 5), torch.tensor([[6, 0, 3], [7, -1, 3]])

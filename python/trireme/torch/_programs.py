@@ -45,6 +45,32 @@ def _in_parentheses(text, start):
             return [part for part in parts if part], k
 
 
+def _lines(body):
+    """(name, text) of each line; one in parentheses goes on."""
+    lines, depth = [], 0
+    for each in body.split("\n"):
+        if depth:
+            lines[-1] += "\n" + each
+        elif each.strip():
+            lines.append(each)
+        depth += sum((letter in "([") - (letter in ")]") for letter in each)
+    return [(re.match(rf"\s*({NAME})\s*=", each)[1], each) for each in lines]
+
+
+def with_operands(text):
+    """A program's parts where every operand is given: without lines that only make what its defaults stand for ("...")."""
+    parts = take_apart(text)
+    made = {name for name, _, default in parts.operands if default == "..."}
+    if not made:
+        return parts
+    kept, wanted = [], {re.match(NAME, each)[0] for each in parts.results}
+    for name, line in reversed(_lines(parts.body)):
+        if name in wanted - made:
+            kept.append(line)
+            wanted |= names_in(line)
+    return parts._replace(body="\n".join(reversed(kept)) + "\n")
+
+
 def names_in(text):
     return set(re.findall(NAME, text))
 
@@ -58,7 +84,7 @@ def counts_rows(text):
 def read_by(operator):
     """The names that a program reads where every operand is given: those in its lines, below the signature, and the operands
     that pick rows of what it reads and writes."""
-    parts = take_apart(operator.text)
+    parts = with_operands(operator.text)
     read = names_in(parts.body)
     for name, spread, _ in parts.operands:
         read |= names_in(spread) if name in read else set()
@@ -118,7 +144,7 @@ def give_all_gradients(text, without):
 def require_saved(operator):
     """The program's text without defaults that are formulas: what they stand for is an operand like any other."""
     formulas = {name for name, _, optional, fallback in operator.operands if optional and fallback is None}
-    parts = take_apart(operator.text)
+    parts = with_operands(operator.text)
     return parts._replace(operands=[(name, spread, "" if name in formulas else default)
                                     for name, spread, default in parts.operands]).text()
 
