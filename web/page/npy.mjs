@@ -1,9 +1,9 @@
 // Reads .npy files: little-endian, C order, of the types that travel as typed arrays.
 const classes = {
-  "<f8": Float64Array, "<f4": Float32Array, "<f2": Uint16Array, "<u2": Uint16Array, "|u1": Uint8Array, "|i1": Int8Array, "<i4": Int32Array,
-  "<i8": BigInt64Array,
+  "<f8": Float64Array, "<f4": Float32Array, "<f2": Uint16Array, "<u2": Uint16Array, "|u1": Uint8Array, "|b1": Uint8Array, "|i1": Int8Array,
+  "<i4": Int32Array, "<i8": BigInt64Array,
 };
-const type_names = { "<f8": "f64", "<f4": "f32", "<f2": "f16", "|i1": "i8", "<i4": "i32", "<i8": "i64" };
+const type_names = { "<f8": "f64", "<f4": "f32", "<f2": "f16", "|b1": "u8", "|i1": "i8", "<i4": "i32", "<i8": "i64" };
 
 // { array, shape, type }; the type is undefined where bits may mean several.
 export const read_npy = (buffer, name = "file") => {
