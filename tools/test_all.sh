@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: test_all.sh [clang|asan|tsan|models|benches|web|aarch64 ...]
 # What `make test-all` adds to `make test`: clang's build, file by file, whose kernels must be g++'s to the byte; tests of
-# memory and threads under sanitizers; every model that transformers can build; a longer run of the
+# memory and threads under sanitizers; every model that transformers can build, and eight processes; a longer run of the
 # Python fuzzer; the compiler in browsers; AArch64's code under emulation.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -59,7 +59,7 @@ under_tsan() {
 }
 every_model() {
   TRIREME_ALL_MODELS=1 TRIREME_PACKAGE=$PWD/build/release/python TRIREME_TOOL=$PWD/build/release/trireme \
-    .venv/bin/python -m pytest -q python/tests/test_torch_models.py
+    .venv/bin/python -m pytest -q python/tests/test_torch_models.py python/tests/test_torch_parallel.py
 }
 
 # The compiler in browsers: its kernels are those of g++ and, where it was built, of clang.

@@ -44,7 +44,8 @@ def run(tmp_path, size, cases, wait=60):
     return codes, said
 
 
-LONG = pytest.mark.skipif(not os.environ.get("TRIREME_ALL_MODELS"), reason="TRIREME_ALL_MODELS=1 runs what takes long")
+LONG = pytest.mark.skipif(not (os.environ.get("TRIREME_ALL_MODELS") or os.environ.get("LONG")),
+                          reason="LONG=1 or TRIREME_ALL_MODELS=1 runs what takes long")
 COMMON = ["columns", "groups", "rows", "composed", "once", "losses", "norms", "sums", "errors"]
 
 
