@@ -19,10 +19,9 @@ std::set<std::string> unusual_gradients(const RowProgram& backward);
 Result<Program> backward_of(const Problem& problem, const Program& forward);
 
 // What the line says of `program`, which is `forward` itself or its backward. What the line leaves open:
-//   operands             are present, in the type of the forward's first element operand, or else of its first one with
-//   a
-//                        value for each column (f32 if the line has none; where that is f4e2m1 and they have not a
-//                        value for each column, in the compute type);
+//   operands             are present, in the type of the forward's leading operand (problem_shape.hpp; f32 if the line
+//                        has none; where that is f4e2m1 and they have not a value for each column, in the compute
+//                        type);
 //   results              [i,j] have that type too, others the compute type; all are stored;
 //   in a backward        a result of the forward has its forward's type, and so has its gradient.
 // Names of the forward that a backward does not have are let pass: one line serves both directions.

@@ -113,6 +113,8 @@ double ThreadCost::operator()(const Config& c) const {
   // Rotated by less than a thread's columns, an operand is loaded twice.
   const double loads = arrays + stored / widest + 2 * shape_.rotations * (c.reload ? 2 : 1);
   double element = f_.work * work_ + f_.access * loads / c.vector;
+  // One access for a thread's columns; two, and a comparison and a choice for each element, where they may stand on two
+  // entries; or one for each element.
   for (const AxisIndexing& each : odd_columns_)
     element += each.entries_of_block(c.vector) ? f_.access / c.vector
                : each.divide >= c.vector       ? 2 * f_.access / c.vector + 2 * f_.work
