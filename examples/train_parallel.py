@@ -13,9 +13,12 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 import trireme
 import trireme.torch as tt
@@ -31,20 +34,21 @@ MATMUL = trireme.op("""reference_matmul(shape[i,j], x[i / m, j], w[i % m, j], m)
 """)
 
 
-def product(x, w):
+def product(x: Tensor, w: Tensor) -> Tensor:
     """x @ w.t(), each element the contract's row sum: the same bits wherever and however it is computed."""
     shape = x.new_empty(()).expand(x.shape[0] * w.shape[0], x.shape[1])
-    return MATMUL(shape, x, w, m=float(w.shape[0])).view(x.shape[0], w.shape[0])
+    made: Tensor = MATMUL(shape, x, w, m=float(w.shape[0]))
+    return made.view(x.shape[0], w.shape[0])
 
 
 class Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, w):
+    def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
         ctx.save_for_backward(x, w)
         return product(x, w)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         x, w = ctx.saved_tensors
         grad = grad.contiguous()
         return product(grad, w.t().contiguous()), product(grad.t().contiguous(), x.t().contiguous())
@@ -53,8 +57,9 @@ class Product(torch.autograd.Function):
 class Places:
     """Which part of the model and of the batch this process has."""
 
-    def __init__(self, rank=0, size=1):
-        self.tensor = self.data = None
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.tensor: dist.ProcessGroup | None = None
+        self.data: dist.ProcessGroup | None = None
         self.model_part = self.batch_part = 0
         self.parts = 1
         if size == 4:
@@ -63,12 +68,12 @@ class Places:
             self.batch_part, self.model_part = divmod(rank, 2)
             self.parts = 2
 
-    def cut(self, tensor, axis):
+    def cut(self, tensor: Tensor, axis: int) -> Tensor:
         return tensor.chunk(self.parts, axis)[self.model_part].contiguous()
 
-    def whole(self, tensor, axis):
+    def whole(self, tensor: Tensor, axis: int | None) -> Tensor:
         """The parts of all machines that share the batch."""
-        if self.tensor is None:
+        if self.tensor is None or axis is None:
             return tensor
         parts = [torch.empty_like(tensor) for _ in range(2)]
         dist.all_gather(parts, tensor.contiguous(), group=self.tensor)
@@ -77,28 +82,28 @@ class Places:
 
 class Model:
     # name: shape, and the axis that is cut over machines (None: all have it)
-    SHAPES = {"embedding": ((SIZE, VOCABULARY), None), "first.weight": ((SIZE,), None), "q": ((SIZE, SIZE), 0), "k": ((SIZE, SIZE), 0),
+    SHAPES: dict[str, tuple[tuple[int, ...], int | None]] = {"embedding": ((SIZE, VOCABULARY), None), "first.weight": ((SIZE,), None), "q": ((SIZE, SIZE), 0), "k": ((SIZE, SIZE), 0),
               "v": ((SIZE, SIZE), 0), "o": ((SIZE, SIZE), 1), "second.weight": ((SIZE,), None), "up": ((INSIDE, SIZE), 0),
               "gate": ((INSIDE, SIZE), 0), "down": ((SIZE, INSIDE), 1), "last.weight": ((SIZE,), None),
               "head": ((VOCABULARY, SIZE), 0)}
 
-    def __init__(self, places, multiply):
+    def __init__(self, places: Places, multiply: Callable[[Tensor, Tensor], Tensor]) -> None:
         self.places, self.multiply = places, multiply
         generator = torch.Generator().manual_seed(1)
-        self.weights = {}
+        self.weights: dict[str, Tensor] = {}
         for name, (shape, axis) in self.SHAPES.items():
             value = torch.randn(shape, generator=generator) * shape[-1] ** -0.5 if len(shape) == 2 else torch.ones(shape)
             self.weights[name] = (value if axis is None else places.cut(value, axis)).requires_grad_()
         self.norm = parallel.over("rms_norm", rows=places.data)  # its weight's gradient is that of the whole batch
         self.total = parallel.over("total(x[i,j]) -> (s[])\n    s = colsum(x)", rows=places.data)
 
-    def to_parts(self, x):
+    def to_parts(self, x: Tensor) -> Tensor:
         return x if self.places.tensor is None else parallel.copy_to(x, self.places.tensor)
 
-    def from_parts(self, x):
+    def from_parts(self, x: Tensor) -> Tensor:
         return x if self.places.tensor is None else parallel.reduce_from(x, self.places.tensor)
 
-    def attention(self, x):
+    def attention(self, x: Tensor) -> Tensor:
         w, multiply = self.weights, self.multiply
         # Each product has its gradient summed by itself, as one process does; one to_parts for all three would add them up
         # in another order, and exchange a third.
@@ -114,11 +119,11 @@ class Model:
             rows.append(torch.cat(heads, 1))
         return self.from_parts(multiply(torch.cat(rows), w["o"]))
 
-    def unit(self, x):
+    def unit(self, x: Tensor) -> Tensor:
         up, gate = (self.multiply(self.to_parts(x), self.weights[name]) for name in ("up", "gate"))
         return self.from_parts(self.multiply(tt.swiglu(up, gate), self.weights["down"]))
 
-    def losses(self, tokens, labels):
+    def losses(self, tokens: Tensor, labels: Tensor) -> Tensor:
         """Of each token of this machine's part of the batch."""
         w = self.weights
         x = self.multiply(torch.nn.functional.one_hot(tokens, VOCABULARY).float(), w["embedding"])
@@ -129,12 +134,13 @@ class Model:
             return tt.cross_entropy(logits, labels, reduction="none")
         return parallel.cross_entropy(logits, labels, reduction="none", group=self.places.tensor)
 
-    def step(self, tokens, labels, state, count):
+    def step(self, tokens: Tensor, labels: Tensor, state: dict[str, tuple[Tensor, ...]], count: int) -> float:
         losses = self.losses(tokens, labels)
-        losses.backward(torch.full_like(losses, 1 / (BATCH * CONTEXT)))
-        loss = self.total(losses.detach().unsqueeze(1)).item() / (BATCH * CONTEXT)
+        torch.autograd.backward(losses, torch.full_like(losses, 1 / (BATCH * CONTEXT)))
+        loss: float = self.total(losses.detach().unsqueeze(1)).item() / (BATCH * CONTEXT)
         for name, weight in self.weights.items():
             grad = weight.grad
+            assert grad is not None
             if self.places.data is not None and not name.endswith(".weight"):
                 grad = parallel.sum_over(grad, self.places.data)
             flat = [each.view(-1, each.shape[-1]) for each in (weight.detach(), grad, *state.setdefault(
@@ -147,22 +153,24 @@ class Model:
         return loss
 
 
-def train(places, options):
+def train(places: Places, options: argparse.Namespace) -> tuple[list[float], dict[str, str]]:
     """Loss of each step, and a digest of each weight, whole."""
     multiply = Product.apply if options.reference else torch.nn.functional.linear
-    model, state, losses = Model(places, multiply), {}, []
+    model = Model(places, multiply)
+    state: dict[str, tuple[Tensor, ...]] = {}
+    losses = []
     generator = torch.Generator().manual_seed(2)
     text = torch.randint(0, VOCABULARY, (BATCH, CONTEXT + 1), generator=generator)  # to be learnt by heart
     mine = slice(places.batch_part * BATCH // places.parts, (places.batch_part + 1) * BATCH // places.parts)
     tokens, labels = text[mine, :-1].reshape(-1), text[mine, 1:].reshape(-1)
     for count in range(1, options.steps + 1):
         losses.append(model.step(tokens, labels, state, count))
-    weights = {name: places.whole(weight.detach(), model.SHAPES[name][1]) if model.SHAPES[name][1] is not None else weight.detach()
-               for name, weight in model.weights.items()}
+    weights = {name: places.whole(weight.detach(), model.SHAPES[name][1]) for name, weight in model.weights.items()}
     return losses, {name: hashlib.sha256(each.contiguous().numpy().tobytes()).hexdigest()[:16] for name, each in weights.items()}
 
 
-def compare(one, many, options):
+def compare(one: tuple[list[float], dict[str, str]], many: tuple[list[float], dict[str, str]],
+            options: argparse.Namespace) -> list[str]:
     """What differs."""
     if not options.reference:
         return [f"step {k}: {a} and {b}" for k, (a, b) in enumerate(zip(one[0], many[0])) if not abs(a - b) < BOUND]
@@ -170,7 +178,7 @@ def compare(one, many, options):
     return found + [f"{name}: {one[1][name]} and {many[1][name]}" for name in one[1] if one[1][name] != many[1][name]]
 
 
-def work(rank, size, options, where):
+def work(rank: int, size: int, options: argparse.Namespace, where: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=where, rank=rank, world_size=size)
     begin = time.time()
@@ -189,13 +197,14 @@ def work(rank, size, options, where):
     dist.destroy_process_group()
 
 
-def main():
-    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    options.add_argument("--steps", type=int, default=6)
-    options.add_argument("--reference", action="store_true", help="matrix products by a row program: all bits are equal")
-    options = options.parse_args()
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--reference", action="store_true", help="matrix products by a row program: all bits are equal")
+    options = parser.parse_args()
     if "RANK" in os.environ:  # torchrun's
-        return work(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), options, "env://")
+        work(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), options, "env://")
+        return 0
     context = torch.multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         processes = [context.Process(target=work, args=(rank, 4, options, f"file://{folder}/meeting")) for rank in range(4)]
@@ -203,7 +212,7 @@ def main():
             each.start()
         for each in processes:
             each.join()
-    return max(each.exitcode for each in processes)
+    return int(any(each.exitcode for each in processes))
 
 
 if __name__ == "__main__":

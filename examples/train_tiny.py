@@ -8,9 +8,10 @@ import argparse
 import pathlib
 import sys
 import time
+from typing import Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 import trireme.torch as tt
@@ -20,57 +21,73 @@ import trireme.torch as tt
 # and more.
 BOUND = 0.01
 
-options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-options.add_argument("--steps", type=int, default=200)
-options.add_argument("--bound", type=float, default=BOUND)
-options.add_argument("--seed", type=int, default=0)
-options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-options.add_argument("--svg", help="where to draw the curves")
-options = options.parse_args()
+parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+parser.add_argument("--steps", type=int, default=200)
+parser.add_argument("--bound", type=float, default=BOUND)
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+parser.add_argument("--svg", help="where to draw the curves")
+options = parser.parse_args()
 
 CONTEXT, BATCH, SIZE, HEADS, LAYERS = 64, 8, 64, 4, 2
+EPS = 1e-6
+
+
+class Kit(Protocol):
+    """What the model is built of."""
+    name: str
+
+    def norm(self, size: int) -> nn.RMSNorm: ...
+    def add_norm(self, norm: nn.Module, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]: ...
+    def swiglu(self, x: Tensor, gate: Tensor) -> Tensor: ...
+    def cross_entropy(self, logits: Tensor, target: Tensor) -> Tensor: ...
 
 
 class TorchKit:
-    """What the model is built of: torch's."""
+    """Of torch's."""
     name = "torch"
-    RMSNorm = nn.RMSNorm
 
-    @staticmethod
-    def add_norm(norm, x, residual):
+    def norm(self, size: int) -> nn.RMSNorm:
+        return nn.RMSNorm(size, eps=EPS)
+
+    def add_norm(self, norm: nn.Module, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
         h = x + residual
         return norm(h), h
 
-    @staticmethod
-    def swiglu(x, gate):
+    def swiglu(self, x: Tensor, gate: Tensor) -> Tensor:
         return F.silu(gate) * x
 
-    cross_entropy = staticmethod(F.cross_entropy)
+    def cross_entropy(self, logits: Tensor, target: Tensor) -> Tensor:
+        return F.cross_entropy(logits, target)
 
 
 class TriremeKit:
-    """The same of Trireme's; the sum and the norm after it are one kernel."""
+    """Of Trireme's; the sum and the norm after it are one kernel."""
     name = "trireme"
-    RMSNorm = tt.RMSNorm
 
-    @staticmethod
-    def add_norm(norm, x, residual):
-        return tt.add_rms_norm(x, residual, norm.weight, norm.eps)
+    def norm(self, size: int) -> nn.RMSNorm:
+        return tt.RMSNorm(size, eps=EPS)
 
-    swiglu = staticmethod(tt.swiglu)
-    cross_entropy = staticmethod(tt.cross_entropy)
+    def add_norm(self, norm: nn.Module, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
+        return tt.add_rms_norm(x, residual, norm.get_parameter("weight"), EPS)
+
+    def swiglu(self, x: Tensor, gate: Tensor) -> Tensor:
+        return tt.swiglu(x, gate)
+
+    def cross_entropy(self, logits: Tensor, target: Tensor) -> Tensor:
+        return tt.cross_entropy(logits, target)
 
 
 class Block(nn.Module):
-    def __init__(self, kit):
+    def __init__(self, kit: Kit) -> None:
         super().__init__()
         self.kit = kit
         self.qkv, self.out = nn.Linear(SIZE, 3 * SIZE, bias=False), nn.Linear(SIZE, SIZE, bias=False)
-        self.norm = kit.RMSNorm(SIZE, eps=1e-6)
+        self.norm = kit.norm(SIZE)
         self.up, self.gate = nn.Linear(SIZE, 3 * SIZE, bias=False), nn.Linear(SIZE, 3 * SIZE, bias=False)
         self.down = nn.Linear(3 * SIZE, SIZE, bias=False)
 
-    def forward(self, x, residual):
+    def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
         """x: what the last block gave, normalised; residual: the stream."""
         q, k, v = (each.unflatten(-1, (HEADS, -1)).transpose(1, 2) for each in self.qkv(x).chunk(3, -1))
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
@@ -79,16 +96,16 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self, kit):
+    def __init__(self, kit: Kit) -> None:
         super().__init__()
         self.kit = kit
         self.embed, self.place = nn.Embedding(128, SIZE), nn.Embedding(CONTEXT, SIZE)
-        self.first = kit.RMSNorm(SIZE, eps=1e-6)
+        self.first = kit.norm(SIZE)
         self.blocks = nn.ModuleList(Block(kit) for _ in range(LAYERS))
-        self.norms = nn.ModuleList(kit.RMSNorm(SIZE, eps=1e-6) for _ in range(LAYERS))
+        self.norms = nn.ModuleList(kit.norm(SIZE) for _ in range(LAYERS))
         self.head = nn.Linear(SIZE, 128, bias=False)
 
-    def forward(self, tokens, targets):
+    def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
         residual = self.embed(tokens) + self.place(torch.arange(tokens.shape[1], device=tokens.device))
         x = self.first(residual)
         for block, norm in zip(self.blocks, self.norms):
@@ -97,7 +114,7 @@ class Model(nn.Module):
         return self.kit.cross_entropy(self.head(x).flatten(0, 1), targets.flatten())
 
 
-def train(kit):
+def train(kit: Kit) -> list[float]:
     torch.manual_seed(options.seed)
     model = Model(kit).to(options.device)
     text = torch.tensor(list(pathlib.Path(__file__).read_bytes())).clamp(max=127)  # learns to write this program
@@ -116,12 +133,12 @@ def train(kit):
     return losses
 
 
-def draw(curves, path):
+def draw(curves: dict[str, list[float]], path: str) -> None:
     width, height, edge = 640, 360, 40
     top = max(max(losses) for losses in curves.values())
     colours = dict(zip(curves, ("#c0392b", "#2471a3")))
 
-    def point(k, loss, count):
+    def point(k: int, loss: float, count: int) -> str:
         return f"{edge + (width - 2 * edge) * k / max(count - 1, 1):.1f},{height - edge - (height - 2 * edge) * loss / top:.1f}"
 
     lines = [f'<polyline fill="none" stroke="{colours[name]}" stroke-width="{3 - 2 * k}" points="'
@@ -137,8 +154,8 @@ def draw(curves, path):
     print(f"drawn in {path}")
 
 
-def main():
-    curves = {kit.name: train(kit) for kit in (TorchKit, TriremeKit)}
+def main() -> int:
+    curves = {kit.name: train(kit) for kit in (TorchKit(), TriremeKit())}
     if options.svg:
         draw(curves, options.svg)
     apart = max(abs(a - b) for a, b in zip(*curves.values()))

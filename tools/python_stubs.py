@@ -12,6 +12,11 @@ HEAD = '''\
 from typing import Any, Mapping, Sequence
 
 from ._bench import Timing as Timing
+from ._core import (
+    BufferTooSmall as BufferTooSmall, DriverError as DriverError, InternalError as InternalError,
+    InvalidArgument as InvalidArgument, InvalidProgram as InvalidProgram, NoDevice as NoDevice, OutOfMemory as OutOfMemory,
+    TriremeError as TriremeError, Unsupported as Unsupported, WrongType as WrongType,
+)
 from ._emit import Emission as Emission, emit as emit
 from ._operator import Exchange as Exchange, Operator as Operator, Phase as Phase, Plan as Plan, op as op
 from ._operators import operator as operator, operators as operators
@@ -19,19 +24,6 @@ from ._verify import devices as devices, verify as verify
 
 __version__: str
 contract_version: int
-
-class TriremeError(Exception): ...
-class InvalidProgram(TriremeError, ValueError): ...
-class InvalidArgument(TriremeError, ValueError): ...
-class Unsupported(TriremeError, NotImplementedError): ...
-class BufferTooSmall(TriremeError, ValueError):
-    needed: int
-    got: int
-class NoDevice(TriremeError, RuntimeError): ...
-class DriverError(TriremeError, RuntimeError): ...
-class OutOfMemory(TriremeError, MemoryError): ...
-class InternalError(TriremeError, RuntimeError): ...
-class WrongType(TriremeError, TypeError): ...
 '''
 OPTIONS = {
     "out": "Any", "results": "str | Sequence[str] | None", "types": "Mapping[str, Any] | None", "axes": "int",

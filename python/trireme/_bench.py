@@ -16,14 +16,14 @@ class Timing:
     calls: int
 
     @property
-    def gigabytes_per_second(self):
+    def gigabytes_per_second(self) -> float:
         return self.bytes / self.seconds * 1e-9
 
     @property
-    def share_of_copy(self):
+    def share_of_copy(self) -> float:
         return self.copy_seconds / self.seconds
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (f"{self.seconds * 1e6:.1f} us, {self.gigabytes_per_second:.1f} GB/s, {self.share_of_copy:.2f} of a copy "
                 f"(best of {self.calls})")
 

@@ -1,6 +1,8 @@
 """Kernels as text or bytes, for those who load and launch them themselves: what `trireme emit` writes."""
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import _core
 from ._operator import Operator, op
@@ -19,7 +21,7 @@ class Emission:
     """PTX text, machine code, or a module."""
     description: str = field(repr=False)
     """For people, a line each: entries, arguments, grid, scratch, workspace."""
-    manifest: dict = field(repr=False)
+    manifest: dict[str, Any] = field(repr=False)
     """The same for programs."""
     c_constants: str = field(repr=False)
     """Arguments and sizes as constants of C."""
@@ -30,8 +32,9 @@ class Emission:
         return self.code.decode("ascii")
 
 
-def emit(operator, target: str, *, arch: str | None = None, rows: int = 4096, columns: int = 4096, types=None, absent=(),
-         config: str | None = None, **constants) -> Emission:
+def emit(operator: Operator | str, target: str, *, arch: str | None = None, rows: int = 4096, columns: int = 4096,
+         types: Mapping[str, Any] | None = None, absent: Sequence[str] = (), config: str | None = None,
+         **constants: float) -> Emission:
     """Makes kernels of an operator, its gradient(), a name or a program's text. `rows` is what a schedule may count on;
     code may be made for these `columns`. Types, absent operands and constants are a plan's."""
     program = operator if isinstance(operator, Operator) else op(operator)

@@ -2,9 +2,11 @@
 import inspect
 import re
 import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from . import _core
-from ._bench import bench
+from ._bench import Timing, bench
 
 # What every operator takes beside its own parameters.
 OPTIONS = {
@@ -48,10 +50,12 @@ class Operator(_core.Operator):
     Results are made of the kind that the operands are, or given by `out`. Several results come as a tuple with names.
     """
 
-    def __new__(cls, text=None, *, named=None, backward_of=None, gradients=None, source=""):
+    def __new__(cls, text: str | None = None, *, named: str | None = None, backward_of: "Operator | None" = None,
+                gradients: Sequence[str] | None = None, source: str = "") -> "Operator":
         return super().__new__(cls, text, named, backward_of, gradients)
 
-    def __init__(self, text=None, *, named=None, backward_of=None, gradients=None, source=""):
+    def __init__(self, text: str | None = None, *, named: str | None = None, backward_of: "Operator | None" = None,
+                 gradients: Sequence[str] | None = None, source: str = "") -> None:
         self._forward = backward_of
         self._gradients = gradients
         self._source = source or text or ""
@@ -75,7 +79,7 @@ class Operator(_core.Operator):
             return _gradient_of, (self._forward, self._gradients)
         return op, (self._source or self.text,)
 
-    def gradient(self, gradients=None) -> "Operator":
+    def gradient(self, gradients: str | Sequence[str] | None = None) -> "Operator":
         """The derived backward, an operator itself: takes gradients of results, gives those of operands. `gradients`: names
         of the results whose gradients arrive, any of them; unless said, every [i,j] result and every other that no result
         uses."""
@@ -106,15 +110,17 @@ class Operator(_core.Operator):
         """The program as text."""
         return Text(self.text)
 
-    def plan(self, shape, *, axes=1, types=None, absent=(), results=None, strides=None, in_place=None, accumulate=(),
-             device="cpu", threads=0, row_block=0, **constants):
+    def plan(self, shape: Sequence[int], *, axes: int = 1, types: Mapping[str, Any] | None = None, absent: Sequence[str] = (),
+             results: Sequence[str] | None = None, strides: Mapping[str, Sequence[int]] | None = None,
+             in_place: Mapping[str, str] | None = None, accumulate: Sequence[str] = (), device: str = "cpu", threads: int = 0,
+             row_block: int = 0, **constants: float) -> "Plan":
         """A plan: this program made ready for one shape, one set of types and one device, with every option of
         docs/plans.md. Constants go by name."""
         return Plan(self, device, tuple(shape), axes, dict(types or {}), constants, tuple(absent),
                     None if results is None else tuple(results), dict(strides or {}), dict(in_place or {}),
                     tuple(accumulate), threads, row_block)
 
-    def bench(self, *arrays, seconds=0.2, **named):
+    def bench(self, *arrays: Any, seconds: float = 0.2, **named: Any) -> Timing:
         """Times calls on these arrays beside copies of the same bytes: an object with seconds, gigabytes_per_second
         and share_of_copy, 1.0 being all that memory gives."""
         return bench(self, arrays, named, seconds)
@@ -123,7 +129,7 @@ class Operator(_core.Operator):
 class Plan(_core.Plan):
     """A program made ready for one shape, one set of types and one device; made by Operator.plan."""
 
-    def run(self, arrays=None, *, stream=0, **named):
+    def run(self, arrays: Mapping[str, Any] | None = None, *, stream: int = 0, **named: Any) -> None:
         """Runs on arrays by name, results included. Nothing is allocated on a CPU but a workspace that is kept."""
         self._run({**(arrays or {}), **named}, stream)
 

@@ -1,4 +1,6 @@
 """Problem lines: the same samples, and the same digests, as `trireme verify` of the command line."""
+from collections.abc import Sequence
+
 from . import _core
 
 # The interpreter of 32 lanes takes seconds beyond.
@@ -10,7 +12,7 @@ def devices() -> dict[str, str]:
     return _core.devices()
 
 
-def verify(line: str, *, text: str | None = None, devices=None, threads: int = 0) -> dict[str, str]:
+def verify(line: str, *, text: str | None = None, devices: str | Sequence[str] | None = None, threads: int = 0) -> dict[str, str]:
     """Runs a problem line, such as "rms_norm 33x4097 x=bf16 backward", on every device there is, and gives the digest
     of the results' bits by device. `text`: the program, where it is none of Trireme's operators. Digests that differ
     from the reference's raise TriremeError.

@@ -8,8 +8,11 @@ import functools
 import hashlib
 import re
 import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
 
 import trireme
 
@@ -37,6 +40,7 @@ def once(function):
                     self.__dict__[name] = function(self)
         return self.__dict__[name]
 
+    get.__annotations__ = function.__annotations__
     return property(get, doc=function.__doc__)
 
 
@@ -46,7 +50,8 @@ class TorchOperator:
     Gives the results that take gradients (or what the program's `#: returns` says); `results` names others.
     """
 
-    def __init__(self, operator, name, parent=None, has_keys=True):
+    def __init__(self, operator: trireme.Operator, name: str, parent: "TorchOperator | None" = None,
+                 has_keys: bool = True) -> None:
         self.operator = operator
         self.name = name
         self.parent = parent  # of an operator's backward: that operator
@@ -80,12 +85,14 @@ class TorchOperator:
             raise TypeError(f"{self.__name__}: a backward is not pickled, its operator is")
         return op, (self.operator,)
 
-    def __call__(self, *operands, axes=1, types=None, results=None, **named):
+    def __call__(self, *operands: Tensor | None, axes: int = 1, types: Mapping[str, Any] | None = None,
+                 results: str | Sequence[str] | None = None, **named: Any) -> Any:
         operands, constants, chosen = self.arguments(operands, results, named)
         made = self.call(operands, constants, axes, types_text(types), sum(1 << k for k in set(chosen)))
         return made[chosen[0]] if len(chosen) == 1 else tuple(made[k] for k in chosen)
 
-    def arguments(self, operands, results, named):
+    def arguments(self, operands: Sequence[Tensor | None], results: str | Sequence[str] | None,
+                  named: dict[str, Any]) -> tuple[list[Tensor | None], list[float], list[int]]:
         """Operands and constants in order, and places of the results that are asked for."""
         operands = list(operands)
         for name in self.operands[len(operands):]:
@@ -98,7 +105,7 @@ class TorchOperator:
         names = self.results if results == "all" else [results] if isinstance(results, str) else results
         return operands, constants, [self.results.index(name) for name in names]
 
-    def first_element(self, operands):
+    def first_element(self, operands: Sequence[Tensor | None]) -> int:
         """The place of the first [i,j] operand that is given: where rows and columns are spread over machines, it says how."""
         for k, (_, spread, *_) in enumerate(self.operator.operands):
             if spread == "[i,j]" and operands[k] is not None:
@@ -107,7 +114,8 @@ class TorchOperator:
 
     # ---- calls ----
 
-    def call(self, operands, constants, axes=1, types="", wanted=-1, dim=None, row_block=0):
+    def call(self, operands: Sequence[Tensor | None], constants: Sequence[float], axes: int = 1, types: str = "",
+             wanted: int = -1, dim: int | None = None, row_block: int = 0) -> tuple[Any, ...]:
         """All results as a tuple; those that are not `wanted`, a bit each, are None or tensors of no elements.
         `dim`: rows were that axis of the operands; where it costs nothing, results are contiguous once it is back.
         `row_block`: rows of a block of sums over rows, where these rows or columns are a part of more."""
@@ -130,7 +138,8 @@ class TorchOperator:
         kinds = storage_types(self, operands, dict(each.split("=") for each in types.split(",")) if types else {})
         return _inline.run(self, operands, constants, axes, kinds, problem_shape(self, operands, axes), wanted)
 
-    def forward(self, operands, constants, axes, types, wanted, row_block=0, dim=None):
+    def forward(self, operands: Sequence[Tensor | None], constants: Sequence[float], axes: int, types: str, wanted: int,
+                row_block: int = 0, dim: int | None = None) -> tuple[Tensor | None, ...]:
         """Runs the kernel. Results that are not wanted are None."""
         chosen = self._chosen.get(wanted)
         if chosen is None:
@@ -152,26 +161,26 @@ class TorchOperator:
             found[k] = each
         return tuple(found)
 
-    def types_of(self, dtypes):
+    def types_of(self, dtypes: Mapping[int, torch.dtype]) -> str:
         """The text that gives results their types: {place: dtype}."""
         return ",".join(f"{self.results[k]}={NAMES[dtype]}" for k, dtype in dtypes.items())
 
     # ---- derivatives ----
 
     @property
-    def root(self):
+    def root(self) -> "TorchOperator":
         """The operator of the same values whose program can be differentiated: itself, or for the backward that reads saved
         statistics the one that computes them."""
         return self if not self.parent or self is self.parent.full_backward else self.parent.full_backward
 
     @once
-    def backward(self):
+    def backward(self) -> "TorchOperator":
         """Takes gradients of the results that are no statistics, and reads as little as it can."""
         program = self.operator if not self.level else trireme.op(_programs.require_saved(self.operator))
         return TorchOperator(program.gradient(), f"{self.name}_backward", self, has_keys=False)
 
     @once
-    def full_backward(self):
+    def full_backward(self) -> "TorchOperator":
         """Takes gradients of all results, and computes what statistics it needs."""
         text = _programs.require_saved(self.operator) if self.level else self.operator.text
         without = [self.results[k] for k in self._results_without_gradients()]
@@ -180,7 +189,7 @@ class TorchOperator:
         return TorchOperator(trireme.op(_programs.rename(program.text, names)), f"{self.name}_backward_of_all", self)
 
     @once
-    def tables(self):
+    def tables(self) -> list[int]:
         """Places of the operands whose rows others pick: they have no gradient, unless the program wants none of them."""
         parts = _programs.take_apart(self.operator.text)
         return [self.operands.index(name) for name, spread, _ in parts.operands
@@ -193,16 +202,16 @@ class TorchOperator:
                 if k not in self.maxima and gradient_key(key, self.level + 1) not in taken]
 
     @once
-    def maxima(self):
+    def maxima(self) -> list[int]:
         """Places of the results that are maxima over rows: torch is told that they have no derivative."""
         body = _programs.take_apart(self.operator.text).body
         return [k for k, name in enumerate(self.results) if re.search(rf"^ *{name} *= *colmax\(", body, re.M)]
 
-    def has_derivative(self, k, made):
+    def has_derivative(self, k: int, made: Tensor) -> bool:
         return made.is_floating_point() and k not in self.maxima
 
     @once
-    def statistics(self):
+    def statistics(self) -> list[int]:
         """Places of the results whose gradients `backward` does not take and `full_backward` reads. Others have no derivative:
         the power of two beside a maximum."""
         without = self._results_without_gradients()
@@ -212,7 +221,7 @@ class TorchOperator:
         return [k for k in without if gradient_key(self.result_keys[k], self.level + 1) in taken]
 
     @once
-    def saved(self):
+    def saved(self) -> list[int]:
         """What backwards read, as places among operands and results."""
         keys = self.operand_keys + self.result_keys
         try:
@@ -224,27 +233,27 @@ class TorchOperator:
         return [k for k, key in enumerate(keys) if key in read]
 
     @once
-    def saved_results(self):
+    def saved_results(self) -> int:
         return sum(1 << k - len(self.operands) for k in self.saved if k >= len(self.operands))
 
-    def keys_read(self):
+    def keys_read(self) -> set[str]:
         read = _programs.read_by(self.operator)
         return {key for name, key in zip(self.operands, self.operand_keys) if name in read}
 
     @once
-    def links(self):
+    def links(self) -> "tuple[_Link, _Link]":
         """To the backward, and to the one of all results."""
         return _Link(self, lambda: self.root.backward), _Link(self, lambda: self.root.full_backward)
 
     @once
-    def held(self):
+    def held(self) -> set[str]:
         """Operands that have no gradient, nor has any derivative by them: those of conditions and of stop_gradient."""
         if self.parent:
             return self.parent.held
         return {name for name in self.operands if gradient_key(name, 1) not in self.full_backward.result_keys}
 
     @once
-    def is_stopped(self):
+    def is_stopped(self) -> bool:
         return self.parent.is_stopped if self.parent else _programs.is_stopped(self.operator.text)
 
 

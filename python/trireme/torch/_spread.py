@@ -1,10 +1,12 @@
 """One operator over several machines: rows cut by columns over one group, rows themselves spread over others."""
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 import trireme
 
@@ -143,20 +145,22 @@ class Spread:
 class SpreadOperator:
     """A torch operator on each machine's part of the tensors; called as the operator is."""
 
-    def __init__(self, operator, spread):
+    def __init__(self, operator: Any, spread: "Spread") -> None:
         self.operator, self.spread = operator, spread
         self.__name__, self.__doc__ = operator.__name__, operator.__doc__
 
     def __repr__(self):
         return f"<{self.operator.__name__} over machines>"
 
-    def __call__(self, *operands, axes=1, types=None, results=None, **named):
+    def __call__(self, *operands: Tensor | None, axes: int = 1, types: Mapping[str, Any] | None = None,
+                 results: str | Sequence[str] | None = None, **named: Any) -> Any:
         of = self.operator
         operands, constants, chosen = of.arguments(operands, results, named)
         made = self.call(operands, constants, axes, types_text(types), sum(1 << k for k in set(chosen)))
         return made[chosen[0]] if len(chosen) == 1 else tuple(made[k] for k in chosen)
 
-    def call(self, operands, constants, axes=1, types="", wanted=-1):
+    def call(self, operands: Sequence[Tensor | None], constants: Sequence[float], axes: int = 1, types: str = "",
+             wanted: int = -1) -> tuple[Any, ...]:
         if self.spread.columns is None and not self.spread.rows and not self.spread.composed:
             return self.operator.call(operands, constants, axes, types, wanted)
         if wanted == -1:

@@ -1,5 +1,6 @@
 """Losses with torch's names, parameters and checks, and those that language models are trained with."""
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, _C
@@ -348,7 +349,7 @@ def linear_dpo_loss(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor 
 
 def linear_grpo_loss(input: Tensor, weight: Tensor, target: Tensor, advantage: Tensor, bias: Tensor | None = None,
                      old_logprob: Tensor | None = None, reference_logprob: Tensor | None = None, *,
-                     ignore_index: int = -100, temperature: float = 1.0, chunk: int | None = None, **named) -> Tensor:
+                     ignore_index: int = -100, temperature: float = 1.0, chunk: int | None = None, **named: Any) -> Tensor:
     """grpo_loss on linear_log_probability. input [answers, tokens, hidden]; tokens whose target is `ignore_index` do not
     count; the rest as of grpo_loss."""
     logprob, _ = linear_log_probability(input, weight, target, bias, ignore_index=ignore_index, temperature=temperature,

@@ -18,15 +18,15 @@ _SETTINGS = ("_trireme_waits", "_trireme_logits", "_trireme_norm", "_trireme_eps
              "_trireme_order", "_trireme_limits")
 
 
-class Report(dict):
+class Report(dict[str, str]):
     """Module's name -> kernel's name ("a, b" where there are two; "" is the model itself). `left`: those that look as if there
     were a kernel and were left alone -> why."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.left = {}
+        self.left: dict[str, str] = {}
 
-    def __str__(self):
+    def __str__(self) -> str:
         counts = collections.Counter(self.values())
         lines = [f"{kernel}: {count} modules" for kernel, count in counts.items()]
         reasons = collections.defaultdict(list)

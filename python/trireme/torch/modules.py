@@ -1,21 +1,24 @@
 """Modules with torch.nn's names, constructor arguments and state_dict keys, and those of fusions."""
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from . import functional, losses
 
 
 class RMSNorm(torch.nn.RMSNorm):
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
 
 class LayerNorm(torch.nn.LayerNorm):
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
 class GroupNorm(torch.nn.GroupNorm):
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
 
@@ -25,24 +28,25 @@ def _dim(name, dim, input):
 
 
 class Softmax(torch.nn.Softmax):
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return functional.softmax(input, _dim("softmax", self.dim, input))
 
 
 class LogSoftmax(torch.nn.LogSoftmax):
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return functional.log_softmax(input, _dim("log_softmax", self.dim, input))
 
 
 class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
     """softcap, z_loss, in_place: as of cross_entropy."""
 
-    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
-                 label_smoothing=0.0, *, softcap=None, z_loss=0.0, in_place=False):
+    def __init__(self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+                 reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0, *,
+                 softcap: float | None = None, z_loss: float = 0.0, in_place: bool = False) -> None:
         super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing)
         self.softcap, self.z_loss, self.in_place = softcap, z_loss, in_place
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return losses.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
                                     label_smoothing=self.label_smoothing, softcap=self.softcap, z_loss=self.z_loss,
                                     in_place=self.in_place)
@@ -51,11 +55,11 @@ class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
 class LinearCrossEntropyLoss(CrossEntropyLoss):
     """(input, weight, target, bias): linear_cross_entropy. `weight` of the constructor is that of classes."""
 
-    def __init__(self, *arguments, chunk=None, **named):
+    def __init__(self, *arguments: Any, chunk: int | None = None, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.chunk = chunk
 
-    def forward(self, input, weight, target, bias=None):
+    def forward(self, input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None) -> Tensor:  # type: ignore[override]
         return losses.linear_cross_entropy(input, weight, target, bias, ce_weight=self.weight,
                                            ignore_index=self.ignore_index, reduction=self.reduction,
                                            label_smoothing=self.label_smoothing, softcap=self.softcap, z_loss=self.z_loss,
@@ -65,7 +69,7 @@ class LinearCrossEntropyLoss(CrossEntropyLoss):
 class _Gated(torch.nn.Module):
     """Takes value and gate, or both in one: the value's half first, as torch.nn.GLU."""
 
-    def forward(self, x, gate=None):
+    def forward(self, x: Tensor, gate: Tensor | None = None) -> Tensor:
         if gate is None:
             x, gate = x.chunk(2, dim=-1)
         return self.unit(x, gate)
@@ -74,35 +78,35 @@ class _Gated(torch.nn.Module):
 class SwiGLU(_Gated):
     """silu(gate) * x, with gate * sigmoid(beta * gate) for silu."""
 
-    def __init__(self, beta=1.0):
+    def __init__(self, beta: float = 1.0) -> None:
         super().__init__()
         self.beta = beta
 
-    def unit(self, x, gate):
+    def unit(self, x: Tensor, gate: Tensor) -> Tensor:
         return functional.swiglu(x, gate, self.beta)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"beta={self.beta}"
 
 
 class GeGLU(_Gated):
     """gelu(gate) * x."""
 
-    def __init__(self, approximate="none"):
+    def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
-    def unit(self, x, gate):
+    def unit(self, x: Tensor, gate: Tensor) -> Tensor:
         return functional.geglu(x, gate, self.approximate)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
 
 
 class AddRMSNorm(torch.nn.RMSNorm):
     """(x, residual) -> (y, h): h = x + residual, y = rms_norm(h)."""
 
-    def forward(self, x, residual):
+    def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
         return functional.add_rms_norm(x, residual, self.weight, eps, axes=functional.axes_of(x, self.normalized_shape))
 
@@ -110,6 +114,6 @@ class AddRMSNorm(torch.nn.RMSNorm):
 class AddLayerNorm(torch.nn.LayerNorm):
     """(x, residual) -> (y, h): h = x + residual, y = layer_norm(h)."""
 
-    def forward(self, x, residual):
+    def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         return functional.add_layer_norm(x, residual, self.weight, self.bias, self.eps,
                                          axes=functional.axes_of(x, self.normalized_shape))

@@ -11,6 +11,7 @@ Any operator, tt.op's texts too, forward and backward. Numbers that machines exc
 that every machine has the same bits, and those of one machine where the cut allows it: docs/distributed.md.
 """
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -189,11 +190,12 @@ class RMSNorm(torch.nn.RMSNorm):
     """torch.nn.RMSNorm of rows that are spread over `rows` (sequence or data parallel: the weight's gradient is that of all
     machines' tokens) and cut by columns over `columns` (normalized_shape and the weight are this machine's columns)."""
 
-    def __init__(self, *arguments, columns=None, rows=None, in_order=True, compose=False, **named):
+    def __init__(self, *arguments: Any, columns: dist.ProcessGroup | None = None, rows: dist.ProcessGroup | None = None,
+                 in_order: bool = True, compose: bool = False, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.operator = over("rms_norm", columns, rows, in_order, compose=compose)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
         return self.operator.call([x, self.weight], [eps, 0.0], len(self.normalized_shape), wanted=1)[0]
 
@@ -201,9 +203,10 @@ class RMSNorm(torch.nn.RMSNorm):
 class LayerNorm(torch.nn.LayerNorm):
     """torch.nn.LayerNorm, spread as RMSNorm is. compose: one exchange a row instead of two (see `columns`)."""
 
-    def __init__(self, *arguments, columns=None, rows=None, in_order=True, compose=False, **named):
+    def __init__(self, *arguments: Any, columns: dist.ProcessGroup | None = None, rows: dist.ProcessGroup | None = None,
+                 in_order: bool = True, compose: bool = False, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.operator = over("layer_norm", columns, rows, in_order, compose=compose)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self.operator.call([input, self.weight, self.bias], [self.eps], len(self.normalized_shape), wanted=1)[0]
