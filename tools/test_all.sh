@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Usage: test_all.sh [clang|asan|tsan|models|benches|web|aarch64 ...]
+# Usage: test_all.sh [clang|asan|tsan|models|wheels|benches|web|aarch64 ...]
 # What `make test-all` adds to `make test`: clang's build, file by file, whose kernels must be g++'s to the byte; tests of
 # memory and threads under sanitizers; every model that transformers can build, and eight processes; a longer run of the
-# Python fuzzer; the compiler in browsers; AArch64's code under emulation.
+# Python fuzzer; a manylinux wheel made from nothing; the compiler in browsers; AArch64's code under emulation.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export VIRTUAL_ENV=$PWD/.venv
@@ -62,6 +62,17 @@ every_model() {
     .venv/bin/python -m pytest -q python/tests/test_torch_models.py python/tests/test_torch_parallel.py
 }
 
+# The wheel of this machine's processor, as tools/wheels.sh makes it from nothing: installed beside no other package, its tool
+# runs.
+wheels() {
+  local folder=build/wheels made
+  rm -rf "$folder" "build/wheel_$(uname -m)"
+  made=$(PIP_OPTIONS=--no-build-isolation PYTHON=.venv/bin/python tools/wheels.sh "$(uname -m)" | tail -n 1) || return
+  python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --no-deps --no-index "$made" || return
+  "$folder/bin/trireme" verify "rms_norm 33x4097 x=bf16 backward" --device cpu || return
+  echo "wheels: $made, $(du -h "$made" | cut -f1)"
+}
+
 # The compiler in browsers: its kernels are those of g++ and, where it was built, of clang.
 in_browsers() {
   local hashes=build/release/kernel_hashes log=build/web.log
@@ -105,13 +116,14 @@ digests_of() {
   awk '/same bits/ && !seen[problem]++ { print problem, $2 } !/^ / { problem = $0 }' build/digests.log
 }
 
-[[ $# -gt 0 ]] || set -- clang asan tsan models benches web aarch64
+[[ $# -gt 0 ]] || set -- clang asan tsan models wheels benches web aarch64
 for name in "$@"; do
   case $name in
     clang) part "clang's build and kernels" by_clang ;;
     asan) part "address and undefined-behaviour sanitizers" under_asan ;;
     tsan) part "thread sanitizer" under_tsan ;;
     models) part "every model" every_model ;;
+    wheels) part "manylinux wheel" wheels ;;
     benches) part "benches compile" build release benches ;;
     web) part "the compiler in browsers" in_browsers ;;
     aarch64) part "AArch64, emulated" emulated ;;

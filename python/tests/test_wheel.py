@@ -47,6 +47,25 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert f"\nVersion: {version}\n" in metadata
 
 
+def install(wheel, folder):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--no-deps", "--no-index",
+                    "--quiet", wheel], check=True)
+
+
+def test_the_tool_comes_with_it(wheel, tmp_path):
+    """`trireme` is a command of the environment that the wheel is installed in, and uninstalled with it."""
+    install(wheel, tmp_path / "venv")
+    said = subprocess.run([tmp_path / "venv/bin/trireme", "verify", "rms_norm 3x31 x=bf16 backward", "--device", "cpu"],
+                          capture_output=True, text=True)
+    assert said.returncode == 0 and "same bits" in said.stdout, said.stdout + said.stderr
+    version = subprocess.run([tmp_path / "venv/bin/trireme", "--version"], capture_output=True, text=True).stdout
+    assert wheel.name.split("-")[1] in version, version
+    subprocess.run([sys.executable, "-m", "pip", "--python", tmp_path / "venv/bin/python", "uninstall", "--yes", "--quiet",
+                    "trireme-kernels"], check=True)
+    assert not (tmp_path / "venv/bin/trireme").exists()
+
+
 def test_manylinux(wheel, tmp_path):
     """The same files under the name of the oldest glibc they run on; pip installs it, and the tool runs."""
     shutil.copy(wheel, tmp_path)
@@ -65,9 +84,7 @@ def test_manylinux(wheel, tmp_path):
     (made,) = tmp_path.glob("*.whl")
     assert re.fullmatch(r"trireme_kernels-[\d.]+-cp310-abi3-manylinux_2_\d+_x86_64\.whl", made.name), made.name
     assert done.stdout.strip() == str(made)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
-    subprocess.run([sys.executable, "-m", "pip", "--python", tmp_path / "venv/bin/python", "install", "--no-deps", "--no-index",
-                    "--quiet", made], check=True)
+    install(made, tmp_path / "venv")
     if (tmp_path / "venv/bin/trireme").exists():
         said = subprocess.run([tmp_path / "venv/bin/trireme", "list"], capture_output=True, text=True)
         assert said.returncode == 0 and "rms_norm" in said.stdout, said.stderr
