@@ -93,7 +93,8 @@ class Verifier {
   Status node(NodeId id) {
     const Node& node = program_[id];
     const OpFacts& fact = facts(node.op);
-    if (node.op == Op::Call ? node.arity < 1 : node.arity != fact.arity)
+    const bool weighted = node.op == Op::Fold && node.arity == 2;
+    if (node.op == Op::Call ? node.arity < 1 : node.arity != fact.arity && !weighted)
       return wrong(id, "has " + std::to_string(node.arity) + " arguments");
     for (int k = 0; k < node.arity; ++k) {
       NodeId arg = node.args[k];

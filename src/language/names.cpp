@@ -35,7 +35,8 @@ std::optional<Callable> callable_named(std::string_view name) {
     return Callable{Op::Call, static_cast<std::int64_t>(*index), functions()[*index].arity, CallForm::Expressions};
   if (auto index = reduction_named(name))
     return Callable{reductions()[*index].op, static_cast<std::int64_t>(*index), 1, CallForm::Expressions};
-  if (auto total = total_named(name)) return Callable{Op::Fold, *total, 1, CallForm::Expressions};
+  if (auto total = total_named(name))
+    return Callable{Op::Fold, *total, fold_of(folds(), *total).arity(), CallForm::Expressions};
   return std::nullopt;
 }
 

@@ -45,7 +45,16 @@ constexpr Fold exponentials = {
     },
 };
 
-constexpr std::array<Fold, 2> fold_table = {moments, exponentials};
+// The maximum, and the sum of weights times exponentials shifted by it.
+constexpr Fold weighted_exponentials = {
+    .names = {"logsumexp_weighted_top", "logsumexp_weighted"},
+    .first = exponentials.first,
+    .term = exponentials.term,
+    .merge = exponentials.merge,
+    .weighted = true,
+};
+
+constexpr std::array<Fold, 3> fold_table = {moments, exponentials, weighted_exponentials};
 
 constexpr std::array<Reduction, 3> reduction_table = {{
     {
@@ -115,7 +124,7 @@ std::string_view name_of_total(std::int64_t total) { return fold_table[total / 2
 std::string_view fold_name(std::int64_t fold) {
   for (const Reduction& each : reduction_table)
     if (each.fold == static_cast<std::size_t>(fold)) return each.name;
-  return "fold";
+  return fold_table[fold].names[1];
 }
 
 std::optional<std::int64_t> total_named(std::string_view name) {
@@ -157,8 +166,10 @@ Program expand_reductions(const Program& program) {
 }
 
 FoldFormula fold_term(const Fold& fold, Type compute, bool expanded) {
-  return formula(compute, 3, expanded,
-                 [&](const std::vector<Formula>& x) { return std::array{fold.term(x[0], x[1], x[2])}; });
+  return formula(compute, fold.weighted ? 4 : 3, expanded, [&](const std::vector<Formula>& x) {
+    const Formula term = fold.term(x[0], x[1], x[2]);
+    return std::array{fold.weighted ? term * x[3] : term};
+  });
 }
 
 FoldFormula fold_merge(const Fold& fold, Type compute, bool expanded) {

@@ -25,13 +25,18 @@ struct Fold {
   Formula (*term)(Formula element, Formula first, Formula count);
   // Of two neighbours, with their numbers of columns; the left one is full: 256 columns, or 512, 1024, ...
   Totals (*merge)(const Totals& left, const Totals& right, Formula left_count, Formula right_count);
+  // The second total sums up terms times another element, its weight: the fold has two arguments. For merges that are
+  // linear in the second totals.
+  bool weighted = false;
+  int arity() const { return weighted ? 2 : 1; }
 };
 std::span<const Fold> folds();
 
 // A total is named by 2 * fold + which.
 constexpr const Fold& fold_of(std::span<const Fold> all, std::int64_t total) { return all[total / 2]; }
 std::string_view name_of_total(std::int64_t total);
-std::string_view fold_name(std::int64_t fold);  // of the first reduction that has it: variance, logsumexp
+// Of the first reduction that has it: variance, logsumexp; else of what it is made for: its second total.
+std::string_view fold_name(std::int64_t fold);
 std::optional<std::int64_t> total_named(std::string_view name);
 
 struct Reduction {
@@ -49,7 +54,7 @@ std::span<const Reduction> reductions();
 std::optional<std::size_t> reduction_named(std::string_view name);
 
 // The totals of a fold over `element`, as nodes.
-Totals totals_of(std::size_t fold, Formula element);
+Totals totals_of(std::size_t fold, Formula element);  // of one that is not weighted
 
 // A Reduce or ReduceSpread of `element` as what it is made of.
 NodeId expanded_reduction(Program& out, const Node& node, NodeId element);
@@ -62,7 +67,11 @@ struct FoldFormula {
   Program program;
   std::vector<NodeId> values;
 };
-FoldFormula fold_term(const Fold& fold, Type compute, bool expanded);   // element, first, count -> term
+FoldFormula fold_term(const Fold& fold, Type compute, bool expanded);  // element, first, count (, weight) -> term
+// Whether a node of that formula is an argument of each column's own: element or weight.
+constexpr bool is_element(const Node& node) {
+  return node.op == Op::Operand && (node.payload == 0 || node.payload == 3);
+}
 FoldFormula fold_merge(const Fold& fold, Type compute, bool expanded);  // left 2, right 2, their counts -> totals
 
 // Name, formula and limits of every reduction, as a table of docs/language.md.

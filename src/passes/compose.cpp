@@ -1,8 +1,12 @@
 // Reductions that wait for another of the same element, as the fold (math/reductions.hpp) that makes both in one sweep:
 //
-//   sum(t * t), t = e - mean(e)              variance_squares(e)
-//   sum(exp(e - s)), s a row's, of amax(e)   logsumexp_sum(e), times e^(its shift - s) where that is not 1
-//   mean(e), sum(e); amax(e) beside them     variance_sum(e) / n, variance_sum(e); logsumexp_top(e)
+//   sum(t * t), t = e - mean(e)                  variance_squares(e)
+//   sum(exp(e - s)), s a row's, of amax(e)       logsumexp_sum(e), times e^(its shift - s) where that is not 1
+//   sum(exp(e - s) * w), sum(softmax(e) * w)     logsumexp_weighted(e, w), with the same factor, or over
+//   logsumexp_sum(e) mean(e), sum(e); amax(e) beside them         variance_sum(e) / n, variance_sum(e);
+//   logsumexp_top(e)
+//
+// A weight may stand in a select whose other side is 0; factors and divisors of the row stand outside of the sum.
 #include <array>
 #include <limits>
 #include <map>
@@ -17,7 +21,7 @@
 namespace trireme {
 namespace {
 
-constexpr std::int64_t moments = 0, exponentials = 1;  // of folds()
+constexpr std::int64_t moments = 0, exponentials = 1, weighted = 2;  // of folds()
 
 constexpr std::int64_t first_of(std::int64_t fold) { return 2 * fold; }
 constexpr std::int64_t second_of(std::int64_t fold) { return 2 * fold + 1; }
@@ -31,40 +35,87 @@ Formula shift_of(Formula top) {
 
 class Composer {
  public:
-  explicit Composer(const Program& program) : in_(program), wanted_(reachable(program)) {}
+  explicit Composer(const Program& program)
+      : in_(program), wanted_(reachable(program)), level_(program.size()), moved_(program.size(), no_node) {}
 
   Program run() {
+    std::vector<NodeId> order;
     for (NodeId id = 0; id < in_.size(); ++id) {
-      if (!wanted_[id]) continue;
       const Node& node = in_[id];
+      for (NodeId arg : node) level_[id] = std::max(level_[id], level_[arg]);
+      level_[id] += is_row_reduction(node.op) || node.op == Op::ReduceSpread;
+      if (!wanted_[id]) continue;
+      order.push_back(id);
       if (node.op == Op::Sum || node.op == Op::Mean) {
-        if (std::optional<std::int64_t> fold = fold_of_terms(node.args[0])) {
-          terms_[node.args[0]] = *fold;
-          folded_[element_of(in_, node.args[0])][*fold] = true;
+        if (std::optional<Terms> terms = terms_of(node.args[0])) {
+          folded_[terms->element][terms->fold == moments ? moments : exponentials] = true;
+          terms_.emplace(node.args[0], std::move(*terms));
         }
       } else if (node.op == Op::Reduce || node.op == Op::ReduceSpread) {
         folded_[node.args[0]][reductions()[node.payload].fold] = true;
       }
     }
-    return rewrite(in_,
-                   [&](Program& out, const Node& node, std::span<const NodeId> args) { return made(out, node, args); });
+    auto next = order.begin();
+    return rewrite_in_order(in_, order, [&](Program& out, const Node& node, std::span<const NodeId> args) {
+      return moved_[*next++] = made(out, node, args);
+    });
   }
 
  private:
-  // Of terms, exp(e - s) and (e - m) * (e - m): e and what is taken from it.
-  static NodeId element_of(const Program& program, NodeId terms) { return program[program[terms].args[0]].args[0]; }
-  static NodeId taken_from(const Program& program, NodeId terms) { return program[program[terms].args[0]].args[1]; }
+  // What a sum adds up: (e - mean(e))^2, or exp(e - taken), softmax(e), times what `around` says.
+  struct Terms {
+    std::int64_t fold;
+    NodeId element;
+    NodeId taken = no_node;  // none of softmax
+    struct Step {
+      enum { Factor, Divisor, Condition } kind;
+      NodeId node;
+    };
+    std::vector<Step> around = {};  // from the inside out
+  };
 
-  std::optional<std::int64_t> fold_of_terms(NodeId id) const {
+  std::optional<Terms> terms_of(NodeId id) const {
     const Node& node = in_[id];
-    if (node.arity == 0 || in_[node.args[0]].op != Op::Sub) return std::nullopt;
-    const NodeId element = element_of(in_, id), taken = taken_from(in_, id);
-    if (node.op == Op::Mul && node.args[0] == node.args[1] && in_[taken].op == Op::Mean &&
-        in_[taken].args[0] == element)
-      return moments;
+    if (node.op == Op::Mul && node.args[0] == node.args[1] && in_[node.args[0]].op == Op::Sub) {
+      const NodeId element = in_[node.args[0]].args[0], taken = in_[node.args[0]].args[1];
+      if (in_[taken].op == Op::Mean && in_[taken].args[0] == element) return Terms{moments, element};
+    }
+    std::optional<Terms> found = exponentials_of(id);
+    if (!found) return std::nullopt;
+    for (const Terms::Step& step : found->around) {
+      if (!in_[step.node].by_column) continue;
+      if (level_[step.node] > level_[found->element]) return std::nullopt;  // the weight would wait
+      found->fold = weighted;
+    }
+    const bool plain = found->fold == exponentials;
+    if (plain && found->taken == no_node) return std::nullopt;  // sum(softmax(e)) waits for nothing else
+    return found;
+  }
+
+  // What is linear in an exponential whose shift waits for the maximum of the same element.
+  std::optional<Terms> exponentials_of(NodeId id) const {
+    const Node& node = in_[id];
     static const auto exp = static_cast<std::int64_t>(function_named("exp").value());
-    if (node.op == Op::Call && node.payload == exp && !in_[taken].by_column && reads_top(taken, element))
-      return exponentials;
+    if (node.op == Op::Call && node.payload == exp && in_[node.args[0]].op == Op::Sub) {
+      const NodeId element = in_[node.args[0]].args[0], taken = in_[node.args[0]].args[1];
+      if (in_[taken].by_column || !reads_top(taken, element)) return std::nullopt;
+      return Terms{exponentials, element, taken};
+    }
+    if (node.op == Op::ReduceSpread && reductions()[node.payload].fold == exponentials)
+      return Terms{exponentials, node.args[0]};
+    auto inside = [&](NodeId term, Terms::Step step) {
+      std::optional<Terms> found = exponentials_of(term);
+      if (found) found->around.push_back(step);
+      return found;
+    };
+    if (node.op == Op::Mul) {
+      if (auto found = inside(node.args[0], {Terms::Step::Factor, node.args[1]})) return found;
+      return inside(node.args[1], {Terms::Step::Factor, node.args[0]});
+    }
+    if (node.op == Op::Div && !in_[node.args[1]].by_column)
+      return inside(node.args[0], {Terms::Step::Divisor, node.args[1]});
+    if (node.op == Op::Select && as_number(in_, node.args[2]) == 0.0)
+      return inside(node.args[1], {Terms::Step::Condition, node.args[0]});
     return std::nullopt;
   }
 
@@ -76,8 +127,11 @@ class Composer {
       left.pop_back();
       if (seen[next]) continue;
       seen[next] = true;
-      if (in_[next].op == Op::Amax && in_[next].args[0] == element) return true;
-      for (NodeId arg : in_[next]) left.push_back(arg);
+      const Node& node = in_[next];
+      const bool reduces =
+          node.op == Op::Amax || (node.op == Op::Reduce && reductions()[node.payload].fold == exponentials);
+      if (reduces && node.args[0] == element) return true;
+      for (NodeId arg : node) left.push_back(arg);
     }
     return false;
   }
@@ -90,7 +144,7 @@ class Composer {
   NodeId made(Program& out, const Node& node, std::span<const NodeId> args) const {
     const bool sums = node.op == Op::Sum || node.op == Op::Mean;
     NodeId total = no_node;
-    if (sums && terms_.contains(node.args[0])) total = total_of_terms(out, terms_.at(node.args[0]), args[0]);
+    if (sums && terms_.contains(node.args[0])) total = total_of(out, terms_.at(node.args[0]));
     else if (sums && has_fold(node.args[0], moments)) total = out.add(Op::Fold, args, first_of(moments));
     else if (node.op == Op::Amax && has_fold(node.args[0], exponentials))
       return out.add(Op::Fold, args, first_of(exponentials));
@@ -100,20 +154,46 @@ class Composer {
     return out.add(Op::Div, {total, count});
   }
 
-  NodeId total_of_terms(Program& out, std::int64_t fold, NodeId terms) const {
-    const NodeId element = element_of(out, terms), taken = taken_from(out, terms);
-    const Formula total{&out, out.add(Op::Fold, {element}, second_of(fold))};
-    if (fold == moments) return total.id;
-    const Formula top{&out, out.add(Op::Fold, {element}, first_of(fold))};
-    const Formula shift = shift_of(top), by{&out, taken};
-    if (taken == top.id || taken == shift.id) return total.id;
-    return (total * call("exp", {shift - by})).id;
+  NodeId total_of(Program& out, const Terms& terms) const {
+    const NodeId element = moved_[terms.element];
+    if (terms.fold == moments) return out.add(Op::Fold, {element}, second_of(moments));
+    auto here = [&](NodeId id) { return Formula{&out, moved_[id]}; };
+    std::optional<Formula> weight;
+    for (const Terms::Step& step : terms.around) {
+      if (!in_[step.node].by_column) continue;
+      const Formula by = here(step.node);
+      if (step.kind == Terms::Step::Factor) {
+        weight = weight ? *weight * by : by;
+      } else {
+        const Formula inside = weight ? *weight : by.number(1);
+        weight = select(by, inside, by.number(0));
+      }
+    }
+    const Formula sum{&out, out.add(Op::Fold, {element}, second_of(exponentials))};
+    Formula total = weight ? Formula{&out, out.add(Op::Fold, {element, weight->id}, second_of(weighted))} : sum;
+    if (terms.taken == no_node) {
+      total = total / sum;
+    } else {
+      const Formula top{&out, out.add(Op::Fold, {element}, first_of(exponentials))};
+      const Formula shift = shift_of(top), by = here(terms.taken);
+      if (by.id != top.id && by.id != shift.id) total = total * call("exp", {shift - by});
+    }
+    for (const Terms::Step& step : terms.around) {
+      if (in_[step.node].by_column) continue;
+      const Formula by = here(step.node);
+      total = step.kind == Terms::Step::Factor    ? total * by
+              : step.kind == Terms::Step::Divisor ? total / by
+                                                  : select(by, total, by.number(0));
+    }
+    return total.id;
   }
 
   const Program& in_;
   std::vector<bool> wanted_;
-  std::map<NodeId, std::int64_t> terms_;          // what is summed up -> the fold whose second total it is
+  std::vector<int> level_;                        // how many reductions stand one upon another
+  std::map<NodeId, Terms> terms_;                 // by what is summed up
   std::map<NodeId, std::array<bool, 2>> folded_;  // elements
+  std::vector<NodeId> moved_;
 };
 
 }  // namespace

@@ -35,6 +35,15 @@ TEST(Compose, makes_totals_of_what_waits_for_a_total) {
             "    t1 = logsumexp_top(x)\n"
             "    t  = max(t1, s)\n"
             "    y  = logsumexp_sum(x) * exp(select(abs(t1) < inf, t1, 0) - t)\n");
+  // Weights of exponentials; what is the row's own stands outside.
+  EXPECT_EQ(composed("  e = exp(x - amax(x))\n  y = sum(e * w) / sum(e)\n"),
+            "    y = logsumexp_weighted(x, w) / logsumexp_sum(x)\n");
+  EXPECT_EQ(composed("  y = sum(select(0 < w, s * (w * exp(x - logsumexp(x))) / s, 0))\n"),
+            "    t1 = logsumexp_top(x)\n"
+            "    t2 = exp(select(abs(t1) < inf, t1, 0) - logsumexp(x))\n"
+            "    y  = logsumexp_weighted(x, select(0 < w, w, 0)) * t2 * s / s\n");
+  EXPECT_EQ(composed("  y = sum(x * softmax(x))\n"), "    y = logsumexp_weighted(x, x) / logsumexp_sum(x)\n");
+  EXPECT_EQ(composed("  y = sum(exp(x - amax(x)) * s)\n"), "    y = logsumexp_sum(x) * s\n");
   // What stands beside a composed reduction is a total of it.
   EXPECT_EQ(composed("  y = variance(x) * mean(x) + logsumexp(x) - amax(x)\n"),
             "    y = variance(x) * (variance_sum(x) / n) + logsumexp(x) - logsumexp_top(x)\n");
@@ -49,6 +58,10 @@ TEST(Compose, leaves_what_is_something_else) {
            "    y = sum((x - mean(x)) * (x - s)) + mean(x)\n",
            "    y = sum(exp(amax(x) - x))\n",
            "    y = sum(tanh(x - amax(x)))\n",
+           "    t = amax(w)\n    y = sum(softmax(x) * (w - t))\n",  // the weight waits itself
+           "    y = sum(select(0 < w, softmax(x), 1))\n",
+           "    y = sum(softmax(x) / w)\n",
+           "    y = sum(softmax(x))\n",
        })
     EXPECT_EQ(head + composed(lines), print(parse(head + lines).value()));
 }

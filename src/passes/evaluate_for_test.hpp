@@ -148,7 +148,8 @@ class Evaluation {
     const FoldFormula term = fold_term(fold, Type::F64, true);
     double sum = 0;
     for (std::int64_t j = 0; j < columns_; ++j) {
-      const double arguments[] = {value(node.args[0], i, j), total, static_cast<double>(columns_)};
+      const double weight = fold.weighted ? value(node.args[1], i, j) : 0;
+      const double arguments[] = {value(node.args[0], i, j), total, static_cast<double>(columns_), weight};
       std::vector<double> values(term.program.size());
       for (NodeId id = 0; id < values.size(); ++id) {
         const Node& each = term.program[id];

@@ -22,7 +22,7 @@ Program share_first_totals(const Program& program) {
     if (node.op == Op::Sum || node.op == Op::Amax)
       if (auto over = folds_over.find(node.args[0]); over != folds_over.end())
         for (std::size_t fold : over->second)
-          if (folds()[fold].first == node.op) return totals_of(fold, {&out, args[0]})[0].id;
+          if (folds()[fold].first == node.op && !folds()[fold].weighted) return totals_of(fold, {&out, args[0]})[0].id;
     return copy_node(out, node, args);
   });
 }

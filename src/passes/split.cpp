@@ -61,9 +61,9 @@ class Splitter {
       for (NodeId arg : in_[id]) level_[id] = std::max(level_[id], level_[arg]);
       if (is_row_reduction(in_[id].op)) ++level_[id];
     }
-    std::map<std::pair<NodeId, std::int64_t>, NodeId> totals;  // by element and which
+    std::map<std::pair<std::vector<NodeId>, std::int64_t>, NodeId> totals;  // by arguments and which
     for (NodeId id = 0; id < in_.size(); ++id)
-      if (in_[id].op == Op::Fold) totals[{in_[id].args[0], in_[id].payload}] = id;
+      if (in_[id].op == Op::Fold) totals[{{in_[id].begin(), in_[id].end()}, in_[id].payload}] = id;
     for (const auto& [which, id] : totals) {
       auto other = totals.find({which.first, which.second ^ 1});
       if (other == totals.end()) continue;
@@ -148,7 +148,8 @@ class Splitter {
       if (wanted_[id] && is_row_reduction(in_[id].op) && level_[id] == stage + 1) partial.push_back(id);
     for (const Output& result : in_.results)
       if (level_[result.value] == stage) work.needed[result.value] = true;
-    for (NodeId id : partial) work.needed[in_[id].args[0]] = true;
+    for (NodeId id : partial)
+      for (NodeId arg : in_[id]) work.needed[arg] = true;
     for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;)
       if (work.needed[id] && !is_exchanged(id, stage) && !stored_before(id, stage))
         for (NodeId arg : in_[id]) work.needed[arg] = true;
@@ -163,8 +164,9 @@ class Splitter {
       }
     for (NodeId id : partial) {
       Op op = exchange_of(in_[id].op);
-      const NodeId element = work.moved[in_[id].args[0]];
-      out.results.push_back({names_[id], {{true}, {}}, out.add(op, {element}, in_[id].payload)});
+      std::vector<NodeId> elements;
+      for (NodeId arg : in_[id]) elements.push_back(work.moved[arg]);
+      out.results.push_back({names_[id], {{true}, {}}, out.add(op, elements, in_[id].payload)});
       if (op != Op::Fold) made.exchanges.push_back({names_[id], op});
       else if (in_[id].payload % 2 == 0)
         made.exchanges.push_back({names_[id], op, names_[other_total_[id]], in_[id].payload / 2});

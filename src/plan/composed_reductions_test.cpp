@@ -1,4 +1,5 @@
-// variance, logsumexp and softmax: their formulas, written out by hand, and the same bits on every device.
+// variance, logsumexp, softmax and the totals they are made of: their formulas, written out by hand, and the same bits
+// on every device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,10 +23,14 @@ const std::string nested = "p(x[i,j]) -> (y[i,j])\n  y = softmax(x - logsumexp(x
 const std::string of_rows =
     "p(x[i,j], r[i], c[j]) -> (a[i], b[i], d[i])\n  a = variance(r)\n  b = logsumexp(c)\n"
     "  d = logsumexp(r) + sum(x)\n";
+const std::string weighted =
+    "p(x[i,j], w[j], r[i]) -> (a[i], b[i], c[i], d[i])\n  a = logsumexp_weighted(x * 8, w)\n"
+    "  b = logsumexp_weighted(x * 8, x) + logsumexp_sum(x * 8)\n  c = logsumexp_weighted_top(w, r) + variance(x)\n"
+    "  d = logsumexp_weighted(x, r) + logsumexp_weighted(r, x)\n";
 
 TEST(ComposedReductions, SameBitsOnEveryDevice) {
   const std::int64_t widths[] = {1, 2, 31, 255, 256, 257, 511, 512, 513, 1025, 4097, 8192, 12801, 33000};
-  for (const std::string& text : {normal, alone, entropy, nested, of_rows})
+  for (const std::string& text : {normal, alone, entropy, nested, of_rows, weighted})
     for (std::int64_t columns : widths) expect_same_bits(text, fmt::format("p 3x{}", columns));
 }
 
@@ -33,7 +38,7 @@ TEST(ComposedReductions, SameBitsForRandomShapesTypesAndThreads) {
   std::mt19937_64 random(25);
   const char* types[] = {"f32", "bf16", "f16", "f64"};
   for (int k = 0; k < 24; ++k) {
-    const std::string& text = *(std::vector{&normal, &alone, &entropy, &nested}[random() % 4]);
+    const std::string& text = *(std::vector{&normal, &alone, &entropy, &nested, &weighted}[random() % 5]);
     const std::int64_t columns = 1 + static_cast<std::int64_t>(random() % (k % 4 ? 3000 : 70000));
     expect_same_bits(text, fmt::format("p {}x{} x={}", 1 + random() % 9, columns, types[random() % 4]),
                      {.threads = 1 + static_cast<int>(random() % 3)});
@@ -48,6 +53,12 @@ TEST(ComposedReductions, MergeAsTheContractSays) {
       "  s = sum(select(j < 256, exp(x - a), -0.0))\n  t = sum(select(j < 256, -0.0, exp(x - b)))\n"
       "  m = max(a, b)\n"
       "  l = m + log(s * exp(a - m) + t * exp(b - m))\n";
+  const std::string weighted =
+      "p(x[i,j], w[j]) -> (l[i])\n"
+      "  a = amax(select(j < 256, x, -inf))\n  b = amax(select(j < 256, -inf, x))\n"
+      "  s = sum(select(j < 256, exp(x - a) * w, -0.0))\n  t = sum(select(j < 256, -0.0, exp(x - b) * w))\n"
+      "  m = max(a, b)\n"
+      "  l = s * exp(a - m) + t * exp(b - m)\n";
   const std::string variance =
       "p(x[i,j]) -> (v[i])\n"
       "  s = sum(select(j < 256, x, -0.0))\n  t = sum(select(j < 256, -0.0, x))\n"
@@ -58,6 +69,8 @@ TEST(ComposedReductions, MergeAsTheContractSays) {
   for (const char* columns : {"512", "257", "300", "511"}) {
     const std::string line = fmt::format("p 9x{}", columns);
     EXPECT_EQ(reference_digest("p(x[i,j]) -> (l[i])\n  l = logsumexp(x)\n", line), reference_digest(logsumexp, line));
+    EXPECT_EQ(reference_digest("p(x[i,j], w[j]) -> (l[i])\n  l = logsumexp_weighted(x, w)\n", line),
+              reference_digest(weighted, line));
     EXPECT_EQ(reference_digest("p(x[i,j]) -> (v[i])\n  v = variance(x)\n", line), reference_digest(variance, line));
   }
 }

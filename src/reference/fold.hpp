@@ -30,10 +30,14 @@ class FoldRun {
         term_(fold_term(fold, compute, Arithmetic::runs_expansions)),
         merge_(fold_merge(fold, compute, Arithmetic::runs_expansions)) {}
 
-  std::array<Value, 2> operator()(const std::vector<Value>& row) const {
+  // `weights`: as many as the row has columns, or none.
+  std::array<Value, 2> operator()(const std::vector<Value>& row, const std::vector<Value>& weights) const {
     std::vector<Part> parts;
-    for (std::size_t at = 0; at < row.size(); at += contract::stripe)
-      parts.push_back(stripe(std::span(row).subspan(at, std::min<std::size_t>(contract::stripe, row.size() - at))));
+    for (std::size_t at = 0; at < row.size(); at += contract::stripe) {
+      const std::size_t columns = std::min<std::size_t>(contract::stripe, row.size() - at);
+      const std::span<const Value> elements = std::span(row).subspan(at, columns);
+      parts.push_back(stripe(elements, fold_.weighted ? std::span(weights).subspan(at, columns) : elements));
+    }
     return sum_neighbouring_pairs(std::move(parts), [&](Part& left, const Part& right) { merge(left, right); }).totals;
   }
 
@@ -44,14 +48,16 @@ class FoldRun {
     std::int64_t columns;
   };
 
-  Part stripe(std::span<const Value> elements) const {
+  Part stripe(std::span<const Value> elements, std::span<const Value> weights) const {
     Value first = elements[0];
     if (fold_.first == Op::Sum) first = stripe_sum(elements);
     else
       for (std::size_t j = 1; j < elements.size(); ++j) first = larger(first, elements[j]);
     const auto count = static_cast<std::int64_t>(elements.size());
-    std::vector<Values> terms =
-        evaluate(term_, {Values(elements.begin(), elements.end()), {first}, {arithmetic_.integer(count)}});
+    std::vector<Values> terms = evaluate(term_, {Values(elements.begin(), elements.end()),
+                                                 {first},
+                                                 {arithmetic_.integer(count)},
+                                                 Values(weights.begin(), weights.end())});
     terms[0].resize(elements.size(), terms[0][0]);
     return {{first, stripe_sum(std::span<const Value>(terms[0]))}, count};
   }

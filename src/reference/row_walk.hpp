@@ -226,9 +226,12 @@ class RowWalk {
   // Both totals of a fold; the second is asked for after the first.
   const std::array<Value, 2>& totals(const Node& node, std::int64_t i) {
     const std::int64_t fold = node.payload / 2;
-    if (last_fold_.element != node.args[0] || last_fold_.fold != fold || last_fold_.row != i) {
+    const NodeId weight = node.arity > 1 ? node.args[1] : no_node;
+    if (last_fold_.element != node.args[0] || last_fold_.weight != weight || last_fold_.fold != fold ||
+        last_fold_.row != i) {
       auto [run, made] = folds_.try_emplace(fold, folds()[fold], *program_.compute, arithmetic_);
-      last_fold_ = {node.args[0], fold, i, run->second(spread_up(node.args[0]))};
+      const Values weights = weight == no_node ? Values{} : spread_up(weight);
+      last_fold_ = {node.args[0], weight, fold, i, run->second(spread_up(node.args[0]), weights)};
     }
     return last_fold_.totals;
   }
@@ -299,7 +302,7 @@ class RowWalk {
   std::vector<std::optional<ColumnSum<Value>>> column_sums_;
   std::map<std::int64_t, FoldRun<Arithmetic>> folds_;
   struct {
-    NodeId element = no_node;
+    NodeId element = no_node, weight = no_node;
     std::int64_t fold = 0, row = 0;
     std::array<Value, 2> totals;
   } last_fold_;

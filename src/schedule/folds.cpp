@@ -45,8 +45,8 @@ void give(const Program& formula, std::vector<Reg>& known, std::initializer_list
 const FoldFormula& RowLowering::term_formula(std::int64_t fold, std::optional<std::int64_t> columns) {
   auto [found, is_new] = formulas_.try_emplace({fold, false, columns, std::nullopt});
   if (is_new)
-    found->second =
-        with_numbers(fold_term(folds()[fold], *program_.compute, true), {std::nullopt, std::nullopt, columns});
+    found->second = with_numbers(fold_term(folds()[fold], *program_.compute, true),
+                                 {std::nullopt, std::nullopt, columns, std::nullopt});
   return found->second;
 }
 
@@ -65,7 +65,10 @@ const FoldFormula& RowLowering::merge_formula(std::int64_t fold,
 // What the second pass over a stripe evaluates. Values that were kept in scratch are loaded there.
 void RowLowering::plan_elements(std::size_t k) {
   std::vector<bool> wanted(program_.size());
-  for (const FoldTotals& each : stages_.sweeps[k].folds) wanted[each.element] = true;
+  for (const FoldTotals& each : stages_.sweeps[k].folds) {
+    wanted[each.element] = true;
+    if (each.weight != no_node) wanted[each.weight] = true;
+  }
   const std::vector<NodeId>& nodes = work_[k].chunk;
   auto kept = [&](NodeId id) {
     return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id && each.sweep <= k; });
@@ -101,11 +104,11 @@ void RowLowering::begin_terms(std::size_t k, const std::vector<Reg>& firsts, std
     const Program& formula = terms.formula->program;
     std::vector<bool> by_element(formula.size());
     for (NodeId id = 0; id < formula.size(); ++id) {
-      by_element[id] = formula[id].op == Op::Operand && formula[id].payload == 0;
+      by_element[id] = is_element(formula[id]);
       for (NodeId arg : formula[id]) by_element[id] = by_element[id] || by_element[arg];
     }
     terms.known.resize(formula.size());
-    give(formula, terms.known, {Reg{}, firsts[f], count});
+    give(formula, terms.known, {Reg{}, firsts[f], count, Reg{}});
     evaluate_formula(b_, formula, terms.known, [&](NodeId id) { return !by_element[id]; });
     terms_at_hand_.push_back(std::move(terms));
   }
@@ -123,11 +126,11 @@ void RowLowering::begin_terms(std::size_t k, int stripe, const std::vector<std::
   begin_terms(k, of_stripe, {}, b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = columns}));
 }
 
-Reg RowLowering::term(const Terms& terms, Reg element) {
+Reg RowLowering::term(const Terms& terms, Reg element, Reg weight) {
   const Program& formula = terms.formula->program;
   std::vector<Reg> known = terms.known;
   for (NodeId id = 0; id < formula.size(); ++id)
-    if (formula[id].op == Op::Operand && formula[id].payload == 0) known[id] = element;
+    if (is_element(formula[id])) known[id] = formula[id].payload == 0 ? element : weight;
   evaluate_formula(b_, formula, known, [](NodeId) { return true; });
   return known[terms.formula->values[0]];
 }

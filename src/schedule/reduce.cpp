@@ -91,7 +91,11 @@ Values RowLowering::addend(std::size_t sweep, Pass pass, std::size_t which, cons
   if (pass == Pass::Terms) {
     Values terms;
     const Terms& at_hand = terms_at_hand_[which];
-    for (Reg element : chunk(stage.folds[which].element, leaf)) terms.push_back(term(at_hand, element));
+    const FoldTotals& fold = stage.folds[which];
+    const Values elements = chunk(fold.element, leaf);
+    const Values weights = fold.weight == no_node ? Values{} : chunk(fold.weight, leaf);
+    for (std::size_t e = 0; e < elements.size(); ++e)
+      terms.push_back(term(at_hand, elements[e], weights.empty() ? Reg{} : weights[e]));
     return present(std::move(terms), Op::Sum, leaf);
   }
   if (which < stage.reductions.size()) {

@@ -390,7 +390,7 @@ class RowLowering {
   std::map<FormulaKey, FoldFormula> formulas_;
   const FoldFormula& term_formula(std::int64_t fold, std::optional<std::int64_t> columns);
   const FoldFormula& merge_formula(std::int64_t fold, const std::array<std::optional<std::int64_t>, 2>& columns);
-  Reg term(const Terms& terms, Reg element);
+  Reg term(const Terms& terms, Reg element, Reg weight);
   struct Kept {
     NodeId id;
     std::size_t sweep;  // that evaluates it

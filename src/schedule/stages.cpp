@@ -14,9 +14,13 @@ namespace {
 
 NodeId& total_of(Stage& stage, const Node& node) {
   const std::int64_t fold = node.payload / 2;
-  auto same = [&](const FoldTotals& each) { return each.fold == fold && each.element == node.args[0]; };
+  const NodeId weight = node.arity > 1 ? node.args[1] : no_node;
+  auto same = [&](const FoldTotals& each) {
+    return each.fold == fold && each.element == node.args[0] && each.weight == weight;
+  };
   auto found = std::find_if(stage.folds.begin(), stage.folds.end(), same);
-  if (found == stage.folds.end()) found = stage.folds.insert(found, {.fold = fold, .element = node.args[0]});
+  if (found == stage.folds.end())
+    found = stage.folds.insert(found, {.fold = fold, .element = node.args[0], .weight = weight});
   return found->nodes[node.payload % 2];
 }
 
@@ -25,7 +29,10 @@ NodeId& total_of(Stage& stage, const Node& node) {
 std::vector<NodeId> Stage::elements(const Program& program) const {
   std::vector<NodeId> ids;
   for (NodeId id : reductions) ids.push_back(program[id].args[0]);
-  for (const FoldTotals& each : folds) ids.push_back(each.element);
+  for (const FoldTotals& each : folds) {
+    ids.push_back(each.element);
+    if (each.weight != no_node) ids.push_back(each.weight);
+  }
   for (std::size_t r : stores) ids.push_back(program.results[r].value);
   for (std::size_t r : columns) ids.push_back(program[program.results[r].value].args[0]);
   for (std::size_t r : group_sums) ids.push_back(program[program.results[r].value].args[0]);

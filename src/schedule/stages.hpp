@@ -14,6 +14,7 @@ namespace trireme {
 struct FoldTotals {
   std::int64_t fold;  // index into folds() (math/reductions.hpp)
   NodeId element;
+  NodeId weight = no_node;                           // of a weighted fold
   std::array<NodeId, 2> nodes = {no_node, no_node};  // where some value asks for it
 };
 

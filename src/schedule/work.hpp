@@ -16,7 +16,7 @@ inline int instructions_of_term(const Program& program, const Node& total, const
   std::vector<bool> by_element(term.program.size());
   for (NodeId id = 0; id < term.program.size(); ++id) {
     const Node& node = term.program[id];
-    by_element[id] = node.op == Op::Operand && node.payload == 0;
+    by_element[id] = is_element(node);
     for (NodeId arg : node) by_element[id] = by_element[id] || by_element[arg];
     if (!by_element[id] || node.arity == 0) continue;
     count += node.op == Op::Min || node.op == Op::Max ? costs.extremum : node.op == Op::Div ? costs.divide : 1;
