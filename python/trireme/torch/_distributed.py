@@ -15,6 +15,8 @@ from ._made import MADE
 from ._register import PAIRS, extents
 from ._rows import Row, has_columns, is_picked, row_of
 
+composed = False  # parallel.compose_dtensors says it
+
 
 def call(operator, operands, constants, axes, types, wanted):
     """All results, as the operator's own call gives them."""
@@ -44,7 +46,8 @@ def call(operator, operands, constants, axes, types, wanted):
     column_cut = None if by_columns is None else _widths(first.shape[-1], mesh.size(by_columns))
     row_cut = _widths(first.shape[axes_cut], mesh.size(by_rows[0])) if in_order else None
     spread = Spread(columns, [mesh.get_group(k) for k in by_rows], in_order, column_cut,
-                    None if row_cut is None else [each * (math.prod(first.shape[axes_cut + 1:first.dim() - axes])) for each in row_cut])
+                    None if row_cut is None else [each * (math.prod(first.shape[axes_cut + 1:first.dim() - axes])) for each in row_cut],
+                    composed and by_columns is not None)
     made = SpreadOperator(operator, spread).call(local, constants, axes, types, wanted)
 
     def whole(each, where, shape):

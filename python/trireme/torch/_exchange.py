@@ -18,6 +18,7 @@ import trireme
 
 from . import _programs
 from ._operator import TorchOperator, _lock
+from ._register import LIBRARY
 
 STRIPE = 256  # columns; rows where a sum over everything is the sum of the rows' sums
 _MOST_ARRAYS = 40  # of a combining program; Python calls programs of up to 63
@@ -96,26 +97,51 @@ def meet(group, numbers, what, equal):
     know shapes before there is a tensor, and a GPU need not wait. Who does not come is waited for as long as the group says."""
     key = group.group_name, numbers
     if key not in _met:
-        count = _meetings[group.group_name] = _meetings.get(group.group_name, 0) + 1
-        store = dist.distributed_c10d._get_process_group_store(group)
-        begin = f"trireme/{group.group_name}/{count}/"
-        store.set(f"{begin}{dist.get_rank(group)}", ",".join(map(str, numbers)))
-        names = [f"{begin}{rank}" for rank in range(group.size())]
-        try:
-            store.wait(names, _timeout(group))
-        except RuntimeError as error:  # torch's DistStoreError is one
-            missing = [rank for rank, name in enumerate(names) if not store.check([name])]
-            raise RuntimeError(f"{what[0]}: of the {group.size()} machines of the group, {missing} did not come within "
-                               f"{_timeout(group).total_seconds():g} s") from error
-        _met[key] = tuple(tuple(map(int, store.get(name).split(b","))) for name in names)
-    found = _met[key]
-    for place in equal:
-        said = [each[place] if place < len(each) else None for each in found]
-        if len(set(said)) > 1:
-            del _met[key]  # a later call may be right
-            raise ValueError(f"{what[0]}: {what[1 + place]} must be the same on all {group.size()} machines of the group, and "
-                             f"machine by machine there are {said}; where parts differ in size, `cut` says all sizes")
-    return found
+        found = ask(group, numbers, what[0])
+        for place in equal:
+            said = [each[place] if place < len(each) else None for each in found]
+            if len(set(said)) > 1:
+                raise ValueError(f"{what[0]}: {what[1 + place]} must be the same on all {group.size()} machines of the group, and "
+                                 f"machine by machine there are {said}; where parts differ in size, `cut` says all sizes")
+        _met[key] = found
+    return _met[key]
+
+
+def ask(group, numbers, what):
+    """The numbers that each machine of the group says, now."""
+    count = _meetings[group.group_name] = _meetings.get(group.group_name, 0) + 1
+    store = dist.distributed_c10d._get_process_group_store(group)
+    begin = f"trireme/{group.group_name}/{count}/"
+    store.set(f"{begin}{dist.get_rank(group)}", ",".join(map(str, numbers)))
+    names = [f"{begin}{rank}" for rank in range(group.size())]
+    try:
+        store.wait(names, _timeout(group))
+    except RuntimeError as error:  # torch's DistStoreError is one
+        missing = [rank for rank, name in enumerate(names) if not store.check([name])]
+        raise RuntimeError(f"{what}: of the {group.size()} machines of the group, {missing} did not come within "
+                           f"{_timeout(group).total_seconds():g} s") from error
+    return tuple(tuple(map(int, each.split(b","))) for each in store.multi_get(names))
+
+
+_exchanged = {}  # by group and what was exchanged: how many numbers, and how they were cut, the last time
+
+
+def agreed(numbers, size, kind, group, what):
+    """The numbers that are to be exchanged, a copy. Where their size or cut is not that of the last exchange of this kind,
+    the machines ask each other first: gloo ends a process that is sent more than it asked for."""
+    key = group, what
+    if _exchanged.get(key) != (size, kind):
+        found = ask(dist.distributed_c10d._resolve_process_group(group), (size, kind), what)
+        if len(set(found)) > 1:
+            raise ValueError(f"{what}: shapes must be those of the other machines of the group, and machine by machine there are "
+                             f"{[each[0] for each in found]} numbers to exchange, cut as {[each[1] for each in found]}")
+        _exchanged[key] = size, kind
+    return numbers.clone()
+
+
+LIBRARY.define("agreed(Tensor numbers, int size, int kind, str group, str what) -> Tensor")
+LIBRARY.impl("agreed", agreed, "CompositeExplicitAutograd")
+torch.library.register_fake("trireme::agreed", lambda numbers, *_: torch.empty_like(numbers), lib=LIBRARY)
 
 
 def met_numbers(group, what, kind, number, equal):
@@ -198,8 +224,9 @@ def trade(tensor, group):
     return _arrived(collectives.all_to_all_single(tensor, None, None, group))
 
 
-def exchange(group, pieces, dtype, device):
-    """Of each piece the totals, flat: one collective for all."""
+def exchange(group, pieces, dtype, device, what=None):
+    """Of each piece the totals, flat: one collective for all. `what`: of the same thing machines exchange as many numbers as the
+    last time, or ask each other; None where the caller sees to it."""
     flat = []
     for piece in pieces:
         for run in piece.runs:
@@ -208,6 +235,9 @@ def exchange(group, pieces, dtype, device):
         if missing:
             flat.append(torch.zeros(missing * piece.length * piece.reduction.arity, dtype=dtype, device=device))
     mine = torch.cat(flat) if len(flat) > 1 else flat[0].contiguous()
+    if what and (device.type == "cpu" or dist.get_debug_level() == dist.DebugLevel.DETAIL):  # others end by their timeout
+        kind = number_of(str([(piece.reduction.name, piece.length, piece.tree.runs) for piece in pieces]))
+        mine = torch.ops.trireme.agreed(mine, mine.numel(), kind, group.group_name, what)
     gathered = gather(mine, group).view(group.size(), -1)
     totals, begin = [], 0
     for piece in pieces:

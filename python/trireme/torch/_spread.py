@@ -485,7 +485,8 @@ class _Machine:
                 counts = tuple(tuple(count for _, count in each) for each in tree.runs) if reduction.arity > 1 else ()
                 pieces.append(Piece(reduction, tree, runs, len(lists) * self.rows, counts))
         found = {}
-        for ((reduction, is_sum), lists), totals in zip(groups.items(), exchange(self.spread.columns, pieces, self.compute, self.device)):
+        made_of_all = exchange(self.spread.columns, pieces, self.compute, self.device, self.what(phase))
+        for ((reduction, is_sum), lists), totals in zip(groups.items(), made_of_all):
             begin = 0
             for names in lists:
                 if is_sum:
@@ -500,6 +501,10 @@ class _Machine:
                     begin += self.rows
         return found
 
+    def what(self, phase):
+        """What is exchanged after a phase, but for how many rows there are."""
+        return f"{phase.operator.operator.name} of {self.columns} columns"
+
     def over_rows(self, made, group, cut):
         """Totals of results that sum over rows, which machines share; those of machines' own entries are theirs."""
         names = [name for name in sorted(made) if name in self.sums and not self.own_entries(name)]
@@ -511,7 +516,7 @@ class _Machine:
             pieces.append(Piece(SUM, self.row_tree(self.sums[name][0], cut), [(each.reshape(-1),) for each in made[name]], length))
         if self.spread.in_order and cut.total == 0:
             return {name: [torch.zeros(self.result_shape(name), dtype=self.compute, device=self.device)] for name in names}
-        totals = exchange(group, pieces, self.compute, self.device)
+        totals = exchange(group, pieces, self.compute, self.device, self.what(self.phases[-1]))
         return {name: [each[0].view(self.result_shape(name))] for name, each in zip(names, totals)}
 
     def own_entries(self, name):

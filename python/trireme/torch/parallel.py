@@ -17,12 +17,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from . import _loss_programs, losses
+from . import _distributed, _loss_programs, losses
 from ._exchange import SUM, Piece, _combined, exchange, gather, leaves_of, met_numbers, one_each, trade
 from ._operator import TorchOperator, named, op
 from ._spread import Spread, SpreadOperator
 
-__all__ = ["LayerNorm", "RMSNorm", "columns", "copy_to", "cross_entropy", "log_probability", "over", "reduce_from", "rows", "sum_over"]
+__all__ = ["LayerNorm", "RMSNorm", "columns", "compose_dtensors", "copy_to", "cross_entropy", "log_probability", "over", "reduce_from", "rows", "sum_over"]
 
 
 def _operator(operator):
@@ -60,6 +60,20 @@ def over(operator: "TorchOperator | str", columns: dist.ProcessGroup | None = No
          compose: bool = False) -> SpreadOperator:
     """Both: columns over one group, rows over another; None is one place."""
     return SpreadOperator(_operator(operator), Spread(columns, [] if rows is None else [rows], in_order, column_cut, row_cut, compose))
+
+
+class compose_dtensors:
+    """From now on, or inside of `with`: operators on DTensors whose columns are cut are composed, as compose=True says. The
+    same on every machine; bits then do not depend on how many there are, one included."""
+
+    def __init__(self, on: bool = True):
+        self.before, _distributed.composed = _distributed.composed, on
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        _distributed.composed = self.before
 
 
 # ---- sums of whole tensors ----
@@ -176,7 +190,7 @@ def log_probability(input: Tensor, target: Tensor, *, ignore_index: int = -100, 
                     group: dist.ProcessGroup | None = None,
                     cut: Sequence[int] | None = None, compose: bool = False) -> tuple[Tensor, Tensor]:
     """Of each row the log-probability of its target under softmax(input / temperature), and the entropy of that distribution,
-    of logits whose classes are cut over machines; both 0 where the target is `ignore_index`. compose: two exchanges instead of
+    of logits whose classes are cut over machines; both 0 where the target is `ignore_index`. compose: one exchange instead of
     three (see `columns`)."""
     group = _group(group)
     _, classes = _classes(input, group, cut)
