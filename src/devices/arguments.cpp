@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/contract.hpp"
+#include "schedule/resolve_groups.hpp"
 #include "schedule/sum_classes.hpp"
 #include "support/contract_arithmetic.hpp"
 
@@ -283,7 +284,8 @@ std::int64_t rows_together(const Program& program, const Problem2d& problem) {
 static bool lies_backwards(const Array& array) { return array.column_stride == -1 && array.column_jumps.size() == 0; }
 
 std::optional<Layout> backwards_layout(const Layout& layout, const Program& program, const Problem2d& problem) {
-  if (!layout.strided() || goes_lane_by_lane(program, {})) return std::nullopt;
+  if (!layout.strided() || goes_lane_by_lane(program, {}, group_of_stripes(program, problem.columns)))
+    return std::nullopt;
   Layout said = layout;
   for (std::size_t k = 0; k < said.arrays.size(); ++k) {
     ArrayLayout& each = said.arrays[k];

@@ -184,6 +184,15 @@ inline const std::vector<OperatorDefinition>& operator_definitions() {
        }},
       {"geglu", {"3x5"}, [](const Row& row, RowResults& out) { gated(row, out, gelu_tanh); }},
       {"geglu_erf", {"3x5"}, [](const Row& row, RowResults& out) { gated(row, out, gelu_erf); }},
+      {"embedding",
+       {},
+       [](const Row& row, RowResults& out) {
+         const double token = row.at("token", row.i, 0);
+         const bool inside = token >= 0 && token < static_cast<double>(row.given.arrays.at("table").rows);
+         out["y"] = row.each([&](auto j) {
+           return inside ? row.at("table", static_cast<std::int64_t>(token), j) * row.at("scale", 0, 0, 1) : 0;
+         });
+       }},
       {"group_norm",
        {"4x6 groups=2 pixels=3", "5x6 groups=2 pixels=2 gamma=none"},
        [](const Row& row, RowResults& out) {

@@ -41,10 +41,10 @@ std::vector<Config> for_simd(const Config& chosen) {
 // Every way to deal a row out to threads that leaves few of them without work, times every way to walk the rows.
 class Threads {
  public:
-  Threads(const Facts& facts, const Shape& shape)
+  Threads(const Facts& facts, const Shape& shape, std::int64_t group)
       : columns_(facts.columns),
-        stripes_(contract::stripes(facts.columns)),
-        widest_(shape.widest_vector(facts)),
+        group_(group),
+        widest_(shape.widest_vector(facts, group)),
         sums_(shape.column_sums > 0),
         reduces_(shape.reductions > 0),
         reads_rows_(shape.row_bytes > 0),
@@ -52,7 +52,7 @@ class Threads {
 
   std::vector<Config> all() {
     for (int vector = widest_; vector >= 1 && vector >= widest_ / 4; vector /= 2)
-      stripes_ == 1 ? short_rows(vector) : long_rows(vector);
+      columns_ <= contract::stripe && !group_ ? short_rows(vector) : long_rows(vector);
     return std::move(configs_);
   }
 
@@ -69,14 +69,15 @@ class Threads {
   }
 
   void long_rows(int vector) {
-    const Config warps{.simd = false, .lanes = 32, .vector = vector, .columns = columns_};
+    const Config warps{.simd = false, .lanes = 32, .vector = vector, .columns = columns_, .group = group_};
+    const std::int64_t stripes = warps.stripes_of_row();
     for (int each : {1, 2, 4, 8}) {
-      if (each >= 2 * stripes_) continue;
+      if (each >= 2 * stripes) continue;
       for (std::int64_t groups = 1; groups <= 32; ++groups) {
-        const std::int64_t cluster = up(stripes_, each * groups);
+        const std::int64_t cluster = up(stripes, each * groups);
         // One block takes any number of warps. Blocks of a cluster have a power of two, and a fifth at most idles.
-        if (cluster > 1 && (next_power(groups) != groups || cluster * each * groups * 4 > stripes_ * 5)) continue;
-        if (cluster == 1 && each * (groups - 1) >= stripes_) break;
+        if (cluster > 1 && (next_power(groups) != groups || cluster * each * groups * 4 > stripes * 5)) continue;
+        if (cluster == 1 && each * (groups - 1) >= stripes) break;
         Config config = warps;
         config.stripes = each;
         config.groups = static_cast<int>(groups);
@@ -116,7 +117,7 @@ class Threads {
         }
   }
 
-  const std::int64_t columns_, stripes_;
+  const std::int64_t columns_, group_;
   const int widest_;  // vector
   const bool sums_, reduces_, reads_rows_, reads_columns_;
   std::vector<Config> configs_;
@@ -135,7 +136,7 @@ std::vector<Config> candidate_configs(const Program& program, const Machine& mac
       for (Config& each : candidate_configs(program, machine, others)) configs.push_back(std::move(each));
     }
   } else {
-    configs = Threads(facts, shape_of(program, facts.layout)).all();
+    configs = Threads(facts, shape_of(program, facts.layout), group_of_stripes(program, facts.columns)).all();
   }
   std::erase_if(configs, [valid = Validity(program, machine, facts)](const Config& each) { return !valid(each); });
   return configs;

@@ -19,7 +19,11 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
   // (4 against 16: geglu_erf backward 1.00, gated_rms_norm backward 0.7 to 1.00; layer_norm backward 1.08; 1 against 2:
   // geglu_erf backward 1.00; 8 against 16 in f64: 0.95 to 1.05).
   const int work = instructions_a_vector(program, machine.instructions);
-  const std::int64_t vectors = (facts.columns + config.lanes - 1) / config.lanes;
+  config.group = group_of_stripes(program, facts.columns);
+  auto up = [](std::int64_t value, std::int64_t by) { return (value + by - 1) / by; };
+  const std::int64_t stripes = up(facts.columns, config.stripe());
+  const std::int64_t vectors =
+      config.group ? stripes * up(config.group, config.lanes) : up(facts.columns, config.lanes);
   const std::int64_t elements = facts.rows * facts.columns;
   const bool large = machine.cache_bytes && elements * shape.stored_bytes > machine.cache_bytes;
   // Rows that lie apart, or whose columns lie backwards, go on elsewhere than where they end, which the processor's own
@@ -61,11 +65,11 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
   // Short rows are worth code of their own: no loop, no tail, column sums in registers (256x128: layer_norm backward
   // 8.9 µs against 17.5, softmax 14 against 23); without sums it gains nothing.
   const std::int64_t most = shape.reductions || shape.column_sums || unforeseen ? 1000 : 256;
-  if (goes_lane_by_lane(program, facts.layout)) {
+  if (goes_lane_by_lane(program, facts.layout, config.group)) {
     config.unroll = std::min(unroll(128), 2);  // going lane by lane is a loop of its own in every vector
-  } else if (vectors <= 32 && vectors * work <= most) {
+  } else if (vectors <= 32 && stripes <= 16 && vectors * work <= most) {
     config.columns = facts.columns;
-    config.stripes = std::bit_ceil(static_cast<unsigned>(contract::stripes(facts.columns)));
+    config.stripes = std::bit_ceil(static_cast<unsigned>(stripes));
     config.hoist = true;
     // AVX-512 has registers for a row of 8 vectors: 16-bit types are widened once (add_rms_norm bf16 in L1: 0.29 ns an
     // element instead of 0.35). Rows that wait for two sums are taken in pairs (softmax 0.35 instead of 0.40).
@@ -78,8 +82,7 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
   // also sums the row. Beyond some thousand instructions code takes longer to make than half a millisecond: such groups
   // are kept in scratch (swiglu_block_quant of f64 on AVX2 had 3913).
   const int chunks = chunks_of_groups(program, facts.columns, config.lanes);
-  if (!config.stripes && facts.columns % contract::stripe == 0 && chunks * work <= 2000)
-    config.unroll = std::max(config.unroll, chunks);
+  if (!config.stripes && chunks * work <= 2000) config.unroll = std::max(config.unroll, chunks);
   // Ordinary stores read what they overwrite. By a streaming copy's time, rms_norm 4096x4096 from memory: 2.77 with
   // them, 1.61 past the caches and with the next row on its way (docs/performance.md). Rows in unrolled stripes are
   // short, and one sweep reads straight on: there the processor's own prefetching is enough, unless rows lie apart

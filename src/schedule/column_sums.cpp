@@ -65,7 +65,7 @@ void RowLowering::begin_column_sums(ClassSums& sums, Reg blocks_left) {
     leaves.resize(row_leaves_.size());
     for (int stripe = 0; stripe < config_.stripes; ++stripe)
       for (int c = 0; c < chunks(); ++c)
-        if (stripe * contract::stripe + static_cast<std::int64_t>(c) * config_.lanes * config_.vector < config_.columns)
+        if (c * chunk_columns() < config_.stripe() && stripe * config_.stripe() + c * chunk_columns() < config_.columns)
           for (int e = 0; e < config_.vector; ++e) leaves[stripe * chunks() + c].push_back(b_.number(none));
   }
 }
@@ -106,11 +106,10 @@ void RowLowering::clear_partials(const ClassSums& sums, Reg blocks_left) {
     return;
   }
   b_.repeat_while_less(at, stripes_, [&] {
-    Reg column = b_.add(b_.mul(b_.add(at, group_), contract::stripe), thread_column_);
-    for (int c = 0; c < chunks(); ++c) {
-      std::int64_t offset = static_cast<std::int64_t>(c) * config_.lanes * config_.vector;
-      clear(column, offset, b_.below(column, offset, columns_));
-    }
+    Reg column = b_.add(b_.mul(b_.add(at, group_), config_.stripe()), thread_column_);
+    for (int c = 0; c < chunks() && c * chunk_columns() < config_.stripe(); ++c)
+      clear(column, c * chunk_columns(),
+            both(b_.below(column, c * chunk_columns(), columns_), in_stripe(c * chunk_columns())));
     b_.increase(at, config_.groups);
   });
 }

@@ -2,12 +2,14 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ir/contract.hpp"
 #include "ir/program.hpp"
 #include "layout/array.hpp"
 #include "trireme/type.hpp"
@@ -54,6 +56,17 @@ struct Config {
   bool across = false;  // simd machines: lanes are rows, `rows` registers of them a turn, `unroll` columns summed at
                         // once, columns to come fetched (prefetch), or the next turn's (overlap)
   Layout layout = {};   // of the problem; no choice
+  std::int64_t group =
+      0;  // of the problem (group_of_stripes): columns that take the place of rule 4's stripes; 0: none
+
+  // Columns that are taken together: rule 4's stripe; or a group, or where a warp's lanes hold more, several, each of
+  // them in a power of two of columns.
+  std::int64_t stripe() const {
+    if (!group) return contract::stripe;
+    const auto place = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(group)));
+    return simd ? group : group * std::max<std::int64_t>(1, lanes * vector / place);
+  }
+  std::int64_t stripes_of_row() const { return (columns + stripe() - 1) / stripe(); }
 };
 
 std::string print(const Config& config);
@@ -107,7 +120,7 @@ struct Machine {
 
 // Do simd machines go lane by lane somewhere: rotated, divided or wrapped columns, columns that do not lie side by
 // side, comparisons of integers?
-bool goes_lane_by_lane(const Program& program, const Layout& layout);
+bool goes_lane_by_lane(const Program& program, const Layout& layout, std::int64_t group);
 
 struct Facts {
   std::int64_t rows = 0, columns = 0;

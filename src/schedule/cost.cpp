@@ -17,7 +17,7 @@ struct Extents {                  // of a row
 
   Extents(const Config& c)
       : chunks(chunks_of(c)),
-        elements((c.stripes ? c.stripes : up(contract::stripes(c.columns), c.groups)) * chunks * c.vector),
+        elements((c.stripes ? c.stripes : up(c.stripes_of_row(), c.groups)) * chunks * c.vector),
         warps(c.groups * c.cluster == 1 ? c.lanes / 32.0 : c.groups * c.cluster) {}
 };
 
@@ -121,7 +121,7 @@ double ThreadCost::operator()(const Config& c) const {
                                                : f_.odd;
   if (c.reload || !c.stripes) element += f_.again * arrays + f_.work * reuse_.again;
   element += f_.weights * weighed;
-  const double stripes = static_cast<double>(c.stripes ? c.stripes : up(contract::stripes(c.columns), c.groups));
+  const double stripes = static_cast<double>(c.stripes ? c.stripes : up(c.stripes_of_row(), c.groups));
   double warp = element * elements + f_.sweep * shape_.reductions + f_.spilled * missing +
                 stripes * shape_.row_sums * f_.shuffle * 5 * c.vector;
   if (c.cluster > 1) warp += f_.exchange * shape_.reductions;

@@ -333,7 +333,7 @@ void RowLowering::finish_groups(const Groups& groups) {
   b_.repeat_while_less(entry, wide, [&] {
     const Reg mask = b_.below(entry, 0, wide);
     Reg value = b_.fresh(Bank::Lane);
-    Instr load = term_access(Do::Load, group_sums_at_, entry, {});
+    Instr load = term_access(Do::Load, group_sums_at_, entry, mask);
     load.values = {value};
     b_.emit(std::move(load));
     if (some < groups.wide)

@@ -92,8 +92,10 @@ Values RowLowering::group_in_chunk(const Node& node, const Leaf& leaf) {
   const GroupReduction kind = group_of(node);
   const auto by = static_cast<std::int64_t>(program_[node.args[1]].number());
   Values values = present(chunk(node.args[0], leaf), kind.op, leaf);
-  if (!kind.wraps && by >= config_.vector)
-    return Values(config_.vector, across_lanes(kind.op, {values}, static_cast<int>(by / config_.vector)));
+  if (!kind.wraps && by >= config_.vector) {
+    const auto lanes = std::bit_ceil(static_cast<std::uint64_t>(by / config_.vector));
+    return Values(config_.vector, across_lanes(kind.op, {values}, static_cast<int>(lanes)));
+  }
   const auto all = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(config_.columns)));
   for (std::int64_t bit = (kind.wraps ? all : by) / 2; bit >= (kind.wraps ? by : 1); bit /= 2) {
     Values next;
@@ -108,7 +110,7 @@ Values RowLowering::group_in_chunk(const Node& node, const Leaf& leaf) {
   return values;
 }
 
-// Of values that are one a group of neighbours, a power of two of them.
+// Of values that are one a group of neighbours, where stripes are cut between groups.
 void RowLowering::find_group_widths() {
   group_width_.assign(program_.size(), 0);
   ColumnSpreads spreads(program_);
@@ -116,7 +118,9 @@ void RowLowering::find_group_widths() {
     const ColumnSpread& spread = spreads[id];
     if (!used_[id] || is_kept_group(id) || !spread.is_group() || spread.wraps) continue;
     const std::int64_t by = fixed_divisor(spread.by).value_or(0);
-    if (by > 0 && by <= contract::stripe && std::has_single_bit(static_cast<std::uint64_t>(by))) group_width_[id] = by;
+    const bool power = by > 0 && std::has_single_bit(static_cast<std::uint64_t>(by));
+    const bool held = config_.group ? config_.group % by == 0 : by <= contract::stripe;
+    if (by == config_.group || (power && held)) group_width_[id] = by;
   }
 }
 
@@ -124,12 +128,11 @@ void RowLowering::find_group_widths() {
 Values RowLowering::group_over_chunks(const Node& node, const Leaf& leaf) {
   const Op op = group_of(node).op;
   const auto by = static_cast<std::int64_t>(program_[node.args[1]].number());
-  std::vector<std::optional<Values>> parts;
-  for (std::int64_t part = 0; part < by / chunk_columns(); ++part) {
+  const std::int64_t count = (by + chunk_columns() - 1) / chunk_columns();
+  std::vector<std::optional<Values>> parts(std::bit_ceil(static_cast<std::uint64_t>(count)));
+  for (std::int64_t part = 0; part < count; ++part) {
     const Leaf each = part_of_group(leaf, by, part);
-    std::optional<Values> values;
-    if (leaf.id < 0 || each.id >= 0) values = present(value_of_part(node.args[0], each), op, each);
-    parts.push_back(std::move(values));
+    if (leaf.id < 0 || each.id >= 0) parts[part] = present(value_of_part(node.args[0], each), op, each);
   }
   for (std::size_t half = parts.size() / 2; half >= 1; half /= 2)
     for (std::size_t k = 0; k < half; ++k) parts[k] = fold(op, parts[k], parts[k + half]);
@@ -142,17 +145,15 @@ Leaf RowLowering::part_of_group(const Leaf& leaf, std::int64_t width, std::int64
   made.paired = false;
   made.offset = leaf.offset / width * width + inside;
   if (leaf.id >= 0) {
-    const std::int64_t chunk = made.offset % contract::stripe / chunk_columns();
-    return unrolled_leaf(static_cast<int>(made.offset / contract::stripe), static_cast<int>(chunk), state_);
+    const std::int64_t chunk = made.offset % config_.stripe() / chunk_columns();
+    return unrolled_leaf(static_cast<int>(made.offset / config_.stripe()), static_cast<int>(chunk), state_);
   }
-  if (!config_.simd) {
-    made.mask = b_.below(leaf.column, made.offset, columns_);
-  } else if (leaf.aligned < width) {
+  if (config_.simd && leaf.aligned < width) {
     made.column = b_.index(Do::IndexAnd, b_.add(leaf.column, leaf.offset), -width);
     made.offset = inside;
     made.back = back_from(made.column);
-    made.mask = leaf.aligned ? Reg{} : b_.below(made.column, inside, columns_);
   }
+  made.mask = mask_of(made);
   return made;
 }
 
@@ -205,7 +206,7 @@ void RowLowering::share_in_group(NodeId id, const Leaf& leaf, const Values& valu
   for (std::int64_t offset = leaf.offset / width * width, end = offset + width; offset < end;
        offset += chunk_columns()) {
     if (offset >= config_.columns) break;
-    const std::int64_t stripe = offset / contract::stripe, part = offset % contract::stripe / chunk_columns();
+    const std::int64_t stripe = offset / config_.stripe(), part = offset % config_.stripe() / chunk_columns();
     const Leaf other{.id = static_cast<int>(stripe) * chunks() + static_cast<int>(part)};
     if (ValuesByNode& memory = memory_of(id, other); !memory.find(id)) memory.put(id, values);
   }
@@ -220,6 +221,16 @@ void RowLowering::store_groups(std::size_t r, const Leaf& leaf) {
   const Reg first = b_.add(leaf.column, leaf.offset), pointer = row_pointer(array);
   const auto steps = column_steps_.find(array);
   auto place = [&](Reg entry) { return steps == column_steps_.end() ? entry : stepped(b_, steps->second, entry); };
+  if (column.divide == config_.group && !column.wrap) {
+    if (leaf.offset % config_.stripe()) return;
+    b_.emit({.code = Do::StoreOne,
+             .type = *result.type,
+             .a = pointer,
+             .b = place(b_.divide(first, column.divide)),
+             .c = config_.simd ? Reg{} : both(leaf.mask, b_.below(column_of_group_, 0, one_index_)),
+             .values = {values[0]}});
+    return;
+  }
   if (!config_.simd) {
     // A thread's columns begin at a multiple of its vector, and whole groups have their entries side by side.
     const bool whole = !column.wrap && steps == column_steps_.end() && config_.vector % column.divide == 0;
@@ -266,7 +277,7 @@ void RowLowering::store_groups(std::size_t r, const Leaf& leaf) {
     const Reg rest = b_.index(Do::IndexRemainder, here, column.divide);
     b_.when_less(rest, one_index_, [&] { store(b_.index(Do::IndexDivide, here, column.divide)); });
   };
-  if (!column.wrap && column.divide % config_.lanes == 0) return store_one(first, values[0]);
+  if (!column.wrap && one_entry_a_chunk(column.divide)) return store_one(first, values[0]);
   b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .imm = lanes_at_, .values = values});
   lane_by_lane(leaf, [&](Reg here, Reg lane) {
     Reg value = b_.fresh(Bank::Lane);

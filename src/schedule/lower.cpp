@@ -26,7 +26,7 @@ RowLowering::RowLowering(const Program& program, const Stages& stages, const Con
 
 int RowLowering::chunks() const {
   std::int64_t covered = config_.lanes * config_.vector;
-  std::int64_t wanted = config_.columns ? std::min(config_.columns, contract::stripe) : contract::stripe;
+  std::int64_t wanted = config_.columns ? std::min(config_.columns, config_.stripe()) : contract::stripe;
   return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>((wanted + covered - 1) / covered)));
 }
 
@@ -49,6 +49,7 @@ void RowLowering::locate_threads() {
   state_ = {.limit = columns_};
   if (config_.simd) {
     thread_column_ = block_column_ = zero_;
+    if (const std::int64_t rest = config_.group % config_.lanes) in_stripe_ = b_.below(zero_, 0, b_.index(rest));
     return;
   }
   lane_ = b_.special(Do::ThreadLane);
@@ -56,7 +57,8 @@ void RowLowering::locate_threads() {
   team_ = b_.special(Do::ThreadTeam);
   row_owner_ = config_.groups > 1 ? b_.add(b_.mul(group_, config_.lanes), lane_) : lane_;
   thread_column_ = b_.mul(lane_, config_.vector);
-  std::int64_t group_columns = config_.stripes * contract::stripe;
+  if (config_.group) locate_groups();
+  std::int64_t group_columns = config_.stripes * config_.stripe();
   if (config_.stripes && config_.groups > 1) thread_column_ = b_.add(thread_column_, b_.mul(group_, group_columns));
   block_column_ = thread_column_;
   const bool folds = std::any_of(stages_.sweeps.begin(), stages_.sweeps.end(),
@@ -73,21 +75,43 @@ void RowLowering::locate_threads() {
   }
 }
 
+// Groups of columns in place of stripes: each has a power of two of a warp's columns, and begins with them; or a
+// warp's columns are part of a group.
+void RowLowering::locate_groups() {
+  const auto place = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(config_.group)));
+  if (const std::int64_t rest = config_.group % chunk_columns(); place > chunk_columns()) {
+    column_of_group_ = thread_column_;
+    if (rest) in_stripe_ = b_.below(column_of_group_, 0, b_.index(rest));
+    return;
+  }
+  column_of_group_ = b_.remainder(thread_column_, place);
+  in_stripe_ = b_.below(column_of_group_, 0, b_.index(config_.group));
+  thread_column_ = b_.add(b_.mul(b_.divide(thread_column_, place), config_.group), column_of_group_);
+}
+
+// Do all groups have the columns of such a chunk of theirs, in its stripe?
 bool RowLowering::always_inside(std::int64_t offset) const {
   if (!config_.columns) return false;
-  std::int64_t last_group = (config_.cluster * config_.groups - 1) * config_.stripes * contract::stripe;
-  return last_group + offset + config_.lanes * config_.vector <= config_.columns;
+  std::int64_t last_group = (config_.cluster * config_.groups - 1) * config_.stripes * config_.stripe();
+  return last_group + offset + std::min(chunk_columns(), left_in_stripe(offset)) <= config_.columns;
+}
+
+Reg RowLowering::mask_of(const Leaf& leaf) {
+  return both(leaf.limit ? b_.below(leaf.column, leaf.offset, leaf.limit) : Reg{}, in_stripe(leaf.offset));
 }
 
 // Chunk `c` of a group's unrolled stripe; its id is -1 where no group has such columns.
 Leaf RowLowering::unrolled_leaf(int stripe, int c, const RowState& row) {
   Leaf leaf;
-  leaf.offset = stripe * contract::stripe + static_cast<std::int64_t>(c) * config_.lanes * config_.vector;
-  if (leaf.offset >= config_.columns) return leaf;
+  const std::int64_t inside = c * chunk_columns();
+  leaf.offset = stripe * config_.stripe() + inside;
+  if (inside >= config_.stripe() || leaf.offset >= config_.columns) return leaf;
   leaf.id = stripe * chunks() + c;
   leaf.column = thread_column_;
-  leaf.partial = !always_inside(leaf.offset);
-  leaf.mask = leaf.partial ? b_.below(thread_column_, leaf.offset, row.limit) : row.exists;
+  const bool always = always_inside(leaf.offset);
+  const Reg in_stripe = this->in_stripe(leaf.offset);
+  leaf.partial = !always || in_stripe;
+  leaf.mask = both(always ? row.exists : b_.below(thread_column_, leaf.offset, row.limit), in_stripe);
   return leaf;
 }
 
@@ -99,7 +123,7 @@ void RowLowering::lay_out_scratch() {
     sweeps += stage.reduces();
   }
   std::int64_t count = static_cast<std::int64_t>(reductions);
-  if (config_.simd && goes_lane_by_lane(program_, layout_)) {
+  if (config_.simd && goes_lane_by_lane(program_, layout_, config_.group)) {
     lanes_at_ = at;
     at += config_.lanes * value_bytes();
   }
@@ -147,7 +171,7 @@ void RowLowering::lay_out_scratch() {
       if (kept) at += line_bytes;
     } else {
       totals_at_ = at;
-      at += count * 2 * contract::stripes(config_.columns) * value_bytes();
+      at += count * 2 * config_.stripes_of_row() * value_bytes();
     }
   }
   b_.kernel().scratch_bytes = at;
@@ -161,7 +185,8 @@ void RowLowering::run() {
   locate_threads();
   lay_out_scratch();
   place_terms();
-  if (!config_.stripes)
+  if (!config_.stripes && !config_.simd && config_.group) stripes_ = b_.index(config_.stripes_of_row());
+  else if (!config_.stripes)
     stripes_ = b_.index(Do::IndexShiftRight, b_.add(columns_, contract::stripe - 1),
                         std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
   if (!config_.stripes && !kept_.empty()) {  // after the totals, at a line
@@ -235,9 +260,10 @@ Kernel lower_rows(const Program& program, Config config, const std::vector<SumCl
 
 }  // namespace
 
-Result<Kernels> lower(const Program& given, const Config& config) {
+Result<Kernels> lower(const Program& given, Config config) {
   std::optional<Program> summed, rest, resolved;
   const Program& program = resolve_groups(with_row_sums(given, summed), config.columns, resolved);
+  config.group = group_of_stripes(program, config.columns);
   Stages stages = split_into_stages(program, config.layout.over_operands, groups_in_chunks(program, config));
   TRIREME_CHECK(lowerable(program, config, stages));
   Kernels kernels;

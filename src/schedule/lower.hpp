@@ -6,7 +6,7 @@
 
 namespace trireme {
 
-Result<Kernels> lower(const Program& program, const Config& config);
+Result<Kernels> lower(const Program& program, Config config);
 
 // Kernels, and the schedule they were lowered by.
 struct Lowered {

@@ -90,7 +90,7 @@ Values RowLowering::load_by_lanes(const Instr& from, const ColumnMap& map, const
   };
   if (map.steps) {
     gather();
-  } else if (!map.rotate && fixed_divisor(map.axis.divide).value_or(1) % config_.lanes == 0) {
+  } else if (!map.rotate && one_entry_a_chunk(fixed_divisor(map.axis.divide).value_or(1))) {
     load_one(mapped_column(map, first), value);  // one entry for all lanes
   } else if (map.axis.divide != no_node) {
     const Reg last_lane = b_.add(first, config_.lanes - 1);

@@ -20,7 +20,7 @@ bool contains(const std::vector<NodeId>& sorted, NodeId id) {
 bool RowLowering::can_overlap() const {
   std::size_t count = stages_.sweeps.size();
   if (!config_.simd || config_.stripes || count < 2 || stages_.sweeps.back().reduces()) return false;
-  if (goes_lane_by_lane(program_, layout_) || stages_.sums_groups()) return false;
+  if (goes_lane_by_lane(program_, layout_, config_.group) || stages_.sums_groups()) return false;
   for (NodeId id = 0; id < program_.size(); ++id)
     if (used_[id] && spans_chunks(id)) return false;
   for (std::size_t k : used_operands())

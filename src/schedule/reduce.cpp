@@ -292,7 +292,7 @@ void RowLowering::store_stripe(std::size_t which, Reg total, Reg stripe) {
     store.imm = totals_at_;
   } else {
     store.b = stripe;
-    store.imm = totals_at_ + static_cast<std::int64_t>(which) * 2 * contract::stripes(config_.columns) * value_bytes();
+    store.imm = totals_at_ + static_cast<std::int64_t>(which) * 2 * config_.stripes_of_row() * value_bytes();
     // Lane 0, where the stripe exists.
     Reg past = b_.index(Do::IndexSub, stripes_, stripe);
     Reg first_lane = b_.below(lane_, 0, b_.index(Do::IndexMin, past, 1));

@@ -48,6 +48,21 @@ const Program& resolve_groups(const Program& program, std::int64_t columns, std:
   }));
 }
 
+std::int64_t group_of_stripes(const Program& program, std::int64_t columns) {
+  if (!columns || !has(program, Op::Group)) return 0;
+  std::int64_t widest = 0;
+  const std::vector<bool> used = reachable(program);
+  for (NodeId id = 0; id < program.size(); ++id) {
+    const Node& node = program[id];
+    if (!used[id]) continue;
+    if (is_row_reduction(node.op)) return 0;
+    if (node.op != Op::Group || group_of(node).wraps || group_of(node).entries) continue;
+    const auto by = index_value(program, node.args[1], {columns}, a_divisor);
+    if (by && *by && **by < columns && **by <= contract::stripe && !is_power(**by)) widest = std::max(widest, **by);
+  }
+  return widest;
+}
+
 std::vector<bool> groups_in_chunks(const Program& program, const Config& config) {
   std::vector<bool> in_chunk(program.size());
   const std::int64_t chunk = std::int64_t{config.lanes} * config.vector;
@@ -56,12 +71,15 @@ std::vector<bool> groups_in_chunks(const Program& program, const Config& config)
     if (node.op == Op::Rotate) in_chunk[node.args[0]] = false;  // read where another chunk has it
     if (node.op != Op::Group || group_of(node).entries) continue;
     const auto by = static_cast<std::int64_t>(as_number(program, node.args[1]).value_or(0));
-    // Several chunks of a stripe stand beside each other in the code of a kernel, but not where simd machines go along
-    // a row that ends inside a stripe.
+    if (group_of(node).wraps) {
+      in_chunk[id] = is_power(by) && config.columns <= std::min(chunk, config.stripe());
+      continue;
+    }
+    // Several chunks of a stripe stand beside each other in the code of a kernel.
     std::int64_t most = contract::stripe;
-    if (config.simd && !config.stripes)
-      most = config.columns % contract::stripe ? chunk : std::int64_t{config.unroll} * config.lanes;
-    in_chunk[id] = is_power(by) && (group_of(node).wraps ? config.columns <= chunk : by <= std::max(chunk, most));
+    if (config.simd && !config.stripes) most = std::max(chunk, std::int64_t{config.unroll} * config.lanes);
+    in_chunk[id] =
+        config.group ? by == config.group || (is_power(by) && config.group % by == 0) : is_power(by) && by <= most;
   }
   return in_chunk;
 }
@@ -69,7 +87,8 @@ std::vector<bool> groups_in_chunks(const Program& program, const Config& config)
 Stages stages_on(const Machine& machine, const Program& given, const Facts& facts) {
   std::optional<Program> made;
   const Program& program = with_row_sums(given, made);
-  const Config narrowest{.simd = false, .lanes = 1, .columns = facts.columns};
+  Config narrowest{.simd = false, .lanes = 1, .columns = facts.columns};
+  narrowest.group = group_of_stripes(program, facts.columns);
   return split_into_stages(program, facts.layout.over_operands,
                            machine.simd ? std::vector<bool>{} : groups_in_chunks(program, narrowest));
 }

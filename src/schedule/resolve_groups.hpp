@@ -13,6 +13,11 @@ namespace trireme {
 // are none, the program itself; else `made` holds what is returned.
 const Program& resolve_groups(const Program& program, std::int64_t columns, std::optional<Program>& made);
 
+// Of a program with its row sums (with_row_sums): the columns of a group that kernels take in place of rule 4's stripe,
+// so that shuffles reach all of it. That is where the columns are no power of two and the row itself is not reduced;
+// else 0.
+std::int64_t group_of_stripes(const Program& program, std::int64_t columns);
+
 // By node of a resolved program: does a chunk of columns hold all of a group, as lanes and elements that differ in some
 // bits of their number? Such a reduction is made of shuffles, and is known at once.
 std::vector<bool> groups_in_chunks(const Program& program, const Config& config);

@@ -29,6 +29,7 @@ struct Leaf {
   bool paired = false;       // its neighbour is visited next to it, and may share its stores
   std::int64_t aligned = 0;  // simd loops, in whole stripes: `column` is a multiple of it
   Reg back;                  // -column, where arrays lie backwards; only in loops
+  Reg limit;                 // in loops, Index: columns exist below it; none: all do
 };
 
 // Is there a row to work on? Teams that shuffle together keep step, so one may have none.
@@ -184,7 +185,7 @@ class RowLowering {
   }
   Reg across_stripes(std::size_t which, Op op);
   std::int64_t spilled_at(std::size_t reduction) const;
-  void spill(std::size_t reduction, Reg place, Values values);
+  void spill(std::size_t reduction, Reg place, Values values, std::int64_t chunk = 0);
   Reg sum_of_spilled(std::size_t reduction, Op op, int count);
   // A sweep adds up in passes over each stripe: the elements of reductions and folds, then the terms of folds.
   enum class Pass { Elements, Terms };
@@ -235,6 +236,7 @@ class RowLowering {
 
   // lower.cpp, walk.cpp, sweep.cpp, column_sums.cpp
   void locate_threads();
+  void locate_groups();
   void walk_blocks();
   void walk_rows(Reg end_row);  // from row_ on
   void begin_row();
@@ -329,6 +331,10 @@ class RowLowering {
   Values group_in_chunk(const Node& node, const Leaf& leaf);
   void find_group_widths();
   std::int64_t chunk_columns() const { return std::int64_t{config_.lanes} * config_.vector; }
+  // Of j / by; chunks begin at multiples of their columns, counted from the row's begin or from a stripe's.
+  bool one_entry_a_chunk(std::int64_t by) const {
+    return by % config_.stripe() == 0 || (config_.stripe() % chunk_columns() == 0 && by % chunk_columns() == 0);
+  }
   bool spans_chunks(NodeId id) const { return group_width_[id] > chunk_columns(); }
   Values group_over_chunks(const Node& node, const Leaf& leaf);
   Leaf part_of_group(const Leaf& leaf, std::int64_t width, std::int64_t part);
@@ -351,6 +357,12 @@ class RowLowering {
   std::vector<std::size_t> used_operands() const;
   Leaf unrolled_leaf(int stripe, int chunk, const RowState& row);
   bool always_inside(std::int64_t offset) const;
+  // Columns of a stripe from here on; rule 4's stripe is cut by chunks, or is the row.
+  std::int64_t left_in_stripe(std::int64_t offset) const {
+    return config_.group ? config_.stripe() - offset % config_.stripe() : most_columns;
+  }
+  Reg in_stripe(std::int64_t offset) const { return left_in_stripe(offset) < chunk_columns() ? in_stripe_ : Reg{}; }
+  Reg mask_of(const Leaf& leaf);  // in loops
   RowState row_state(Reg row, Reg end);
   bool runs_on(int jumps) const;
   bool points_at_column(std::size_t array) const;
@@ -367,7 +379,7 @@ class RowLowering {
 
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
-  int unroll() const { return seldom_ ? 1 : std::min(config_.unroll, chunks()); }
+  int unroll() const { return config_.group ? chunks() : seldom_ ? 1 : std::min(config_.unroll, chunks()); }
   bool in_ring(std::size_t operand) const;
   bool copies_whole(std::size_t operand) const;
   void stage_columns();
@@ -410,8 +422,11 @@ class RowLowering {
   Reg block_column_;         // as thread_column_, counted from the block's first column
   Reg rank_;                 // this block's number in its cluster
   Reg thread_column_;        // the first column of this thread in leaf 0
+  Reg column_of_group_;      // groups in place of stripes: the same, counted from the group's first
+  Reg in_stripe_;            // Mask: columns of a group's last chunk, which is not whole
   RowState state_;           // of the row at hand
   static constexpr std::int64_t line_bytes = 64;
+  static constexpr std::int64_t most_columns = std::int64_t{1} << 62;
   std::vector<Instr> half_stores_;                      // that wait for the next chunk's
   std::vector<std::pair<std::size_t, Reg>> next_rows_;  // operands to prefetch: where their next row begins
   std::unordered_map<std::size_t, Reg> column_pointers_, row_pointers_;  // by array
@@ -470,7 +485,8 @@ class RowLowering {
 template <typename Each>
 void RowLowering::lane_by_lane(const Leaf& leaf, Each&& each) {
   Reg first = b_.add(leaf.column, leaf.offset);
-  Reg count = b_.index(Do::IndexMin, b_.index(Do::IndexSub, columns_, first), config_.lanes);
+  Reg count = b_.index(Do::IndexMin, b_.index(Do::IndexSub, columns_, first),
+                       std::min<std::int64_t>(config_.lanes, left_in_stripe(leaf.offset)));
   Reg place = b_.copy(zero_);
   b_.repeat_while_less(place, count, [&] {
     each(b_.add(first, place), place);

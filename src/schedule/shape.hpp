@@ -20,7 +20,7 @@ inline std::int64_t next_power(std::int64_t value) {
 // Of a stripe, or of a row that is shorter.
 inline std::int64_t chunks_of(const Config& config) {
   const std::int64_t chunk = std::int64_t{config.lanes} * config.vector;
-  return next_power((std::min(config.columns, contract::stripe) + chunk - 1) / chunk);
+  return next_power((std::min(config.columns, config.stripe()) + chunk - 1) / chunk);
 }
 
 struct Shape {
@@ -39,15 +39,16 @@ struct Shape {
   std::int64_t ring_bytes = 0;        // of those, in operands that a ring can hold: indexed plainly
 
   // Elements of 16 bytes at most, as the arrays lie; in rows of several stripes a warp's lie in one of them.
-  int widest_vector(const Facts& facts) const {
-    const std::int64_t most = facts.columns > contract::stripe ? contract::stripe / 32 : 16;
-    return static_cast<int>(std::clamp<std::int64_t>(facts.alignment, 1, std::min(16 / widest, most)));
+  int widest_vector(const Facts& facts, std::int64_t group) const {
+    const std::int64_t most = facts.columns > contract::stripe || group ? contract::stripe / 32 : 16;
+    const std::int64_t aligned = group ? std::min(facts.alignment, group & -group) : facts.alignment;
+    return static_cast<int>(std::clamp<std::int64_t>(aligned, 1, std::min(16 / widest, most)));
   }
 
   // Of a thread machine's block, at most: what RowLowering lays out with as many sums in each sweep as there are in
   // all, and all operands that can be in the ring. Terms of groups come on top (machine_for).
   std::int64_t shared_bytes(const Config& c) const {
-    if (!c.stripes) return 2 * row_sums * contract::stripes(c.columns) * value_bytes;
+    if (!c.stripes) return 2 * row_sums * c.stripes_of_row() * value_bytes;
     const std::int64_t columns = std::int64_t{c.groups} * c.stripes * chunks_of(c) * c.lanes * c.vector;
     const std::int64_t sums =
         c.groups * c.cluster > 1 ? row_sums * c.groups * c.cluster * value_bytes + 16 * reductions : 0;

@@ -15,12 +15,12 @@ std::int64_t RowLowering::spilled_at(std::size_t reduction) const {
   return spill_at_ + static_cast<std::int64_t>(reduction) * chunks() * config_.lanes * value_bytes();
 }
 
-void RowLowering::spill(std::size_t reduction, Reg place, Values values) {
+void RowLowering::spill(std::size_t reduction, Reg place, Values values, std::int64_t chunk) {
   b_.emit({.code = Do::Store,
            .type = *program_.compute,
            .space = Space::Scratch,
            .a = place,
-           .imm = spilled_at(reduction),
+           .imm = spilled_at(reduction) + chunk * config_.lanes * value_bytes(),
            .values = std::move(values)});
 }
 
@@ -91,7 +91,7 @@ void RowLowering::sweep_unrolled(std::size_t k) {
       });
       finish_stores();
       for (std::size_t r = 0; r < reductions; ++r) stripes[r].push_back(trees.sum(r));
-      if (stage.folds.empty() || stripe * contract::stripe >= config_.columns) continue;  // no group has these columns
+      if (stage.folds.empty() || stripe * config_.stripe() >= config_.columns) continue;  // no group has these columns
       present.push_back(stripe);
       for (std::size_t f = 0; f < stage.folds.size(); ++f) elements[f].push_back(*trees.sum(reductions + f));
     }
@@ -132,24 +132,25 @@ void RowLowering::sweep_in_loops(std::size_t k) {
   const Stage& stage = stages_.sweeps[k];
   if (config_.simd) {
     Reg column = b_.copy(zero_);
-    Reg full = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, columns_, contract::stripe - 1));
+    Reg full = !config_.group ? b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, columns_, contract::stripe - 1))
+                              : b_.index(config_.columns - config_.columns % config_.stripe());
     b_.repeat_while_less(column, full, [&] {
       stripe_in_full(k, column);
-      b_.increase(column, contract::stripe);
+      b_.increase(column, config_.stripe());
     });
     b_.when_less(column, columns_, [&] { last_stripe(k, column, b_.index(Do::IndexSub, columns_, column)); });
   } else {
     Reg base = b_.copy(zero_);
     b_.repeat_while_less(base, stripes_, [&] {
       Reg stripe = b_.add(base, group_);
-      Reg column = b_.add(b_.mul(stripe, contract::stripe), thread_column_);
+      Reg column = b_.add(b_.mul(stripe, config_.stripe()), thread_column_);
       auto add_up = [&](Pass pass, auto&& visit_leaf) {
         const std::vector<Op> ops = ops_of(k, pass);
         std::vector<std::vector<std::optional<Values>>> parts(ops.size());
         group_values_.clear();
-        for (int c = 0; c < chunks(); ++c) {
-          Leaf leaf{.column = column, .offset = static_cast<std::int64_t>(c) * config_.lanes * config_.vector};
-          leaf.mask = b_.below(column, leaf.offset, columns_);
+        for (int c = 0; c < chunks() && c * chunk_columns() < config_.stripe(); ++c) {
+          Leaf leaf{.column = column, .offset = c * chunk_columns(), .limit = columns_};
+          leaf.mask = mask_of(leaf);
           loop_values_.clear();
           visit_leaf(leaf);
           for (std::size_t r = 0; r < parts.size(); ++r) parts[r].push_back(addend(k, pass, r, leaf));
@@ -215,8 +216,10 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
         Leaf leaf{.column = at,
                   .offset = trees.place(step) * (reduces ? turns : 1) * width,
                   .paired = trees.in_order(),
-                  .aligned = turns == 1 ? contract::stripe : (reduces ? 1 : unroll) * width,
+                  .aligned = turns == 1 ? config_.stripe() : (reduces ? 1 : unroll) * width,
                   .back = back};
+        if (leaf.offset >= config_.stripe()) continue;
+        leaf.mask = in_stripe(leaf.offset);
         loop_values_.clear();
         visit_leaf(leaf);
         for (std::size_t r = 0; r < sums.size(); ++r) trees.join(r, step, addend(k, pass, r, leaf));
@@ -248,32 +251,39 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
 }
 
 // The row's last, shorter stripe: full chunks in a loop, one partial chunk, identities for the rest; all through
-// scratch, so that the sweep's code stands here only twice.
+// scratch, so that the sweep's code stands here only twice. Chunks of a group go together.
 void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
   const Stage& stage = stages_.sweeps[k];
   int total = chunks();
   std::int64_t width = config_.lanes * config_.vector, vector_bytes = config_.lanes * value_bytes();
+  std::int64_t together = width;
+  for (NodeId id = 0; id < program_.size(); ++id)
+    if (used_[id] && program_[id].op == Op::Group) together = std::max(together, group_width_[id]);
   Reg stripe;
   auto add_up = [&](Pass pass, auto&& visit_leaf) -> std::vector<Reg> {
     const std::vector<Op> ops = ops_of(k, pass);
     const std::size_t first = first_of(stage, pass);
     Reg at = b_.copy(column), place = b_.copy(zero_);
-    auto leaf_at = [&](Reg mask) {
-      Leaf leaf{.column = at, .mask = mask, .back = back_from(at)};
-      loop_values_.clear();
+    auto leaves_below = [&](Reg limit) {
+      const Reg back = back_from(at);
       group_values_.clear();
-      visit_leaf(leaf);
-      for (std::size_t r = 0; r < ops.size(); ++r) spill(first + r, place, addend(k, pass, r, leaf));
-      b_.increase(at, width);
-      b_.increase(place, vector_bytes);
+      for (std::int64_t c = 0; c * width < together; ++c) {
+        Leaf leaf{.column = at, .offset = c * width, .aligned = together, .back = back, .limit = limit};
+        leaf.mask = mask_of(leaf);
+        loop_values_.clear();
+        visit_leaf(leaf);
+        for (std::size_t r = 0; r < ops.size(); ++r) spill(first + r, place, addend(k, pass, r, leaf), c);
+      }
+      b_.increase(at, together);
+      b_.increase(place, together / width * vector_bytes);
     };
-    auto masked = [&] { leaf_at(b_.below(at, 0, columns_)); };
-    if (seldom_) {
-      b_.repeat_while_less(at, columns_, masked);
+    auto partial = [&] { leaves_below(columns_); };
+    if (seldom_ || config_.group) {
+      b_.repeat_while_less(at, columns_, partial);
     } else {
-      Reg full_end = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, remaining, width - 1));
-      b_.repeat_while_less(at, full_end, [&] { leaf_at({}); });
-      b_.when_less(at, columns_, masked);
+      Reg full_end = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, remaining, together - 1));
+      b_.repeat_while_less(at, full_end, [&] { leaves_below({}); });
+      if (!config_.columns || config_.columns % together) b_.when_less(at, columns_, partial);
     }
     if (ops.empty()) return {};
     Reg end = b_.index(total * vector_bytes);
@@ -296,6 +306,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
 bool RowLowering::streams(std::size_t k, Type type) const {
   if (!config_.streaming || !config_.simd) return config_.streaming;
   bool together = half_a_line(type) && (config_.stripes || unroll() >= chunks());
+  if (config_.group % (2 * config_.lanes)) return false;  // groups begin anywhere
   return !stages_.sweeps[k].reduces() || together || config_.lanes * bytes(type) >= line_bytes;
 }
 

@@ -64,6 +64,8 @@ Status is_consistent_threads(const Config& config, bool reduces) {
   if (std::int64_t{config.lanes} * config.vector > contract::stripe && config.columns > contract::stripe)
     return wrong(fmt::format("{} lanes of {} elements are more than a stripe of {}", config.lanes, config.vector,
                              contract::stripe));
+  if (config.group % config.vector)
+    return wrong(fmt::format("a group of {} columns is not cut by vectors of {}", config.group, config.vector));
   if (config.stage && (!config.ring || config.teams > 1 || config.hoist))
     return wrong("stage needs a ring and one team a block, and excludes hoist");
   if (!config.stripes) {
@@ -71,8 +73,8 @@ Status is_consistent_threads(const Config& config, bool reduces) {
     return Done{};
   }
   if (!is_power(config.stripes, 64)) return wrong("stripes is a power of two up to 64");
-  if (std::int64_t{config.stripes} * config.groups * config.cluster * contract::stripe < config.columns)
-    return wrong("stripes * groups * cluster * 256 columns do not hold the row");
+  if (std::int64_t{config.stripes} * config.groups * config.cluster < config.stripes_of_row())
+    return wrong(fmt::format("stripes * groups * cluster * {} columns do not hold the row", config.stripe()));
   if (config.cluster > 1 && !is_power(config.groups, 32)) return wrong("a cluster's groups are a power of two");
   if (config.cluster > config.lanes && reduces)
     return wrong("a group sends its sums to a cluster's blocks lane by lane");
@@ -100,11 +102,14 @@ Validity::Validity(const Program& program, const Machine& machine, const Facts& 
       facts_(facts),
       stages_(stages_on(machine, program, facts)),
       shape_(shape_of(program, facts.layout)),
-      lane_by_lane_(goes_lane_by_lane(program, facts.layout)),
+      group_(group_of_stripes(program, facts.columns)),
+      lane_by_lane_(goes_lane_by_lane(program, facts.layout, group_)),
       across_(goes_across(program)),
       lowered_(is_lowered(program)) {}
 
-Status Validity::operator()(const Config& config) const {
+Status Validity::operator()(const Config& given) const {
+  Config config = given;
+  config.group = group_;
   if (config.simd != machine_.simd)
     return wrong(std::string("this machine takes ") + (machine_.simd ? "simd" : "threads") + " configs");
   if (!lowered_) return lowered_.error();
@@ -127,7 +132,7 @@ Status Validity::fits_simd(const Config& config) const {
   if (config.columns != 0 && config.columns != facts_.columns)
     return wrong(fmt::format("columns={}; the problem has {}", config.columns, facts_.columns));
   if (!config.stripes) return Done{};
-  std::int64_t stripes = contract::stripes(facts_.columns);
+  const std::int64_t stripes = Config{.columns = facts_.columns, .group = group_}.stripes_of_row();
   if (lane_by_lane_) return wrong("stripes: this program goes lane by lane somewhere, and takes loops");
   if (config.columns == 0 || config.stripes != next_power(stripes) || config.stripes > 16)
     return wrong(
@@ -140,7 +145,7 @@ Status Validity::fits_simd(const Config& config) const {
 Status Validity::fits_threads(const Config& config) const {
   if (config.columns != facts_.columns)
     return wrong(fmt::format("columns={}; the problem has {}", config.columns, facts_.columns));
-  const int widest = shape_.widest_vector(facts_);
+  const int widest = shape_.widest_vector(facts_, group_);
   if (config.vector > widest)
     return wrong(fmt::format("vector={}; a power of two up to {} goes: 16 bytes, and what the arrays' places allow",
                              config.vector, widest));

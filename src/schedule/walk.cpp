@@ -212,8 +212,8 @@ void RowLowering::walk_rows(Reg end) {
 
 RowState RowLowering::row_state(Reg row, Reg end) {
   RowState state{.exists = b_.below(row, 0, end), .left = b_.index(Do::IndexSub, end, row)};
-  bool partial =
-      !always_inside((config_.stripes - 1) * contract::stripe + (chunks() - 1) * config_.lanes * config_.vector);
+  const std::int64_t last = (std::min(config_.stripe(), chunks() * chunk_columns()) - 1) / chunk_columns();
+  const bool partial = !always_inside((config_.stripes - 1) * config_.stripe() + last * chunk_columns());
   if (partial) state.limit = b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, state.left, columns_));
   return state;
 }

@@ -185,10 +185,10 @@ Gp Machine::mask_bits(const Mask& mask) {
   return bits;
 }
 
-Vec Machine::mask_of_dwords(const Vec& mask) {
+Vec Machine::mask_of_dwords(const Vec& mask, unsigned which) {
   Vec high = temporary_vec(16), out = temporary_vec(16);
   cc_.vextractf128(high, mask, 1);
-  cc_.vshufps(out, mask.xmm(), high, 0x88);
+  cc_.vshufps(out, mask.xmm(), high, which);
   return out;
 }
 

@@ -131,7 +131,8 @@ class Machine {
   // same ports (softmax backward 512x32x128: 0.59 ms instead of 0.48).
   bool turns_raw(Type type) const { return raw_bytes(type) <= 16 && type != Type::F16; }
   void turn_raw(const Vec& dst, const Vec& raw, Type type);
-  Vec mask_of_dwords(const Vec& mask);  // AVX2, f64: the mask for elements of 4 bytes
+  // AVX2: every second dword, the even or (0xDD) the odd ones; of f64 the mask for elements of 4 bytes.
+  Vec mask_of_dwords(const Vec& mask, unsigned which = 0x88);
 
   // Storage types
   void widen(const Vec& dst, const asmjit::Operand& raw, Type type);  // raw: a raw register or memory

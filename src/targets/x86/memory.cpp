@@ -64,13 +64,29 @@ void Machine::move_masked(const Operand& to, const Operand& from, Type type, con
   }
   if (element == 8) return void(cc_.emit(Inst::kIdVmaskmovpd, to, v(mask), from));
   if (element == 4) return void(cc_.emit(Inst::kIdVmaskmovps, to, wide() ? mask_of_dwords(v(mask)) : v(mask), from));
-  // One by one, through a buffer; whole vectors and none at all come by here too, and are quick.
+  // One by one, through a buffer; whole vectors and none at all come by here too, and are quick. Of two bytes in pairs
+  // first, which leaves one element of a row's end at most.
   Gp which = mask_bits(mask);
   Label full = cc_.newLabel(), done = cc_.newLabel();
-  cc_.cmp(which, static_cast<std::int32_t>(all_lanes()));
-  cc_.je(full);
+  const bool pairs = element == 2 && !wide();
+  if (pairs) {
+    Vec even = mask_of_dwords(v(mask)), odd = mask_of_dwords(v(mask), 0xDD);
+    cc_.vandps(even, even, odd);
+    cc_.emit(Inst::kIdVmaskmovps, to, even, from);
+    Gp both = new_gp().r32();
+    cc_.mov(both, which);
+    cc_.shr(both, 1);
+    cc_.and_(both, which);
+    cc_.and_(both, 0x55);
+    cc_.lea(both, asmjit::x86::ptr(both.r64(), both.r64(), 1));
+    cc_.xor_(which, both);
+    cc_.jz(done);
+  } else {
+    cc_.cmp(which, static_cast<std::int32_t>(all_lanes()));
+    cc_.je(full);
+  }
   if (load) {
-    cc_.emit(Inst::kIdVxorps, to, to, to);
+    if (!pairs) cc_.emit(Inst::kIdVxorps, to, to, to);
     cc_.emit(Inst::kIdVmovups, partial_buffer(), to);
     copy_elements(partial_buffer(), from.as<Mem>(), which, element);
     cc_.emit(Inst::kIdVmovups, to, partial_buffer());
@@ -78,9 +94,11 @@ void Machine::move_masked(const Operand& to, const Operand& from, Type type, con
     cc_.emit(Inst::kIdVmovups, partial_buffer(), from);
     copy_elements(to.as<Mem>(), partial_buffer(), which, element);
   }
-  cc_.jmp(done);
-  cc_.bind(full);
-  move_raw(to, from, raw_bytes(type));
+  if (!pairs) {
+    cc_.jmp(done);
+    cc_.bind(full);
+    move_raw(to, from, raw_bytes(type));
+  }
   cc_.bind(done);
 }
 
