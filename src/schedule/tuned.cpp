@@ -36,11 +36,21 @@ void each_line(std::string_view text, Use&& use) {
 
 std::string problem_class(const Program& program, const Machine& machine, const Facts& facts) {
   const Shape shape = shape_of(program, facts.layout);
-  return fmt::format(
-      "read={} stored={} weights={} widest={} sweeps={} row_sums={} column_sums={} odd={} rotated={} work={}",
-      shape.row_bytes, shape.stored_bytes, shape.column_bytes, shape.widest, shape.reductions, shape.row_sums,
-      shape.column_sums, shape.odd_columns, shape.rotations,
-      work_class(instructions_a_vector(program, machine.instructions)));
+  std::string text;
+  auto say = [&](std::string_view name, std::int64_t value) {
+    if (value) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  };
+  say("read", shape.row_bytes);
+  say("stored", shape.stored_bytes);
+  say("weights", shape.column_bytes);
+  say("widest", shape.widest);
+  say("sweeps", shape.reductions);
+  say("row_sums", shape.row_sums);
+  say("column_sums", shape.column_sums);
+  say("odd", shape.odd_columns);
+  say("rotated", shape.rotations);
+  say("work", work_class(instructions_a_vector(program, machine.instructions)));
+  return text;
 }
 
 Config with_columns(Config config, std::int64_t columns) {
