@@ -118,7 +118,7 @@ def _check(operator, cut, axes, outer, shape, constants, accepted, parts):
     if -1 in cut:
         if axes != 1:
             raise trireme.Unsupported(f"{operator.name}: rows of {axes} axes are not cut by columns; {accepted}")
-        from ._spread import cut_inside_groups
+        from ._cut import cut_inside_groups
 
         try:
             operator.operator.split()

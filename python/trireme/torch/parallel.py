@@ -66,13 +66,13 @@ class compose_dtensors:
     """From now on, or inside of `with`: operators on DTensors whose columns are cut are composed, as compose=True says. The
     same on every machine; bits then do not depend on how many there are, one included."""
 
-    def __init__(self, on: bool = True):
+    def __init__(self, on: bool = True) -> None:
         self.before, _distributed.composed = _distributed.composed, on
 
-    def __enter__(self):
+    def __enter__(self) -> "compose_dtensors":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         _distributed.composed = self.before
 
 
