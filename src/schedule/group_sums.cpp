@@ -251,7 +251,7 @@ void RowLowering::strided_groups(const Groups& groups) {
       if (!first && !more && k >= most) return std::nullopt;
       Reg index = first ? b_.add(entry, first) : entry;
       if (more) index = b_.add(index, b_.mul(more, wrap));
-      const bool all = !first && !more && k < full;
+      const bool all = !first && !more && k < full && whole(groups.wide, config_.lanes) + k * wrap <= config_.columns;
       return load_term(groups.terms_at + k * wrap * value_bytes(), index,
                        all ? Reg{} : b_.below(index, k * wrap, columns));
     });

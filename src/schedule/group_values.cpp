@@ -277,7 +277,10 @@ void RowLowering::store_groups(std::size_t r, const Leaf& leaf) {
     const Reg rest = b_.index(Do::IndexRemainder, here, column.divide);
     b_.when_less(rest, one_index_, [&] { store(b_.index(Do::IndexDivide, here, column.divide)); });
   };
-  if (!column.wrap && one_entry_a_chunk(column.divide)) return store_one(first, values[0]);
+  if (!column.wrap && one_entry_a_chunk(column.divide)) {
+    if (!may_be_absent(leaf)) return store_one(first, values[0]);
+    return b_.when_less(first, columns_, [&] { store_one(first, values[0]); });
+  }
   b_.emit({.code = Do::Store, .type = *program_.compute, .space = Space::Scratch, .imm = lanes_at_, .values = values});
   lane_by_lane(leaf, [&](Reg here, Reg lane) {
     Reg value = b_.fresh(Bank::Lane);

@@ -91,6 +91,7 @@ Values RowLowering::load_by_lanes(const Instr& from, const ColumnMap& map, const
   if (map.steps) {
     gather();
   } else if (!map.rotate && one_entry_a_chunk(fixed_divisor(map.axis.divide).value_or(1))) {
+    if (may_be_absent(leaf)) first = b_.index(Do::IndexMin, first, b_.index(Do::IndexSub, columns_, one_index_));
     load_one(mapped_column(map, first), value);  // one entry for all lanes
   } else if (map.axis.divide != no_node) {
     const Reg last_lane = b_.add(first, config_.lanes - 1);

@@ -363,6 +363,8 @@ class RowLowering {
   }
   Reg in_stripe(std::int64_t offset) const { return left_in_stripe(offset) < chunk_columns() ? in_stripe_ : Reg{}; }
   Reg mask_of(const Leaf& leaf);  // in loops
+  // Of the chunks of a group, which go together, some may lie beyond the row: what no mask guards needs a test.
+  static bool may_be_absent(const Leaf& leaf) { return leaf.limit && leaf.offset > 0; }
   RowState row_state(Reg row, Reg end);
   bool runs_on(int jumps) const;
   bool points_at_column(std::size_t array) const;
