@@ -103,6 +103,13 @@ Ref allocate_like(const Array& like, const PlanArray& wanted, Array& array) {
   return object;
 }
 
+Ref allocate_nothing(const Array& like) {
+  PlanArray wanted{.name = "nothing", .type = like.type, .rank = 1};
+  wanted.shape_tuple = Ref(Py_BuildValue("(i)", 0));
+  Array array;
+  return wanted.shape_tuple ? allocate_like(like, wanted, array) : Ref();
+}
+
 Ref allocate_workspace(const Array& like, std::size_t bytes, void*& data) {
   PlanArray wanted{.name = "workspace", .type = TRIREME_I8, .rank = 1};
   wanted.shape[0] = static_cast<std::int64_t>(bytes);

@@ -1,5 +1,6 @@
 #include "arguments.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "errors.hpp"
@@ -34,6 +35,15 @@ bool Arguments::read(PyObject* positional, PyObject* keywords) {
   for (Py_ssize_t position = 0; PyDict_Next(keywords, &position, &name, &value);)
     if (!take_keyword(name, value)) return false;
   return true;
+}
+
+void Arguments::read(const Placed& placed) {
+  std::copy_n(placed.operands, op.operands.size(), operands);
+  std::copy_n(placed.constants, op.constants.size(), constants);
+  axes = placed.axes;
+  row_block = placed.row_block;
+  wanted = placed.wanted;
+  if (placed.types) std::copy(placed.types->begin(), placed.types->end(), types);
 }
 
 bool Arguments::take_keyword(PyObject* name, PyObject* value) {

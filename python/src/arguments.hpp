@@ -16,6 +16,8 @@ struct Arguments {
 
   explicit Arguments(Operator& op) : op(op), wanted(op.default_results) {}
   bool read(PyObject* positional, PyObject* keywords);  // false with a Python error
+  void read(const Placed& placed);
+  bool read_types(PyObject* said);
 
   int result_named(PyObject* name) const;        // -1 with a Python error
   const Parameter& array(std::size_t k) const {  // operands, then results
@@ -27,7 +29,6 @@ struct Arguments {
   bool take_option(int option, PyObject* value);
   bool read_integer(const char* name, PyObject* said, long least, std::int32_t& value) const;
   bool read_results(PyObject* said);
-  bool read_types(PyObject* said);
 };
 
 }  // namespace trireme::python

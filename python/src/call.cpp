@@ -38,19 +38,33 @@ class Call {
   }
 
   PyObject* make(PyObject* arguments, PyObject* keywords) {
-    if (!said_.read(arguments, keywords) || !load() || !choose_threads()) return nullptr;
+    Ref made[max_results];  // by the result's place
+    if (!said_.read(arguments, keywords) || !load() || !run(made)) return nullptr;
+    return give(made);
+  }
+
+  PyObject* make(const Placed& placed, bool& loaded) {
+    Ref made[max_results];
+    said_.read(placed);
+    loaded = load();
+    if (!loaded || !run(made)) return nullptr;
+    return give(made, placed.absent);
+  }
+
+ private:
+  bool run(Ref (&made)[max_results]) {
+    if (!choose_threads()) return false;
     Key key;
     fill(key);
     std::shared_ptr<CachedPlan> cached = op_.find(key.view());
     if (!cached) {
       cached = make_plan();
-      if (!cached) return nullptr;
+      if (!cached) return false;
       op_.add(key.view(), cached);
     }
-    return run(*cached);
+    return run(*cached, made);
   }
 
- private:
   bool load() {
     for (std::size_t k = 0; k < op_.operands.size(); ++k)
       if (said_.operands[k] && said_.operands[k] != Py_None && !load_array(k, said_.operands[k], false)) return false;
@@ -237,39 +251,37 @@ class Call {
     return cached;
   }
 
-  PyObject* run(const CachedPlan& cached) {
+  bool run(const CachedPlan& cached, Ref (&made)[max_results]) {
     const std::vector<PlanArray>& arrays = cached.plan->arrays();
     trireme_view views[max_arrays];
-    Ref made[max_results];  // by the result's place
     for (std::size_t k = 0; k < arrays.size(); ++k) {
       std::size_t place = static_cast<std::size_t>(cached.places[k]);
       std::optional<Array>& array = arrays_[place];
       if (!array && arrays[k].result) {
         if (said_.array(place).is_table())
           return raise_type("%s(): %s is a table whose rows are picked, and is given by out=", op_.name.c_str(),
-                            arrays[k].name.c_str());
+                            arrays[k].name.c_str()) != nullptr;
         made[place - op_.operands.size()] = allocate_like(*anchor_, arrays[k], array.emplace());
-        if (!made[place - op_.operands.size()]) return nullptr;
+        if (!made[place - op_.operands.size()]) return false;
       }
       if (!array && arrays[k].needed)
-        return raise_type("%s() needs an array for %s", op_.name.c_str(), arrays[k].name.c_str());
+        return raise_type("%s() needs an array for %s", op_.name.c_str(), arrays[k].name.c_str()) != nullptr;
       views[k] = array ? array->view() : trireme_view{.struct_size = sizeof(trireme_view), .type = arrays[k].type};
     }
     MadePlan::Run run{.views = views, .cuda = anchor_->where.cuda};
     Ref workspace;
     Array lent;
     if (run.cuda) {
-      if (!find_stream(run.stream)) return nullptr;
+      if (!find_stream(run.stream)) return false;
       if (said_.workspace) {
-        if (!lend_workspace(lent, cached.plan->workspace_bytes())) return nullptr;
+        if (!lend_workspace(lent, cached.plan->workspace_bytes())) return false;
         run.workspace = lent.data;
       } else if (cached.plan->workspace_bytes() > 0) {
         workspace = allocate_workspace(*anchor_, cached.plan->workspace_bytes(), run.workspace);
-        if (!workspace) return nullptr;
+        if (!workspace) return false;
       }
     }
-    if (!cached.plan->run(run)) return nullptr;
-    return give(made);
+    return cached.plan->run(run);
   }
 
   bool lend_workspace(Array& lent, std::size_t needed) {
@@ -303,6 +315,21 @@ class Call {
     return tuple.give();
   }
 
+  // All results as a tuple. The places of those that were not wanted hold None, or arrays of no elements.
+  PyObject* give(Ref (&made)[max_results], Absent absent) {
+    const std::size_t count = op_.results.size();
+    for (std::size_t k = 0; k < count; ++k) {
+      if (made[k]) continue;
+      made[k] = absent == Absent::None ? Ref::to(Py_None) : allocate_nothing(*anchor_);
+      if (!made[k]) return nullptr;
+    }
+    if (absent == Absent::Empty && count == 1) return made[0].give();
+    Ref tuple(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    for (std::size_t k = 0; tuple && k < count; ++k)
+      PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(k), made[k].give());
+    return tuple.give();
+  }
+
   Operator& op_;
   Arguments said_;
   PyObject* given_[max_results] = {};  // borrowed
@@ -316,5 +343,6 @@ class Call {
 }  // namespace
 
 PyObject* call(Operator& op, PyObject* arguments, PyObject* keywords) { return Call(op).make(arguments, keywords); }
+PyObject* call(Operator& op, const Placed& placed, bool& loaded) { return Call(op).make(placed, loaded); }
 
 }  // namespace trireme::python

@@ -6,6 +6,7 @@
 #include "errors.hpp"
 #include "operator.hpp"
 #include "plan_type.hpp"
+#include "torch_call.hpp"
 
 namespace trireme::python {
 namespace {
@@ -96,7 +97,23 @@ PyGetSetDef operator_fields[] = {
     {"cached_plans", get_plan_count, nullptr, "Plans kept for calls; at most 256.", nullptr},
     {},
 };
+PyObject* quick(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return quick_call(operator_in(self), given, count);
+}
+PyObject* run_placed(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return placed_call(operator_in(self), given, count);
+}
+PyObject* quick_op(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return quick_overload(operator_in(self), given, count);
+}
+
 PyMethodDef operator_methods[] = {
+    {"_quick", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(guarded<quick>)), METH_FASTCALL,
+     "All results where memory may be touched at once; None where a derivative is wanted too, else NotImplemented."},
+    {"_run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(guarded<run_placed>)), METH_FASTCALL,
+     "All results, of arguments in their places; None for those that are not wanted."},
+    {"_quick_overload", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(guarded<quick_op>)), METH_FASTCALL,
+     "The same, called as torch.ops.trireme's overload is."},
     {"_set_default_results", guarded<set_default_results>, METH_O, "What a call gives back unless told."},
     {},
 };
@@ -232,6 +249,7 @@ PyMethodDef functions[] = {
     {"devices", guarded<devices>, METH_NOARGS, "name -> why it is missing here, or ''."},
     {"digest", guarded<digest>, METH_VARARGS, "digest(line, text or None, device, threads)"},
     {"emit", guarded<emit>, METH_VARARGS, "Kernels as text or bytes."},
+    {"use_torch", guarded<use_torch>, METH_VARARGS, "What calls on torch's tensors ask torch."},
     {"layout", guarded<layout>, METH_O, "(shape, strides, type, device, address) of an array."},
     {},
 };

@@ -28,6 +28,9 @@ struct Parameter {
   }
 };
 
+// Of operands, then of results: a type plus 1, or 0. Shared, as another thread's call may say others meanwhile.
+using SaidTypes = std::shared_ptr<const std::vector<std::int32_t>>;
+
 // What a call is answered with, by the layout of its arguments.
 struct CachedPlan {
   std::shared_ptr<MadePlan> plan;
@@ -62,6 +65,11 @@ class Operator {
   std::string name, text;
   std::vector<Parameter> operands, constants, results;
   std::uint32_t default_results = 0;  // a bit each
+  // The text of types that the last call in places gave, and what it says.
+  struct {
+    Ref text;
+    SaidTypes types;
+  } last_types;
 
   std::shared_ptr<CachedPlan> find(std::string_view key);
   void add(std::string_view key, std::shared_ptr<CachedPlan> plan);
@@ -87,6 +95,22 @@ class Operator {
 
 // Calls it. Null with a Python error.
 PyObject* call(Operator& op, PyObject* arguments, PyObject* keywords);
+
+// What stands for a result that was not wanted, among all results: None, or an array of no elements (a result that is
+// the only one then comes without a tuple).
+enum class Absent : std::uint8_t { None, Empty };
+
+// Arguments in their places, as torch's dispatcher has them. Borrowed.
+struct Placed {
+  PyObject* const* operands;   // None: absent
+  PyObject* const* constants;  // numbers
+  SaidTypes types;             // null: none is said
+  std::int32_t axes = 1, row_block = 0;
+  std::uint32_t wanted = 0;
+  Absent absent = Absent::None;
+};
+// All results, as a tuple. Null with a Python error; `loaded`: it is none of the arguments alone.
+PyObject* call(Operator& op, const Placed& placed, bool& loaded);
 
 // A name of a type, or something whose str() is one (a dtype of NumPy or torch). -1 with a Python error.
 std::int32_t type_from(PyObject* said, const char* what);

@@ -6,12 +6,13 @@ from torch.autograd import forward_ad
 
 class Call:
     """One call of an operator: all but its operands."""
-    __slots__ = ("operator", "constants", "axes", "types", "wanted", "run", "spread")
+    __slots__ = ("operator", "constants", "axes", "types", "wanted", "run", "spread", "row_block")
 
-    def __init__(self, operator, constants, axes, types, wanted, run, spread=None):
-        self.operator, self.constants, self.axes, self.types, self.wanted, self.run = (operator, constants, axes, types,
-                                                                                       wanted, run)
+    def __init__(self, operator, constants, axes, types, wanted, run, spread=None, row_block=0):
+        self.operator, self.constants, self.axes, self.types, self.wanted = operator, constants, axes, types, wanted
+        self.run = run  # (operands, wanted) -> results; None: the kernel, on memory
         self.spread = spread  # over machines: derivatives are where their operator is
+        self.row_block = row_block
 
     def where(self, operator):
         return operator if self.spread is None else self.spread.of(operator)
@@ -60,16 +61,25 @@ class Function(torch.autograd.function._SingleLevelFunction):
     @staticmethod
     def forward(ctx, call, *operands):
         operator = call.operator
-        ctx.wanted = call.wanted | operator.saved_results
-        made = call.run(operands, ctx.wanted)
+        wanted = call.wanted | operator.saved_results
+        if call.run is not None:
+            made = call.run(operands, wanted)
+        else:
+            made = operator.operator._run(operands, call.constants, call.axes, call.types, wanted, call.row_block)
         values = (*operands, *made)
-        ctx.save_for_backward(*(values[k] for k in operator.saved))
+        ctx.save_for_backward(*[values[k] for k in operator.saved])
+        if call.run is None and wanted != call.wanted:  # what is saved alone is no result, and costs nothing in the graph
+            wanted = call.wanted
+            made = tuple([each if wanted >> k & 1 else None for k, each in enumerate(made)])
+        ctx.wanted = wanted
         if forward_ad._current_level >= 0:
             ctx.save_for_forward(*values)
         ctx.call = call
         ctx.likes = [None if each is None else (each.dtype, each.shape) for each in operands]
-        ctx.mark_non_differentiable(*(each for k, each in enumerate(made)
-                                      if not ctx.wanted >> k & 1 or not operator.has_derivative(k, each)))
+        without = [each for k, each in enumerate(made)
+                   if each is not None and not (wanted >> k & 1 and each.is_floating_point() and k not in operator.maxima)]
+        if without:
+            ctx.mark_non_differentiable(*without)
         ctx.set_materialize_grads(False)
         return made
 
@@ -91,21 +101,30 @@ def gradients(self, call, saved, grads, needed, likes):
     """Gradients of all operands from those of all results; None where there is none. `saved`: tensors, as self.saved says;
     `likes`: the operands' types and shapes."""
     found = [None] * len(self.operands)
-    if all(grad is None for grad in grads):
+    for grad in grads:
+        if grad is not None:
+            break
+    else:
         return found
     for k in self.tables:
         if needed[k]:
             raise RuntimeError(f"{self.name}: the rows of {self.operands[k]} are picked, and there is no gradient to a picked "
                                "table; detach it")
-    link = self.links[any(grads[k] is not None for k in self.statistics)]
-    wanted, types = link.wanted(needed, tuple(like and like[0] for like in likes))
+    links = self.links
+    link = links[0]
+    for k in self.statistics:
+        if grads[k] is not None:
+            link = links[1]
+    wanted, types = link.wanted(needed, tuple([like and like[0] for like in likes]))
     if not wanted:
         return found
     given = [grads[k] if is_grad else saved[k] if k >= 0 else None for is_grad, k in link.sources]
-    made = call.where(link.by).call(given, [call.constants[k] for k in link.constants], call.axes, types, wanted)
+    by = link.by if call.spread is None else call.spread.of(link.by)
+    made = by.call(given, [call.constants[k] for k in link.constants], call.axes, types, wanted)
     for k, place in enumerate(link.targets):
         if wanted >> k & 1:  # a weight may have come with ones for the axes it lacks
-            found[place] = made[k] if made[k].shape == likes[place][1] else made[k].view(likes[place][1])
+            one = made[k]
+            found[place] = one if one.shape == likes[place][1] else one.view(likes[place][1])
     return found
 
 

@@ -31,17 +31,23 @@ _lock = threading.RLock()  # an operator is registered once, whichever of autogr
 
 def once(function):
     """A property that is computed once, by one thread."""
-    name = "_" + function.__name__
+    return _Once(function)
 
-    def get(self):
-        if name not in self.__dict__:
-            with _lock:
-                if name not in self.__dict__:
-                    self.__dict__[name] = function(self)
-        return self.__dict__[name]
 
-    get.__annotations__ = function.__annotations__
-    return property(get, doc=function.__doc__)
+class _Once:
+    """What was computed stands among the object's own attributes, where Python looks before it asks here."""
+
+    def __init__(self, function):
+        self.function, self.__doc__ = function, function.__doc__
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        name = self.function.__name__
+        with _lock:
+            if name not in instance.__dict__:
+                instance.__dict__[name] = self.function(instance)
+        return instance.__dict__[name]
 
 
 class TorchOperator:
@@ -119,9 +125,16 @@ class TorchOperator:
         """All results as a tuple; those that are not `wanted`, a bit each, are None or tensors of no elements.
         `dim`: rows were that axis of the operands; where it costs nothing, results are contiguous once it is back.
         `row_block`: rows of a block of sums over rows, where these rows or columns are a part of more."""
-        if self.inlined is not None and torch.compiler.is_compiling():
+        is_compiling = torch.compiler.is_compiling()
+        if not is_compiling and dim is None:
+            made = self.operator._quick(operands, constants, axes, types, wanted, row_block, self.level > 0)
+            if made is None:
+                return Function.apply(Call(self, constants, axes, types, wanted, None, None, row_block), *operands)
+            if made is not NotImplemented:
+                return made
+        if self.inlined is not None and is_compiling:
             return self._inline(operands, constants, axes, types, wanted)
-        if torch.compiler.is_compiling() or not is_plain(operands) or (self.level and is_wrapped(operands)):
+        if is_compiling or not is_plain(operands) or (self.level and is_wrapped(operands)):
             if is_distributed(*operands):
                 return _distributed.call(self, operands, constants, axes, types, wanted)
             made = self.overload(*operands, *constants, axes, types, wanted, row_block)
@@ -130,7 +143,7 @@ class TorchOperator:
             return self.forward(operands, constants, axes, types, wanted, row_block, dim)
 
         def run(operands, wanted):
-            return fill(self.forward(operands, constants, axes, types, wanted, row_block, dim), operands)
+            return self.forward(operands, constants, axes, types, wanted, row_block, dim)
 
         return Function.apply(Call(self, constants, axes, types, wanted, run), *operands)
 
@@ -141,6 +154,8 @@ class TorchOperator:
     def forward(self, operands: Sequence[Tensor | None], constants: Sequence[float], axes: int, types: str, wanted: int,
                 row_block: int = 0, dim: int | None = None) -> tuple[Tensor | None, ...]:
         """Runs the kernel. Results that are not wanted are None."""
+        if dim is None:
+            return self.operator._run(operands, constants, axes, types, wanted, row_block)
         chosen = self._chosen.get(wanted)
         if chosen is None:
             places = [k for k in range(len(self.results)) if wanted >> k & 1]

@@ -12,6 +12,8 @@ import torch
 from torch import _C
 from torch.autograd import forward_ad
 
+import trireme
+
 from ._autograd import Call, Function, is_distributed, is_plain, is_wrapped, needs_graph
 from ._programs import counts_rows
 
@@ -82,6 +84,15 @@ def register(self):
                                  wanted)
         return give(made), give(out_dims)
 
+    # What compiled code calls: the overload, on plain tensors.
+    self.dispatched = dispatched = overload._op
+    quick = self.operator._quick_overload
+
+    def called(*values, **named):
+        made = NotImplemented if named else quick(*values)
+        return dispatched(*values, **named) if made is NotImplemented else made
+
+    overload._op = called
     LIBRARY.impl(self.name, kernel, "CompositeExplicitAutograd")
     LIBRARY.impl(self.name, autograd, "Autograd", with_keyset=True)
     torch.library.register_fake(f"trireme::{self.name}", fake, lib=LIBRARY)
@@ -251,3 +262,8 @@ def types_text(types):
 @functools.lru_cache(maxsize=None)
 def types_dict(types):
     return dict(each.split("=") for each in types.split(",")) if types else None
+
+
+trireme._core.use_torch(torch.Tensor, torch.nn.Parameter, forward_ad, types_dict, torch.is_grad_enabled,
+                        (_C._len_torch_dispatch_stack, _C._are_functorch_transforms_active, _C._get_tracing_state),
+                        (_C._functorch.is_legacy_batchedtensor, _C._functorch.is_functorch_wrapped_tensor))

@@ -12,6 +12,8 @@ from ._register import NAMES
 def axes_of(input, normalized_shape):
     """How many of the last axes make a row."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if len(shape) == 1 and input.shape[-1:] == shape:  # as most are
+        return 1
     if not shape or tuple(input.shape[-len(shape):]) != shape:
         raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*, "
                            f"{', '.join(map(str, shape))}], but got input of size {list(input.shape)}")
