@@ -2,14 +2,16 @@
 """A whole training step (forward, backward, AdamW) of a LLaMA with its row-wise operators by torch, torch.compile, Liger and
 Trireme, in one run: milliseconds and peak memory. The floor is the same step with every row-wise operator taken out.
 
-    PYTHONPATH=build/release/python[:LIGER/src] python3 bench/train_step.py                 # 8 layers, 2 x 4096 tokens, bf16
-    ... bench/train_step.py --samples 1 --tokens 32768                                      # long context
-    ... bench/train_step.py --model classifier --samples 64 --tokens 512 --hidden 768 --heads 12 --intermediate 3072
-    ... bench/train_step.py --variants trireme,floor --profile                              # which kernels take the time
-    ... bench/train_step.py --tiny                                                          # seconds on a CPU
+    PYTHONPATH=build/release/python[:LIGER/src] python3 bench/train_step.py --presets llama,long,bert --json step.json
+    ... bench/train_step.py                                         # llama alone: 8 layers, 2 x 4096 tokens, bf16
+    ... bench/train_step.py --presets long                          # long context: the same model, 1 x 32768 tokens
+    ... bench/train_step.py --presets bert                          # a classifier: 12 layers of LayerNorm and GELU, 64 x 512 tokens
+    ... bench/train_step.py --presets bert --samples 16             # sizes that are said win over the preset's
+    ... bench/train_step.py --variants trireme,floor --profile      # which kernels take the time
+    ... bench/train_step.py --presets llama,long,bert --tiny        # seconds on a CPU, in f32
 
 Each variant runs in a process of its own, from the same weights on the same tokens; the loss and the length of the gradient
-after the first step must be eager torch's. The time is the median of steps, by CUDA events.
+after the first step must be eager torch's. The time is the median of steps, by CUDA events. One table a preset.
 """
 import argparse
 import json
@@ -27,14 +29,23 @@ WORDS = {"eager": "torch, eager", "compile": "torch.compile", "liger": "Liger", 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--variants", default=",".join(VARIANTS), help="of " + ", ".join(VARIANTS))
-parser.add_argument("--model", choices=["llama", "classifier"], default="llama",
+LLAMA = dict(model="llama", layers=8, hidden=2048, intermediate=8192, heads=32, kv_heads=8, vocabulary=128256, samples=2,
+             tokens=4096, steps=10, warm_up=4, type="bfloat16")
+PRESETS = {"llama": LLAMA, "long": {**LLAMA, "samples": 1, "tokens": 32768},
+           "bert": {**LLAMA, "model": "classifier", "layers": 12, "hidden": 768, "intermediate": 3072, "heads": 12,
+                    "vocabulary": 30522, "samples": 64, "tokens": 512}}
+TINY = dict(layers=2, hidden=64, intermediate=96, heads=4, kv_heads=2, vocabulary=160, steps=2, warm_up=1, type="float32")
+TINY_TOKENS = {"llama": (2, 24), "long": (1, 200), "bert": (4, 24)}
+
+parser.add_argument("--presets", "--preset", default="llama", help="one or several of " + ", ".join(PRESETS))
+parser.add_argument("--model", choices=["llama", "classifier"],
                     help="classifier: as BERT, LayerNorm after each block, GELU, one label a sample")
-for name, size in dict(layers=8, hidden=2048, intermediate=8192, heads=32, kv_heads=8, vocabulary=128256, samples=2,
-                       tokens=4096, steps=10, warm_up=4).items():
-    parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=size)
+for name, size in LLAMA.items():
+    if name not in ("model", "type"):
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=f"the preset's unless said; llama has {size}")
 parser.add_argument("--chunk", type=int, help="tokens in a chunk of Trireme's linear loss")
 parser.add_argument("--left-to-inductor", default="", help="programs that trireme-compile leaves to Inductor: swiglu,rope")
-parser.add_argument("--type", default="bfloat16", choices=["bfloat16", "float16", "float32"])
+parser.add_argument("--type", choices=["bfloat16", "float16", "float32"])
 parser.add_argument("--device", help="cuda where there is one, else cpu")
 parser.add_argument("--profile", action="store_true", help="also list the kernels of a step, and where the device waits")
 parser.add_argument("--json", help="write all numbers to this file")
@@ -42,10 +53,17 @@ parser.add_argument("--most", type=float, default=240, help="seconds for one var
 parser.add_argument("--tiny", action="store_true", help="sizes that a CPU runs in seconds, in f32")
 parser.add_argument("--one", choices=VARIANTS, help="run this one, here, and print JSON")
 options = parser.parse_args()
-if options.tiny:
-    vars(options).update(layers=2, hidden=64, intermediate=96, heads=4, kv_heads=2, vocabulary=160, samples=2, tokens=24,
-                         steps=2, warm_up=1, type="float32")
+SAID = {name: value for name, value in vars(options).items() if name in LLAMA and value is not None}
 EPS = 1e-5
+
+
+def take(preset):
+    """Gives the options a preset's sizes, but for those that were said."""
+    sizes = PRESETS[preset]
+    if options.tiny:
+        samples, tokens = TINY_TOKENS[preset]
+        sizes = {**sizes, **TINY, "samples": samples, "tokens": tokens}
+    vars(options).update({**sizes, **SAID})
 
 
 # ---- row-wise operators, by variant: norm, add_norm, layer_norm, rope, glu, gelu, loss(hidden, head, labels) ----
@@ -328,13 +346,32 @@ def run(variant):
 # ---- all of them ----
 
 def main():
+    presets = options.presets.split(",")
+    unknown = [each for each in presets if each not in PRESETS]
+    if unknown:
+        parser.error(f"there is no preset {', '.join(unknown)}; there are {', '.join(PRESETS)}")
     if options.one:
+        take(presets[0])
         print(json.dumps(run(options.one)))
         return 0
-    command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--one"]
-    wanted = options.variants.split(",")
-    found, bad = {}, []
-    for variant in wanted:
+    all_found, bad = {}, []
+    for preset in presets:
+        take(preset)
+        print(f"{'' if not all_found else chr(10)}## {preset}\n")
+        all_found[preset] = dict(options=dict(vars(options)), found=table(preset, bad))
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(all_found, file, indent=1)
+    for line in bad:
+        print(f"FAIL {line}", file=sys.stderr)
+    return 1 if bad else 0
+
+
+def table(preset, bad):
+    """Runs and prints the variants of a preset; what failed is added to `bad`."""
+    command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--presets", preset, "--one"]
+    found = {}
+    for variant in options.variants.split(","):
         try:
             done = subprocess.run([*command, variant], capture_output=True, text=True, timeout=options.most)
             text = done.stdout.strip().splitlines()[-1] if done.returncode == 0 else ""
@@ -351,7 +388,7 @@ def main():
         if "error" in one:
             print(f"| {WORDS[variant]} | {one['error'][:160]} | | | | |", flush=True)
             if not (variant.startswith("liger") and ("liger_kernel" in one["error"] or "triton" in one["error"].lower())):
-                bad.append(f"{variant}: {one['error']}")
+                bad.append(f"{preset}, {variant}: {one['error']}")
             continue
         memory = "" if one["gibibytes"] is None else f"{one['gibibytes']:.2f}"
         print(f"| {WORDS[variant]} | {one['milliseconds']:.2f} | {memory} | {one['loss']:.5f} | {one['gradient']:.4f} | "
@@ -361,7 +398,7 @@ def main():
             bound = 1e-4 if options.type == "float32" else 2e-2
             for what in ("loss", "gradient"):
                 if not abs(one[what] - reference[what]) <= bound * abs(reference[what]):
-                    bad.append(f"{variant}: {what} {one[what]} is not eager torch's {reference[what]}")
+                    bad.append(f"{preset}, {variant}: {what} {one[what]} is not eager torch's {reference[what]}")
     for variant, one in found.items():
         if one.get("profile"):
             print(f"\n{WORDS[variant]}: kernels of a step\n\n| kernel | calls | ms |\n| --- | --- | --- |")
@@ -371,12 +408,7 @@ def main():
             print(f"\nThe device waits {waits['milliseconds']:.2f} of {waits['busy']:.2f} ms, {waits['count']} times; longest:\n")
             print("| ms | after | before |\n| --- | --- | --- |")
             print("\n".join(f"| {each:.3f} | {after} | {before} |" for each, after, before in waits["longest"]))
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(dict(options=vars(options), found=found), file, indent=1)
-    for line in bad:
-        print(f"FAIL {line}", file=sys.stderr)
-    return 1 if bad else 0
+    return found
 
 
 sys.exit(main())

@@ -59,7 +59,8 @@ under_tsan() {
 }
 every_model() {
   TRIREME_ALL_MODELS=1 TRIREME_PACKAGE=$PWD/build/release/python TRIREME_TOOL=$PWD/build/release/trireme \
-    .venv/bin/python -m pytest -q python/tests/test_torch_models.py python/tests/test_torch_parallel.py
+    .venv/bin/python -m pytest -q python/tests/test_torch_models.py python/tests/test_torch_parallel.py \
+    python/tests/test_train_step.py
 }
 
 # The wheel of this machine's processor, as tools/wheels.sh makes it from nothing: installed beside no other package, its tool
