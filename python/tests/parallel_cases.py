@@ -347,6 +347,19 @@ def case_inductor(rank, size):
     check_compiled(rank, size, "inductor", close)
 
 
+def case_compiled_first(rank, size):
+    """Nothing has run before that could have registered phases, and nothing runs in the same way on two machines."""
+    torch.manual_seed(8)
+    logits, target = torch.randn(4, 300 * size), torch.randint(0, 300 * size, (4,))
+    mine = Machine((300,) * size, rank).cut(logits, -1).requires_grad_()
+    loss = torch.compile(parallel.cross_entropy, fullgraph=True)(mine, target)
+    loss.backward()
+    wanted = torch.nn.functional.cross_entropy(logits.requires_grad_(), target)
+    wanted.backward()
+    torch.testing.assert_close(loss, wanted)
+    torch.testing.assert_close(mine.grad, Machine((300,) * size, rank).cut(logits.grad, -1))
+
+
 def case_second(rank, size):
     """Derivatives of derivatives are spread, too."""
     torch.manual_seed(0)

@@ -71,6 +71,14 @@ def test_many_machines_give_what_one_gives(tmp_path, size, cases):
         assert all(any(f"fine {case} {rank}" in each for each in said) for rank in range(size)), case
 
 
+def test_what_inductor_keeps_on_disk_is_for_the_machine_that_made_it(tmp_path):
+    """A second run finds the first one's compiled code, and takes nobody else's."""
+    for turn in ("first", "second"):
+        (tmp_path / turn).mkdir()
+        codes, said = run(tmp_path / turn, 2, ["compiled_first"], TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "kept"))
+        assert codes == [0, 0], "\n".join(said)
+
+
 FAILURES = [("dies", {}, 7, "Error", ""), ("dies_first", {}, 7, "of the 2 machines of the group, [1] did not come within 8 s", ""),
             ("differs", {}, 1, "Error", "of the 2 machines of the group, [0] did not come within 8 s"),
             pytest.param("differs", {"COMPILED": "1"}, 1, "Error", "[0] did not come within 8 s", marks=LONG)]

@@ -64,7 +64,8 @@ class SpreadOperator:
         if wanted == -1:
             wanted = (1 << len(self.operator.results)) - 1
         if torch.compiler.is_compiling():
-            return tuple(torch.ops.trireme.spread(list(operands), [float(each) for each in constants], axes, types, wanted,
+            given = [None if each is None else _traced(each) for each in operands]
+            return tuple(torch.ops.trireme.spread(given, [float(each) for each in constants], axes, types, wanted,
                                                   self.operator.name, *self.spread.words))
         return call_spread(self.operator, self.spread, operands, constants, axes, types, wanted)
 
@@ -76,6 +77,13 @@ def call_spread(operator, spread, operands, constants, axes, types, wanted):
     if not needs_graph(operands):
         return run(operands, wanted)
     return Function.apply(Call(operator, constants, axes, types, wanted, run, spread), *operands)
+
+
+@torch.compiler.allow_in_graph
+def _traced(tensor):
+    """The tensor. Torch keeps what it made of a graph for other processes, unless there is a Python function in it. What `spread`
+    is traced to differs between machines, and registers its phases as operators: every process traces it."""
+    return tensor
 
 
 # What compiled code calls. Dynamo takes it as it is; when the graph is traced it is its phases and the collectives between.
