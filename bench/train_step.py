@@ -17,6 +17,7 @@ import argparse
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -235,8 +236,9 @@ def make_model(operators):
             self.weights = nn.ParameterList(nn.Parameter(fill(hidden)) for fill in (torch.ones, torch.zeros) * 2)
 
         def forward(self, x):
-            x = layer_norm(self.attention(x), x, *self.weights[:2])
-            return layer_norm(self.down(gelu(self.up(x))), x, *self.weights[2:])
+            weights = self.weights  # by number: Dynamo of torch 2.11 takes no slices of them
+            x = layer_norm(self.attention(x), x, weights[0], weights[1])
+            return layer_norm(self.down(gelu(self.up(x))), x, weights[2], weights[3])
 
     class Classifier(nn.Module):
         def __init__(self):
@@ -260,6 +262,12 @@ def make_model(operators):
 
 
 # ---- one variant ----
+
+def error_of(text):
+    """What a process that failed said: the exception's line, which advice may follow."""
+    lines = text.strip().splitlines() or ["failed"]
+    return next((each for each in reversed(lines) if re.match(r"[\w.]*(Error|Exception|Unsupported)\b", each)), lines[-1])
+
 
 def waits_of(events):
     """Milliseconds in which the device did nothing, and the longest of its waits: after and before which kernels."""
@@ -375,7 +383,7 @@ def table(preset, bad):
         try:
             done = subprocess.run([*command, variant], capture_output=True, text=True, timeout=options.most)
             text = done.stdout.strip().splitlines()[-1] if done.returncode == 0 else ""
-            found[variant] = json.loads(text) if text else dict(error=(done.stderr.strip().splitlines() or ["failed"])[-1])
+            found[variant] = json.loads(text) if text else dict(error=error_of(done.stderr))
         except subprocess.TimeoutExpired:
             found[variant] = dict(error=f"not done in {options.most:.0f} s")
         one = found[variant]
