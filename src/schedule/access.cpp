@@ -7,7 +7,6 @@
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
-namespace {}  // namespace
 
 // Divisors are quotients: of numbers, or of n.
 std::optional<std::int64_t> RowLowering::fixed_divisor(NodeId id) const {

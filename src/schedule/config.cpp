@@ -45,7 +45,6 @@ Result<Config> config_for(const Program& program, const Machine& machine, const 
   if (!facts.config) return choose_config(program, machine, facts);
   Config config = *facts.config;
   config.layout = facts.layout;
-  config.group = group_of_stripes(program, facts.columns);
   if (!config.across && fixes_columns(program)) config.columns = facts.columns;
   TRIREME_CHECK(valid(program, config, machine, facts));
   return config;

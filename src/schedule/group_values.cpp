@@ -118,9 +118,9 @@ void RowLowering::find_group_widths() {
     const ColumnSpread& spread = spreads[id];
     if (!used_[id] || is_kept_group(id) || !spread.is_group() || spread.wraps) continue;
     const std::int64_t by = fixed_divisor(spread.by).value_or(0);
-    const bool power = by > 0 && std::has_single_bit(static_cast<std::uint64_t>(by));
+    if (by <= 0) continue;
     const bool held = config_.group ? config_.group % by == 0 : by <= contract::stripe;
-    if (by == config_.group || (power && held)) group_width_[id] = by;
+    if (by == config_.group || (held && std::has_single_bit(static_cast<std::uint64_t>(by)))) group_width_[id] = by;
   }
 }
 
