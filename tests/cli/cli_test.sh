@@ -39,7 +39,7 @@ check 0 '^rms_norm\(x\[i,j\], .*\) -> \(y\[i,j\], rstd\[i\]\)$' list
 check 0 '^    Root-mean-square' list
 check 0 '^  verify  ' --help
 for variable in THREADS ISA HIDE CACHE VERBOSE PERF NVRTC WASMTIME; do check 0 "^  TRIREME_$variable=" --help; done
-for verb in list show emit run verify bench tune jit cache doctor completion; do check 0 "^Usage: trireme $verb" "$verb" --help; done
+for verb in list show emit run check verify bench tune jit cache doctor completion; do check 0 "^Usage: trireme $verb" "$verb" --help; done
 check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
 check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
 # A listing with the kernel's structure as comments.

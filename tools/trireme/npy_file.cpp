@@ -33,9 +33,9 @@ Result<NpyFile> NpyFile::open(const std::string& path) {
   return npy;
 }
 
-Status NpyFile::read(std::span<std::byte> elements) const {
+Status NpyFile::read(std::span<std::byte> elements, std::int64_t from_byte) const {
   errno = 0;
-  if (std::fseek(file_.get(), static_cast<long>(header_.data_offset), SEEK_SET) != 0 ||
+  if (std::fseek(file_.get(), static_cast<long>(header_.data_offset) + from_byte, SEEK_SET) != 0 ||
       std::fread(elements.data(), 1, elements.size(), file_.get()) != elements.size())
     return errno ? system_error(path_) : about(path_, "it has become shorter");
   return Done{};

@@ -18,7 +18,7 @@ class NpyFile {
   static Result<NpyFile> open(const std::string& path);
   const std::string& path() const { return path_; }
   const NpyHeader& header() const { return header_; }
-  Status read(std::span<std::byte> elements) const;
+  Status read(std::span<std::byte> elements, std::int64_t from_byte = 0) const;  // of its data
 
  private:
   struct Close {

@@ -37,6 +37,8 @@ Command run_verb() {
               {.type = "K", .show_default = true, .whole = at_least(1), .excludes = "--module"});
   verb.option("--target", options->target, "A device: cpu, cuda, wasm, reference, or a name that 'doctor' lists",
               {.type = "NAME", .show_default = true, .excludes = "--module", .words = device_words});
+  verb.option("--receipt", options->receipt, "Writes what was computed, and digests of all arrays, for 'trireme check'",
+              {.type = "FILE", .excludes = "--module"});
   add_threads(verb, options->threads, "Threads on CPUs; the bits do not depend on it");
   verb.options.back().details.excludes = "--module";
   verb.option("--as", module->as, "Of a module: the kernel it works like, where it has another name",

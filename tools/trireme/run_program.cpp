@@ -16,6 +16,7 @@
 #include "plan/resolve.hpp"
 #include "plan/threads.hpp"
 #include "program_options.hpp"
+#include "receipt/receipt.hpp"
 #include "sources.hpp"
 #include "support/type_names.hpp"
 #include "trireme/device.hpp"
@@ -286,6 +287,11 @@ Result<int> run_program(const RunProgramOptions& options) {
   TRIREME_TRY(threads, threads_asked(options.threads));
   TRIREME_CHECK(run_once(device.entry(), prepared, {.threads = threads}));
   TRIREME_CHECK(write_outputs(reading.outputs, problem, prepared));
+  if (options.receipt.empty()) return fine;
+  TRIREME_TRY(text, load_text(options.program));
+  TRIREME_TRY(receipt, receipts::make_receipt(prepared, text));
+  const std::string written = receipts::print(receipt);
+  TRIREME_CHECK(write_file(options.receipt, std::as_bytes(std::span(written)), {}));
   return fine;
 }
 

@@ -7,6 +7,7 @@
 #include "language/parse.hpp"
 #include "language/print.hpp"
 #include "passes/passes.hpp"
+#include "plan/ops.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -33,6 +34,13 @@ Result<T> naming_the_file(const std::string& program, Result<T> result) {
 }  // namespace
 
 bool is_file(std::string_view program) { return program.find('/') != program.npos || program.ends_with(".row"); }
+
+Result<std::string> load_text(const std::string& program) {
+  TRIREME_TRY(text, read_text(program));
+  for (const OperatorText& each : operator_texts())
+    if (text.empty() && each.name == program) return std::string(each.text);
+  return text;
+}
 
 Result<Program> load_program(const std::string& program) {
   TRIREME_TRY(text, read_text(program));

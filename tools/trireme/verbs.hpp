@@ -8,6 +8,7 @@ Command list_verb();
 Command show_verb();
 Command emit_verb();
 Command run_verb();
+Command check_verb();
 Command verify_verb();
 Command bench_verb();
 Command tune_verb();

@@ -1,0 +1,30 @@
+// The JSON that receipts are written in: objects, lists, texts and whole numbers below 2^53. Its canonical form has
+// sorted keys and no blanks, and texts as JavaScript's JSON.stringify writes them, so that equal values are equal
+// bytes.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "trireme/result.hpp"
+
+namespace trireme::receipts {
+
+struct Json;
+using List = std::vector<Json>;
+using Object = std::map<std::string, Json>;
+struct Json {
+  std::variant<std::int64_t, std::string, List, Object> value;
+};
+
+inline constexpr std::size_t max_receipt_bytes = std::size_t{64} << 20;
+inline constexpr int max_depth = 8;
+inline constexpr std::int64_t max_whole = (std::int64_t{1} << 53) - 1;  // what every language's numbers hold
+
+Result<Json> parse_json(std::string_view text);
+std::string canonical(const Json& json);
+
+}  // namespace trireme::receipts

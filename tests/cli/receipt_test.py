@@ -1,0 +1,106 @@
+"""Usage: receipt_test.py TRIREME
+Receipts: written by `run`, checked by `check`, by all rows and by some, whatever the program reads of its rows; changed
+operands, results and receipts are found, and broken receipts are errors.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+tool = str(pathlib.Path(sys.argv[1]).resolve())
+folder = pathlib.Path(tempfile.mkdtemp())
+failed = 0
+
+
+def trireme(*words):
+    done = subprocess.run([tool, *words], cwd=folder, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def check(code, pattern, *words):
+    global failed
+    got, output = trireme(*words)
+    if got != code or pattern not in output:
+        failed += 1
+        print(f"FAIL trireme {' '.join(words)}: exit {got}, want {code} and {pattern!r} in: {output}")
+
+
+def save(name, array):
+    np.save(folder / f"{name}.npy", array)
+
+
+rows, n = 2500, 24
+random = np.random.default_rng(1)
+save("x", random.standard_normal((rows, n), dtype=np.float32))
+save("w", random.standard_normal((4, n), dtype=np.float32))
+save("s", random.standard_normal((-(-rows // 7), n), dtype=np.float32))
+save("seed", np.array(5, np.int64))
+save("p", random.integers(-1, 50, -(-rows // 3)).astype(np.int32))
+save("t", random.standard_normal((48, n), dtype=np.float32))
+programs = {
+    "index": ("(x[i,j]) -> (y[i,j], total[j])\n y = x * i\n total = colsum(x)", ["x"]),
+    "wrapped": ("(x[i,j], w[i % 4,j], s[i / 7,j]) -> (y[i,j])\n y = x * w + s", ["x", "w", "s"]),
+    "drawn": ("(x[i,j], seed[]) -> (y[i,j])\n y = x * random(seed, 1)", ["x", "seed"]),
+    "picked": ("(x[i,j], p[i / 3], t[p,j]) -> (y[i,j])\n y = x + t", ["x", "p", "t"]),
+}
+for name, (text, operands) in programs.items():
+    (folder / f"{name}.row").write_text(name + text + "\n")
+    given = [word for each in operands for word in ("--in", f"{each}={each}.npy")]
+    total = ["--out", "total=total.npy"] if "total" in text else []
+    check(0, "y.npy", "run", f"{name}.row", *given, "--out", "y=y.npy", *total, "--receipt", "r.json")
+    text_of_receipt = (folder / "r.json").read_text()
+    receipt = json.loads(text_of_receipt)
+    canonical = json.dumps(receipt, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    if canonical != text_of_receipt:
+        failed += 1
+        print("FAIL the receipt is not in canonical form")
+    for device in ("reference", "cpu"):
+        check(0, "rows 0:2500", "check", "r.json", *given, "--device", device, "--out", "y=y.npy")
+        for some, whole in (("0:1", "0:4"), ("1000:1010", "1000:1012"), ("2498:2500", "2496:2500")):
+            check(0, f"rows {whole}", "check", "r.json", *given, "--rows", some, "--device", device)
+    if total:
+        check(0, "left out: it runs over all rows", "check", "r.json", *given, "--rows", "5:6")
+    # A result that was never computed so: the receipt's leaf and the array say other bits.
+    y = np.load(folder / "y.npy")
+    y[1001, 3] += 1
+    save("other", y)
+    check(1, "y[1001,3]", "check", "r.json", *given, "--out", "y=other.npy", "--rows", "1000:1004")
+    x = np.load(folder / "x.npy")
+    x[1002, 0] += 1
+    save("changed", x)
+    changed = ["--in", "x=changed.npy", *given[2:]]
+    check(1, "NOT AS RECEIPTED: rows 1000:1004", "check", "r.json", *changed)
+    if name in ("wrapped", "picked"):  # rows that nobody reads are not looked at
+        check(0, "rows 1200:1204", "check", "r.json", *changed, "--rows", "1200:1201")
+
+# Broken receipts.
+given = [word for each in programs["picked"][1] for word in ("--in", f"{each}={each}.npy")]
+
+
+def broken(pattern, change):
+    copy = json.loads(text_of_receipt)
+    change(copy)
+    (folder / "b.json").write_text(json.dumps(copy))
+    check(2, pattern, "check", "b.json", *given)
+
+
+broken("has no 'shape'", lambda r: r.pop("shape"))
+broken("does not know", lambda r: r.update(extra=1))
+broken("beyond 2^53", lambda r: r.update(axes=10**30))
+broken("should have", lambda r: r.update(shape=[1 << 40, 24]))
+broken("2^62", lambda r: r.update(shape=[(1 << 53) - 1, (1 << 53) - 1]))
+broken("a list", lambda r: r.update(operands="x"))
+broken("leaves", lambda r: r["results"][0]["tree"]["leaves"].pop())
+broken("root", lambda r: r["results"][0]["tree"].update(root="0" * 32))
+broken("contract version", lambda r: r.update(contract=77))
+broken("not that of its text", lambda r: r["program"].update(text="f(x[i,j]) -> (y[i,j])\n y = x"))
+broken("compute type", lambda r: r.update(compute="f64"))
+for text, pattern in (("", "expected"), ("[" * 100000, "too deeply"), ('{"a":1,"a":2}', "twice"), ("{} x", "behind its end")):
+    (folder / "b.json").write_text(text)
+    check(2, pattern, "check", "b.json", *given)
+check(2, "'x' is needed", "check", "r.json", *given[2:])
+check(2, "rows 7:7", "check", "r.json", *given, "--rows", "7:7")
+sys.exit(1 if failed else 0)
