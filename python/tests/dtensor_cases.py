@@ -141,6 +141,37 @@ def case_ops(rank, size):
             assert tt.rms_norm(c, (16 * size,), d, 1e-6).placements == (place,)
 
 
+def case_picked(rank, size):
+    """Rows that tokens pick from a table: nobody is [i,j]; tokens say where rows are, the table where columns are."""
+    mesh, columns = init_device_mesh("cpu", (size,)), 256 * size + 3
+    torch.manual_seed(10)
+    token, table = torch.randint(-1, 12, (size + 1, 5)), torch.randn(11, columns)  # -1 and 11 are outside
+    dy, scale, embedding = torch.randn(size + 1, 5, columns), torch.tensor(1.5, requires_grad=True), tt.named("embedding")
+    wanted = embedding(token, table, scale)
+    grad, = torch.autograd.grad(wanted, scale, dy)
+    one = [Replicate()]
+    for of_token, of_table, place in [(Shard(0), Replicate(), Shard(0)), (Shard(1), Replicate(), Shard(1)), (Replicate(), Shard(1), Shard(2)),
+                                      (Replicate(), Replicate(), Replicate()), (Shard(0), Shard(1), Shard(0))]:
+        given = distribute_tensor(token, mesh, [of_token]), distribute_tensor(table, mesh, [of_table])
+        alpha = distribute_tensor(scale.detach(), mesh, one).requires_grad_()
+        for call in (embedding, torch.compile(embedding, fullgraph=True, backend="aot_eager") if size == 2 else embedding):
+            made = call(*given, alpha)
+            assert made.placements == (place,) and same(made.full_tensor(), wanted)
+            found, = torch.autograd.grad(made, alpha, distribute_tensor(dy, mesh, [place]))
+            assert found.placements == (Replicate(),)
+            close(found.full_tensor(), grad)
+    try:
+        embedding(distribute_tensor(token, mesh, one), distribute_tensor(table, mesh, [Shard(0)]))
+        raise AssertionError("a table whose rows are cut was not refused")
+    except trireme.Unsupported as error:
+        assert "the rows of table are picked" in str(error) and "accepted are Replicate() and Shard(1)" in str(error), error
+    # The same without DTensors.
+    rows, widths = Machine((1,) * size, rank), Machine((256,) * (size - 1) + (259,), rank)
+    assert same(parallel.rows(embedding)(rows.cut(token, 0), table, scale), rows.cut(wanted, 0))
+    cut = parallel.columns(embedding, cut=(256,) * (size - 1) + (259,))
+    assert same(cut(token, widths.cut(table, -1), scale), widths.cut(wanted, -1))
+
+
 class Block(torch.nn.Module):
     def __init__(self, width):
         super().__init__()

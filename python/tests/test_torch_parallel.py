@@ -57,8 +57,8 @@ COMMON = ["columns", "groups", "rows", "composed", "once", "losses", "norms", "s
 
 
 @pytest.mark.parametrize("size, cases", [
-    (2, [*COMMON, "dtensor", "ops", "modules", "compiled", "compiled_modules", "second"]),
-    (3, ["columns", "groups", "rows", "norms", "errors", "losses", "ops", "uneven", "modules"]),
+    (2, [*COMMON, "dtensor", "picked", "ops", "modules", "compiled", "compiled_modules", "second"]),
+    (3, ["picked", "columns", "groups", "rows", "norms", "errors", "losses", "ops", "uneven", "modules"]),
     (4, ["columns", "groups", "rows", "norms", "sums", "mesh", "once", "uneven", "modules"]),
     pytest.param(2, ["inductor", "inductor_modules"], marks=LONG),
     pytest.param(3, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),

@@ -18,7 +18,9 @@ class Phase:
 
     def __init__(self, text, exchanges=(), groups=()):
         parts = _programs.take_apart(text)
-        self.like = not any(spread == "[i,j]" for _, spread, _ in parts.operands)
+        given = [spread.strip("[]").split(",") for _, spread, fallback in parts.operands if not fallback]
+        self.like = not any(spread == "[i,j]" for _, spread, _ in parts.operands) and not (
+            any(each[0] == "i" for each in given) and any(each[-1].strip() == "j" for each in given))
         if self.like:  # somebody has to say how many rows and columns there are
             name = "like"
             while name in _programs.names_in(text):
@@ -114,10 +116,10 @@ class Cut(NamedTuple):
         return sum(self.widths)
 
 
-def cuts_of(operator, spread, first, rows, columns, wanted, constants):
+def cuts_of(operator, spread, dtype, rows, columns, wanted, constants):
     """How columns and rows are cut. That all machines see it so is asked once for each shape."""
     counting = {name: constants[name] for name in sorted(counting_constants(operator, spread.columns is not None))}
-    kind = number_of(f"{operator.operator.text}{first.dtype}{counting or ''}{'composed' * spread.composed}")
+    kind = number_of(f"{operator.operator.text}{dtype}{counting or ''}{'composed' * spread.composed}")
     what = [operator.name, "the operator, its types and what it divides i and j by", "which results are asked for", "the number of rows",
             "the number of columns", "the cut"]
     by_columns, by_rows = None, []

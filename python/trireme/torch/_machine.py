@@ -133,8 +133,9 @@ class Machine:
         return found
 
     def like(self, known):
-        return next(known[name] for name, where, *_ in self.operator.operator.operands
-                    if where == "[i,j]" and known[name] is not None)
+        given = [known[name] for name, where, *_ in self.operator.operator.operands if where == "[i,j]" and known[name] is not None]
+        # Of an operator without one (a table's picked rows): nobody reads it, and it takes no memory.
+        return given[0] if given else torch.empty((), dtype=self.compute, device=self.device).expand(self.rows, self.columns)
 
     def call(self, phase, results, known, row_block, begin):
         operator = phase.operator

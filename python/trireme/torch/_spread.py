@@ -13,7 +13,7 @@ from ._autograd import Call, Function, needs_graph
 from ._cut import Whole, check_rows, cuts_of, phases_of
 from ._machine import Machine
 from ._made import MADE
-from ._register import LIBRARY, extents, fill, is_pairs, storage_types, types_dict, types_text
+from ._register import LIBRARY, extents, fill, is_pairs, problem_shape, shape_sources, storage_types, types_dict, types_text
 from ._rows import is_picked
 
 
@@ -110,21 +110,22 @@ for _key in ("Autograd", "CompositeExplicitAutograd"):
 def run_spread(operator, spread, operands, constants, axes, types, wanted):
     """The results on this machine; None where they are not wanted."""
     spreads = [each[1] for each in operator.operator.operands]
-    first = operands[operator.first_element(operands)]
+    source = shape_sources(operator, operands)[1]
+    like = operands[source]
     if spread.columns is not None and axes != 1:
         raise trireme.Unsupported(f"{operator.name}: rows of one axis are cut by columns; give axes=1, and tensors whose last "
                                   "axis is the row")
     storage = storage_types(operator, operands, types_dict(types) or {})
     compute = torch.float64 if torch.float64 in storage.values() else torch.float32
-    whole = tuple(int(extent) for extent in first.shape)  # cuts and trees are made for numbers: compiled code is, too
+    whole = tuple(int(extent) for extent in problem_shape(operator, operands, axes))  # cuts and trees are made for numbers: compiled code is, too
     said = types_dict(types) or {}
     pairs = {name for name in storage if is_pairs(name, storage, said)}  # two columns an element
-    if operator.operands[operator.first_element(operands)] in pairs:
+    if operator.operands[source] in pairs:
         whole = (*whole[:-1], 2 * whole[-1])
     outer, inner = whole[:len(whole) - axes], whole[len(whole) - axes:]
     rows, columns = math.prod(outer), math.prod(inner)
     values = dict(zip(operator.constants, constants))
-    by_columns, by_rows = cuts_of(operator, spread, first, rows, columns, wanted, values)
+    by_columns, by_rows = cuts_of(operator, spread, like.dtype, rows, columns, wanted, values)
     values = Whole(values, by_columns.total if by_columns else columns)
     if by_rows:
         check_rows(operator, by_rows[0], values, spread.in_order)
@@ -132,7 +133,7 @@ def run_spread(operator, spread, operands, constants, axes, types, wanted):
             any("first_column" in phase.counts for phase in phases_of(operator, True, spread.composed)):
         raise trireme.Unsupported(f"{operator.name}: the program computes with j, and columns beyond 2^24 are no numbers of f32")
     machine = Machine(operator, spread, by_columns, by_rows, values, storage, compute, rows, columns, wanted,
-                       first.device, pairs)
+                       like.device, pairs)
     known = {}
     for name, each, where in zip(operator.operands, operands, spreads):
         if each is not None and not is_picked(where):  # picked: as many rows as the caller has
