@@ -102,6 +102,7 @@ class Reader {
       else return wrong("an escape that JSON does not have");
     }
     if (!take('"')) return wrong("a text without end");
+    if (!is_utf8(made)) return wrong("a text that is not UTF-8");
     return made;
   }
 
@@ -172,6 +173,24 @@ void print(std::string& out, const Json& json) {
 }
 
 }  // namespace
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    auto byte = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
+    const unsigned first = byte(at);
+    const unsigned more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;  // bytes that follow
+    unsigned code = more ? first & (0x3Fu >> more) : first;
+    for (unsigned k = 1; k <= more; ++k) {
+      if ((byte(at + k) & 0xC0) != 0x80) return false;
+      code = code << 6 | (byte(at + k) & 0x3F);
+    }
+    constexpr unsigned least[] = {0, 0x80, 0x800, 0x10000};
+    if ((first >= 0x80 && first < 0xC2) || first > 0xF4 || code < least[more] || code > 0x10FFFF) return false;
+    if (code >= 0xD800 && code < 0xE000) return false;
+    at += more + 1;
+  }
+  return true;
+}
 
 Result<Json> parse_json(std::string_view text) { return Reader(text).whole(); }
 

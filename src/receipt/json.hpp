@@ -24,6 +24,7 @@ inline constexpr std::size_t max_receipt_bytes = std::size_t{64} << 20;
 inline constexpr int max_depth = 8;
 inline constexpr std::int64_t max_whole = (std::int64_t{1} << 53) - 1;  // what every language's numbers hold
 
+bool is_utf8(std::string_view text);  // without overlong forms and surrogates: what texts of JSON are made of
 Result<Json> parse_json(std::string_view text);
 std::string canonical(const Json& json);
 

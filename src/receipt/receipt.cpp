@@ -206,6 +206,7 @@ Result<Receipt> make_receipt(const Prepared& ran, std::string_view text) {
                   .absent = ran.problem.absent};
   if (!ran.problem.accumulate.empty() || ran.problem.row_block)
     return Error{Code::Unsupported, "a receipt says nothing of accumulated results, nor of row blocks"};
+  if (!is_utf8(text)) return Error{Code::Unsupported, "a receipt holds the program's text, which is not UTF-8 here"};
   for (const Output& each : ran.source.results) receipt.absent.erase(each.name);
   for (const Operand& each : ran.source.operands) {
     if (!each.constant) continue;

@@ -76,6 +76,20 @@ for name, (text, operands) in programs.items():
     if name in ("wrapped", "picked"):  # rows that nobody reads are not looked at
         check(0, "rows 1200:1204", "check", "r.json", *changed, "--rows", "1200:1201")
 
+# Backwards, several normalised axes, no rows; comments are any text, if it is UTF-8.
+save("cube", random.standard_normal((30, 4, 6), dtype=np.float32))
+save("dy", random.standard_normal((30, 4, 6), dtype=np.float32))
+given = ["--in", "x=cube.npy", "--in", "dy=dy.npy", "--set", "eps=1e-5"]
+check(0, "dx.npy", "run", "rms_norm", "--backward", *given, "--axes", "2", "--out", "dx=dx.npy", "--receipt", "more.json")
+for device in ("reference", "cpu", "wasm"):
+    check(0, "rows 3:5", "check", "more.json", *given[:4], "--out", "dx=dx.npy", "--rows", "3:5", "--device", device)
+save("none", np.zeros((0, 24), np.float32))
+(folder / "index.row").write_text("# \u00e9\u4e2d\U0001f600\n" + (folder / "index.row").read_text())
+check(0, "y.npy", "run", "index.row", "--in", "x=none.npy", "--out", "y=y.npy", "--out", "total=total.npy", "--receipt", "more.json")
+check(0, "rows 0:0", "check", "more.json", "--in", "x=none.npy")
+(folder / "index.row").write_bytes(b"# \xff\n" + (folder / "index.row").read_bytes())
+check(2, "not UTF-8", "run", "index.row", "--in", "x=none.npy", "--out", "y=y.npy", "--receipt", "more.json")
+
 # Broken receipts.
 given = [word for each in programs["picked"][1] for word in ("--in", f"{each}={each}.npy")]
 
@@ -101,6 +115,9 @@ broken("compute type", lambda r: r.update(compute="f64"))
 for text, pattern in (("", "expected"), ("[" * 100000, "too deeply"), ('{"a":1,"a":2}', "twice"), ("{} x", "behind its end")):
     (folder / "b.json").write_text(text)
     check(2, pattern, "check", "b.json", *given)
+for text in (b'{"a":"\xff"}', b'{"a":"\xc0\x80"}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\xe2\x82"}', b'{"a":"\xf4\x90\x80\x80"}'):
+    (folder / "b.json").write_bytes(text)
+    check(2, "not UTF-8", "check", "b.json", *given)
 check(2, "'x' is needed", "check", "r.json", *given[2:])
 check(2, "rows 7:7", "check", "r.json", *given, "--rows", "7:7")
 sys.exit(1 if failed else 0)
