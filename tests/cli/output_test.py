@@ -19,6 +19,7 @@ printing = {
     "show": [["show", "rms_norm"], ["show", "rms_norm", "--target", "ptx"]],
     "emit": [["emit", "rms_norm", "--target", "ptx", "-o", "-"], ["emit", "rms_norm", "--target", "x86", "-o", "a.bin"]],
     "run": [["run", "rms_norm", "--in", "x=x.npy", "--out", "y=y.npy"]],
+    "check": [["check", "r.json", "--in", "x=x.npy"]],
     "verify": [["verify", "rms_norm 3x7", "--device", "lanes"]],
     "bench": [["bench", "rms_norm 3x7", "--device", "lanes", "--seconds", "0.01", *form] for form in ([], ["--json"], ["--csv"])],
     "tune": [["tune", "rms_norm 8x600", "--seconds", "0.001"]],
@@ -49,6 +50,7 @@ class Output(unittest.TestCase):
         os.chdir(folder.name)
         os.environ["TRIREME_CACHE"] = folder.name + "/cache"
         write_npy("x.npy", 16, 64)
+        trireme("run", "rms_norm", "--in", "x=x.npy", "--out", "rstd=rstd.npy", "--receipt", "r.json")
         with open("k.cu", "w") as file:
             file.write(kernel)
 
