@@ -33,7 +33,7 @@ Result<CheckedArray> check_blocks(const ArrayDigests& array, const std::set<std:
     const std::int64_t first = block * array.block(), last = std::min(first + array.block(), array.rows);
     memory.resize(static_cast<std::size_t>((last - first) * array.row_bytes()));
     TRIREME_CHECK(read(first, memory));
-    if (digest_rows(array.type, memory) == array.leaves[static_cast<std::size_t>(block)]) continue;
+    if (digest_rows(array, memory) == array.leaves[static_cast<std::size_t>(block)]) continue;
     checked.state = State::Different, checked.first_row = first, checked.last_row = last;
     break;
   }

@@ -8,6 +8,7 @@
 
 #include "ir/contract.hpp"
 #include "language/parse.hpp"
+#include "layout/elements.hpp"
 #include "plan/digest.hpp"
 #include "plan/resolve.hpp"
 #include "receipt/json.hpp"
@@ -36,10 +37,10 @@ std::string text_digest(std::string_view text) { return hex(Hasher().add(text).v
 ArrayDigests digests_of(const std::string& name, const Buffer& buffer) {
   ArrayDigests made{name, buffer.array.type, buffer.row_extent, buffer.column_extent};
   const std::span<const std::byte> memory(buffer.memory.data(), static_cast<std::size_t>(made.rows * made.row_bytes()));
-  made.digest = digest_rows(made.type, memory);
+  made.digest = digest_rows(made, memory);
   const auto block_bytes = static_cast<std::size_t>(made.block() * made.row_bytes());
   for (std::size_t at = 0; at < memory.size(); at += block_bytes)
-    made.leaves.push_back(digest_rows(made.type, memory.subspan(at, std::min(block_bytes, memory.size() - at))));
+    made.leaves.push_back(digest_rows(made, memory.subspan(at, std::min(block_bytes, memory.size() - at))));
   made.root = root_of(made.leaves);
   return made;
 }
@@ -160,20 +161,14 @@ std::int64_t block_rows(std::int64_t rows) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((rows + most_blocks - 1) / most_blocks)));
 }
 
-std::string digest_rows(Type type, std::span<const std::byte> rows) {
-  Hasher hasher;
-  std::vector<std::byte> part;
-  const std::size_t width = bytes(type);
-  constexpr std::size_t most = 1 << 16;  // a multiple of every width
-  for (std::size_t at = 0; at < rows.size(); at += part.size()) {
-    const auto piece = rows.subspan(at, std::min(most, rows.size() - at));
-    part.assign(piece.begin(), piece.end());
-    if (!is_integer(type) && !is_packed(type))
-      for (std::size_t k = 0; k + width <= part.size(); k += width)
-        store_bits(type, part.data() + k, canonical_bits(type, load_bits(type, part.data() + k)));
-    hasher.add(part.data(), part.size());
-  }
-  return hex(hasher.value());
+std::string digest_rows(const ArrayDigests& array, std::span<const std::byte> rows) {
+  const Array there{.data = const_cast<std::byte*>(rows.data()),  // read only
+                    .type = array.type,
+                    .row_stride = array.columns,
+                    .column_stride = 1};
+  const DigestPart part{in_bytes(there), static_cast<std::int64_t>(rows.size()) / array.row_bytes(),
+                        columns_in_bytes(array.type, array.columns)};
+  return digest(std::span(&part, 1));
 }
 
 std::string root_of(const std::vector<std::string>& leaves) {

@@ -46,7 +46,7 @@ struct Receipt {
   std::vector<ArrayDigests> operands, results;
 };
 
-std::string digest_rows(Type type, std::span<const std::byte> rows);  // NaNs made canonical
+std::string digest_rows(const ArrayDigests& array, std::span<const std::byte> rows);  // whole rows of it
 std::string root_of(const std::vector<std::string>& leaves);
 
 // Of a problem that has been run, its arrays without gaps.

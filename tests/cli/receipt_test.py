@@ -72,7 +72,7 @@ for name, (text, operands) in programs.items():
     x[1002, 0] += 1
     save("changed", x)
     changed = ["--in", "x=changed.npy", *given[2:]]
-    check(1, "NOT AS RECEIPTED: rows 1000:1004", "check", "r.json", *changed)
+    check(1, "DIFFERS FROM THE RECEIPT: rows 1000:1004", "check", "r.json", *changed)
     if name in ("wrapped", "picked"):  # rows that nobody reads are not looked at
         check(0, "rows 1200:1204", "check", "r.json", *changed, "--rows", "1200:1201")
 

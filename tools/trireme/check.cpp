@@ -99,8 +99,9 @@ Result<int> check_the_receipt(const CheckVerbOptions& options) {
   TRIREME_CHECK(add_files("--out", options.outputs, receipt->results, readers));
   Result<receipts::CheckReport> report = receipts::check_receipt(*receipt, readers, device.entry(), how);
   if (!report) return named(report.error());
-  for (const CheckedArray& each : report->operands) print_array(each, "as receipted", "NOT AS RECEIPTED");
-  for (const CheckedArray& each : report->given) print_array(each, "as receipted", "NOT AS RECEIPTED");
+  for (const CheckedArray& each : report->operands)
+    print_array(each, "matches the receipt", "DIFFERS FROM THE RECEIPT");
+  for (const CheckedArray& each : report->given) print_array(each, "matches the receipt", "DIFFERS FROM THE RECEIPT");
   for (const CheckedArray& each : report->results) print_array(each, "computed again: same bits", "OTHER BITS");
   if (report->passed())
     fmt::print("rows {}:{} on {}: the receipt holds\n", report->first_row, report->last_row, device.name());

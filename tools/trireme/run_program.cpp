@@ -286,11 +286,14 @@ Result<int> run_program(const RunProgramOptions& options) {
     }
   TRIREME_TRY(threads, threads_asked(options.threads));
   TRIREME_CHECK(run_once(device.entry(), prepared, {.threads = threads}));
+  std::string written;
+  if (!options.receipt.empty()) {  // what it refuses is refused before any file is written
+    TRIREME_TRY(text, load_text(options.program));
+    TRIREME_TRY(receipt, receipts::make_receipt(prepared, text));
+    written = receipts::print(receipt);
+  }
   TRIREME_CHECK(write_outputs(reading.outputs, problem, prepared));
   if (options.receipt.empty()) return fine;
-  TRIREME_TRY(text, load_text(options.program));
-  TRIREME_TRY(receipt, receipts::make_receipt(prepared, text));
-  const std::string written = receipts::print(receipt);
   TRIREME_CHECK(write_file(options.receipt, std::as_bytes(std::span(written)), {}));
   return fine;
 }

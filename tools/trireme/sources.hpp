@@ -11,10 +11,10 @@ namespace trireme::cli {
 
 bool is_file(std::string_view program);  // it has a '/' or ends in .row
 
-// The program, its derived backward; errors in a file name the file.
 // A program's text, as the file or the operator has it.
 Result<std::string> load_text(const std::string& program);
 
+// The program, its derived backward; errors in a file name the file.
 Result<Program> load_program(const std::string& program);
 Result<Program> load_backward(const std::string& program, const DifferentiateOptions& options = {});
 Result<Prepared> load_problem(const Problem& problem);        // with samples
