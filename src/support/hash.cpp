@@ -35,9 +35,9 @@ Hash128 Hasher::value() const {
   return hash;
 }
 
-std::string hex(const Hash128& hash) {
+std::string hex(std::span<const std::uint8_t> bytes) {
   std::string text;
-  for (std::uint8_t byte : hash)
+  for (std::uint8_t byte : bytes)
     for (int nibble : {byte >> 4, byte & 15}) text += "0123456789abcdef"[nibble];
   return text;
 }

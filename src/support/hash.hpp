@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,7 @@ class Hasher {
   alignas(64) unsigned char state_[576];
 };
 
-std::string hex(const Hash128& hash);         // 32 digits
+std::string hex(std::span<const std::uint8_t> bytes);
 std::string short_hex(const Hasher& hasher);  // 16 digits: enough to tell kernels apart
 
 }  // namespace trireme

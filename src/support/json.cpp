@@ -1,8 +1,8 @@
-#include "receipt/json.hpp"
+#include "support/json.hpp"
 
 #include <fmt/format.h>
 
-namespace trireme::receipts {
+namespace trireme::json {
 namespace {
 
 class Reader {
@@ -10,7 +10,7 @@ class Reader {
   explicit Reader(std::string_view text) : text_(text) {}
 
   Result<Json> whole() {
-    if (text_.size() > max_receipt_bytes) return wrong("it is longer than 64 MiB");
+    if (text_.size() > max_bytes) return wrong("it is longer than 64 MiB");
     TRIREME_TRY(json, value(0));
     blanks();
     if (at_ != text_.size()) return wrong("something stands behind its end");
@@ -19,7 +19,7 @@ class Reader {
 
  private:
   Error wrong(const std::string& what) const {
-    return {Code::InvalidArgument, fmt::format("the receipt's JSON, byte {}: {}", at_, what)};
+    return {Code::InvalidArgument, fmt::format("JSON, byte {}: {}", at_, what)};
   }
   void blanks() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
@@ -192,7 +192,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-Result<Json> parse_json(std::string_view text) { return Reader(text).whole(); }
+Result<Json> parse(std::string_view text) { return Reader(text).whole(); }
 
 std::string canonical(const Json& json) {
   std::string out;
@@ -200,4 +200,4 @@ std::string canonical(const Json& json) {
   return out;
 }
 
-}  // namespace trireme::receipts
+}  // namespace trireme::json
