@@ -20,8 +20,8 @@ struct Rule {
   NodeId from, to;
 };
 
-// Every rule is exact for all values, NaN and infinities included, but for the sign of a zero. So there is no x * 0, no
-// x - x, no x / x, no not(a < b), and nothing reassociates.
+// Every rule is exact for all values: NaN, infinities and the sign of a zero included. So there is no x + 0, no x * 0,
+// no x - x, no x / x, no -(x - y), no not(a < b), and nothing reassociates.
 class Rules {
  public:
   Rules() {
@@ -29,9 +29,6 @@ class Rules {
     const Formula x = wildcard(0), y = wildcard(1), c = wildcard(2);
     const double inf = std::numeric_limits<double>::infinity();
 
-    rule(x + 0.0, x);
-    rule(x - 0.0, x);
-    rule(0.0 - x, -x);
     rule(x * 1.0, x);
     rule(x * -1.0, -x);
     rule(x / 1.0, x);
@@ -40,7 +37,6 @@ class Rules {
     rule(-(-x), x);
     rule(x + -y, x - y);
     rule(x - -y, x + y);
-    rule(-(x - y), y - x);
     rule(-x * -y, x * y);
     rule(-x / -y, x / y);
 
@@ -58,7 +54,6 @@ class Rules {
 
     rule(fma(x, 1.0, y), x + y);
     rule(fma(x.number(1), x, y), x + y);
-    rule(fma(x, y, 0.0), x * y);
     rule(fma(-x, -y, c), fma(x, y, c));
 
     rule(select(c, x, x), x);
@@ -114,7 +109,7 @@ bool matches(NodeId pattern, const Program& program, NodeId id, Matched& matched
 
 class Simplifier {
  public:
-  explicit Simplifier(Program& out) : out_(out) {}
+  Simplifier(const Program& in, Program& out) : in_(in), out_(out) {}
 
   // The node, or what it simplifies to. Its arguments are simplified already, and so is everything a rule makes:
   // there is nothing left to repeat. Rules end because each leaves fewer nodes, or fewer negations.
@@ -124,7 +119,9 @@ class Simplifier {
     NodeId id = out_.add(op, args, payload);
     for (const Rule& rule : rules().of(op)) {
       Matched matched = {no_node, no_node, no_node};
-      if (matches(rule.from, out_, id, matched)) return instance(rule.to, matched);
+      if (!matches(rule.from, out_, id, matched)) continue;
+      const NodeId made = instance(rule.to, matched);
+      return compares_as(made, id) ? made : id;
     }
     return id;
   }
@@ -138,6 +135,17 @@ class Simplifier {
     return make(node.op, std::span<const NodeId>(args.data(), node.arity), node.payload);
   }
 
+  // Whether one may stand for the other in a comparison, which looks at what its sides are: j * 1 is a number of the
+  // compute type, j an integer. Whole numbers whose neighbours the compute type holds too compare alike as both.
+  bool is_more_exact_in_comparisons(NodeId id) const {
+    if (!is_integer_leaf(out_, id)) return false;
+    const double whole = out_.compute == Type::F64 ? 0x1p53 : 0x1p24;
+    return out_[id].op != Op::Number || std::fabs(out_[id].number()) >= whole;
+  }
+  bool compares_as(NodeId made, NodeId id) const {
+    return is_integer_leaf(out_, id) || !is_more_exact_in_comparisons(made);
+  }
+
   // ---- folding, in the compute type, each operation rounding once ----
 
   std::optional<NodeId> folded(Op op, std::span<const NodeId> args, std::int64_t payload) {
@@ -149,7 +157,9 @@ class Simplifier {
     node.payload = payload;
     std::optional<double> value =
         *out_.compute == Type::F64 ? value_of<double>(node, args) : value_of<float>(node, args);
-    return value ? std::optional(out_.number(*value)) : std::nullopt;
+    if (!value) return std::nullopt;
+    const NodeId made = out_.number(*value);
+    return is_more_exact_in_comparisons(made) ? std::nullopt : std::optional(made);
   }
 
   template <typename T>
@@ -186,6 +196,9 @@ class Simplifier {
   // ---- rules that ask for more than the shape of their arguments ----
 
   std::optional<NodeId> by_value(Op op, std::span<const NodeId> args, std::int64_t payload) {
+    auto unless_integer = [&](NodeId id) {
+      return is_more_exact_in_comparisons(id) ? std::nullopt : std::optional(id);
+    };
     switch (op) {
       case Op::Div:  // x / 2^k = x * 2^-k; one value a kernel gains nothing, and n / 2 may stand in an index
         if (!out_[args[0]].by_row && !out_[args[0]].by_column) break;
@@ -195,7 +208,7 @@ class Simplifier {
         }
         break;
       case Op::Select:  // of a known condition
-        if (std::optional<bool> condition = known(args[0])) return args[*condition ? 1 : 2];
+        if (std::optional<bool> condition = known(args[0])) return unless_integer(args[*condition ? 1 : 2]);
         break;
       case Op::And:  // true and c = c; false and c = false
         for (int k : {0, 1})
@@ -206,16 +219,18 @@ class Simplifier {
           if (std::optional<bool> condition = known(args[k])) return args[*condition ? k : 1 - k];
         break;
       case Op::RoundTo:
-        if (holds(args[0], static_cast<Type>(payload))) return args[0];
+        if (holds(args[0], static_cast<Type>(payload))) return unless_integer(args[0]);
         break;
       case Op::Amax:
-      case Op::Amin:
-      case Op::Rotate:  // of one value a row
+      case Op::Amin:  // of one value a row
+        if (!out_[args[0]].by_column) return unless_integer(args[0]);
+        break;
+      case Op::Rotate:  // likewise; of an integer it is one, too
         if (!out_[args[0]].by_column) return args[0];
         break;
       case Op::Group:  // largest and smallest of one value a row
         if (!out_[args[0]].by_column && group_of(payload).op != Op::Sum && group_of(payload).op != Op::Mean)
-          return args[0];
+          return unless_integer(args[0]);
         break;
       default: break;
     }
@@ -238,17 +253,20 @@ class Simplifier {
     const Node& node = out_[id];
     if (out_.compute && (type == *out_.compute || type == Type::F64)) return true;
     if (node.op == Op::RoundTo) return node.payload == static_cast<std::int64_t>(type);
-    return node.op == Op::Operand && out_.operands[node.payload].type == type && type != Type::I32 && type != Type::I64;
+    if (node.op != Op::Operand || out_.operands[node.payload].type != type) return false;
+    if (type == Type::F8E8M0 && in_.operands[node.payload].spread.row.picked()) return false;  // 0 outside the table
+    return type != Type::I32 && type != Type::I64;
   }
 
+  const Program& in_;
   Program& out_;
 };
 
 }  // namespace
 
 Program simplify(const Program& program) {
-  return rewrite(program, [](Program& out, const Node& node, std::span<const NodeId> args) {
-    return Simplifier(out).make(node.op, args, node.payload);
+  return rewrite(program, [&](Program& out, const Node& node, std::span<const NodeId> args) {
+    return Simplifier(program, out).make(node.op, args, node.payload);
   });
 }
 

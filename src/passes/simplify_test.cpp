@@ -4,9 +4,6 @@
 #include <limits>
 
 #include "ir/build.hpp"
-#include "language/print.hpp"
-#include "language/random_program.hpp"
-#include "passes/evaluate_for_test.hpp"
 #include "passes/passes.hpp"
 #include "support/contract_arithmetic.hpp"
 
@@ -74,16 +71,12 @@ struct Simplify : testing::Test {
 };
 
 TEST_F(Simplify, Identities) {
-  check(x + 0.0, x);
-  check(0.0 + x, x);
-  check(x - 0.0, x);
   check(x * 1.0, x);
   check(1.0 * x, x);
   check(x / 1.0, x);
   check(x * -1.0, -x);
   check(x / -1.0, -x);
-  check(0.0 - x, -x);
-  check((x * 1.0 + 0.0) / 1.0, x);
+  check(-(x * -1.0) / 1.0, x);
 }
 
 TEST_F(Simplify, Negation) {
@@ -91,7 +84,6 @@ TEST_F(Simplify, Negation) {
   check(x + -y, x - y);
   check(-x + y, y - x);
   check(x - -y, x + y);
-  check(-(x - y), y - x);
   check(-x * -y, x * y);
   check(-x / -y, x / y);
   check(x + y * -1.0, x - y);
@@ -125,7 +117,6 @@ TEST_F(Simplify, Idempotence) {
 TEST_F(Simplify, Fma) {
   check(fma(x, 1.0, y), x + y);
   check(fma(number(1), x, y), x + y);
-  check(fma(x, y, 0.0), x * y);
   check(fma(-x, -y, r), fma(x, y, r));
   kept(fma(x, y, r));
 }
@@ -150,6 +141,10 @@ TEST_F(Simplify, Rounding) {
   check(rounded(x, Type::F16), x);
   check(rounded(y * r, Type::F32), y * r);
   kept(rounded(x, Type::BF16));
+  Formula scale = operand("scale", true, true, Type::F8E8M0), table = operand("table", true, true, Type::F8E8M0);
+  program.operands.back().spread.row.pick = x.id;
+  check(rounded(scale, Type::F8E8M0), scale);
+  kept(rounded(table, Type::F8E8M0));  // outside the table it is 0, which the type rounds to 2^-127
   kept(rounded(rounded(y, Type::BF16), Type::F16));
 }
 
@@ -190,45 +185,27 @@ TEST_F(Simplify, WhatIsNotExactStays) {
   kept(sum(r));   // n copies, summed by the contract's tree
 }
 
+TEST_F(Simplify, WhatChangesTheSignOfZeroStays) {
+  kept(x + 0.0);  // -0 + 0 is +0
+  kept(x - number(-0.0));
+  kept(0.0 - x);
+  kept(-(x - y));
+  kept(fma(x, y, 0.0));
+}
+
+// A comparison asks what its sides are: j is an integer, j * 1 a number of the compute type.
+TEST_F(Simplify, NumbersStayNumbersInComparisons) {
+  const Formula j{&program, program.add(Op::ColumnIndex)}, i{&program, program.add(Op::RowIndex)};
+  kept(select(j * 1.0 < i, x, y));
+  kept(select(-(-j) < i, x, y));
+  kept(select(equal(min(i, inf), j), x, y));
+  kept(select(equal(number(16777216) + number(16777216), i), x, y));
+  check(select(number(3) + number(4) < i, x, y), select(number(7) < i, x, y));
+}
+
 TEST_F(Simplify, NegatedComparisonStays) {  // not(x < y) is true for NaN, y <= x is not
   Formula both = x.with(Op::And, {negated(x < y).id, (x <= r).id});
   kept(select(both, x, y));
-}
-
-// Random programs give the same values, simplified or not, but for the sign of zero: all values agree either with
-// both zeros (where no rule changed one) or with +0 alone (where no number was -0).
-TEST(SimplifyRandom, ValuesStay) {
-  int compared = 0, count = std::getenv("LONG") ? 20000 : 500;
-  for (int seed = 0; seed < count; ++seed) {
-    Program program = random_program({.seed = static_cast<std::uint64_t>(seed), .size = 20});
-    Binding binding;
-    for (const Operand& operand : program.operands) {
-      if (!operand.constant) binding.types[operand.name] = Type::F64;
-      else if (operand.fallback == no_node) binding.constants[operand.name] = 2;
-    }
-    for (const Output& result : program.results) binding.types[result.name] = Type::F64;
-    Result<Program> bound = bind(program, binding);
-    ASSERT_TRUE(bound) << bound.error().message;
-    Program plain = expand(*bound).value(), simple = simplify(expand(simplify(*bound)).value());
-    Values operands;
-    std::map<std::string, double> constants;
-    for (const Operand& operand : bound->operands) {
-      if (operand.constant)
-        constants[operand.name] = operand.fallback == no_node ? 2 : *as_number(*bound, operand.fallback);
-      for (std::size_t k = 0; !operand.constant && k < Evaluation(*bound, 2, 5).entries(operand.spread); ++k)
-        operands[operand.name].push_back(std::sin(static_cast<double>(1 + seed + 7 * k)) * 3);
-    }
-    auto agree = [&](bool one_zero) {
-      Values want = Evaluation(plain, 2, 5, one_zero).run(operands, constants);
-      Values got = Evaluation(simple, 2, 5, one_zero).run(operands, constants);
-      for (const auto& [name, values] : want)
-        for (std::size_t k = 0; k < values.size(); ++k, ++compared)
-          if (got[name][k] != values[k] && !(std::isnan(got[name][k]) && std::isnan(values[k]))) return false;
-      return true;
-    };
-    ASSERT_TRUE(agree(true) || agree(false)) << "seed " << seed << "\n" << print(*bound) << print(simplify(*bound));
-  }
-  EXPECT_GT(compared, 10 * count);
 }
 
 }  // namespace

@@ -172,9 +172,11 @@ class RowWalk {
       case Op::Random: {
         const Array& seed = problem_.arrays[program_[node.args[0]].payload];
         const std::int64_t key = load_integer(seed.type, seed.data);
+        const auto stream = static_cast<std::uint32_t>(node.payload);
+        const FirstPlace first = first_place(program_, node);
         Values& out = make(id, count);
         for (std::int64_t j = 0; j < count; ++j)
-          out[j] = arithmetic_.number(philox::uniform(key, i, j, static_cast<std::uint32_t>(node.payload)));
+          out[j] = arithmetic_.number(philox::uniform(key, first.row + i, first.column + j, stream));
         return Done{};
       }
       case Op::Sum:
