@@ -103,6 +103,8 @@ TRIREME_API Expr cast(const Expr& a, std::string_view operand_or_result);
 TRIREME_API Expr cast_stochastic(const Expr& a, std::string_view operand_or_result, const Expr& random);
 // Uniform in [0, 1), for each element its own; `seed` is an operand with one value, i64, and each use has its stream.
 TRIREME_API Expr random(const Expr& seed, std::uint32_t stream);
+// The same for a part of a whole, whose row 0 and column 0 are these of it: of constants and numbers.
+TRIREME_API Expr random(const Expr& seed, std::uint32_t stream, const Expr& first_row, const Expr& first_column);
 
 inline Expr abs(const Expr& a) { return call("abs", {a}); }
 inline Expr sqrt(const Expr& a) { return call("sqrt", {a}); }

@@ -13,7 +13,7 @@ ColumnSpread joined(const ColumnSpread& a, const ColumnSpread& b) {
   return b.is_one() ? a : ColumnSpread{ColumnSpread::Kind::Element};
 }
 
-const ColumnSpread& ColumnSpreads::operator[](NodeId wanted) {
+ColumnSpread ColumnSpreads::operator[](NodeId wanted) {
   for (NodeId id = static_cast<NodeId>(known_.size()); id <= wanted; ++id) {
     const Node& node = (*program_)[id];
     ColumnSpread spread;

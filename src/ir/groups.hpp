@@ -75,7 +75,7 @@ constexpr bool fits(const ColumnSpread& value, const ColumnSpread& wanted) {
 class ColumnSpreads {
  public:
   explicit ColumnSpreads(const Program& program) : program_(&program) {}
-  const ColumnSpread& operator[](NodeId id);
+  ColumnSpread operator[](NodeId id);
 
  private:
   const Program* program_;

@@ -68,4 +68,23 @@ Result<std::int64_t> index_constant(const Program& program, NodeId id, const Kno
   return Error{Code::InvalidArgument, std::string(what) + ", not one of constants or of an n that is not known"};
 }
 
+Status check_divisor(const Program& program, NodeId id) {
+  TRIREME_TRY(value, index_value(program, id, {}, a_divisor));
+  if (!value || *value > 0) return Done{};
+  return Error{Code::InvalidArgument, std::string(a_divisor) + ", not " + std::to_string(*value)};
+}
+
+FirstPlace first_place(const Program& program, const Node& random) {
+  if (random.arity == 1) return {};
+  auto number = [&](int k) { return static_cast<std::int64_t>(program[random.args[k]].number()); };
+  return {number(1), number(2)};
+}
+
+Status check_first(const Program& program, NodeId first, bool is_row) {
+  const std::string_view what = is_row ? a_first_row : a_first_column;
+  TRIREME_TRY(value, index_value(program, first, {}, what));
+  if (!value || (*value >= 0 && *value <= (is_row ? most : most_first_column))) return Done{};
+  return Error{Code::InvalidArgument, std::string(what) + ", not " + std::to_string(*value)};
+}
+
 }  // namespace trireme

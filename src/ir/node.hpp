@@ -44,7 +44,8 @@ enum class Op : std::uint8_t {
   BitsShiftLeft,   // payload: by how much
   BitsShiftRight,  // payload: by how much; zeros come in
   RoundTo,         // payload: a Type; rounds to it and widens again
-  Random,          // args: an operand, the seed, never a number; payload: the stream (philox.hpp)
+  Random,          // args: an operand, the seed, never a number, and maybe the first row and column, whole numbers that
+                   // bind knows: where i and j are 0 for the rest of the program; payload: the stream (philox.hpp)
   Sum,             // over j
   Amax,
   Amin,

@@ -28,8 +28,8 @@
 
 namespace trireme {
 
-// One index of an operand or result: `i`, `(i / divide) % wrap`. Divisors are constant expressions over Number,
-// Constant, ColumnCount and Div. Or, of a table's rows, the value of an integer operand: `pick` is its Operand node.
+// One index of an operand or result: `i`, `(i / divide) % wrap`. Divisors are constant expressions (verify.hpp). Or, of
+// a table's rows, the value of an integer operand: `pick` is its Operand node.
 struct Axis {
   bool present = false;
   NodeId divide = no_node;

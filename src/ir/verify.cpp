@@ -27,17 +27,14 @@ bool is_bits(Op op) {
 }
 
 // `budget` bounds the walk over a tree whose branches may be shared.
-bool is_arithmetic_of_constants(const Program& program, NodeId id, bool divisor, int& budget) {
+bool is_arithmetic_of_constants(const Program& program, NodeId id, int& budget) {
   if (--budget < 0) return false;
   const Node& node = program[id];
-  bool leaf = node.op == Op::Number || node.op == Op::Constant || node.op == Op::ColumnCount;
-  bool arithmetic = node.op == Op::Add || node.op == Op::Sub || node.op == Op::Mul || node.op == Op::Neg;
-  if (!leaf && node.op != Op::Div && (divisor || !arithmetic)) return false;
-  if (divisor && node.op == Op::Number && !(node.number() >= 1 && node.number() == std::floor(node.number())))
-    return false;
-  for (NodeId arg : node)
-    if (!is_arithmetic_of_constants(program, arg, divisor, budget)) return false;
-  return true;
+  const bool leaf = node.op == Op::Number || node.op == Op::Constant || node.op == Op::ColumnCount;
+  const bool arithmetic = node.op == Op::Neg || (node.op >= Op::Add && node.op <= Op::Div);
+  return (leaf || arithmetic) && std::all_of(node.begin(), node.end(), [&](NodeId arg) {
+           return is_arithmetic_of_constants(program, arg, budget);
+         });
 }
 
 class Verifier {
@@ -94,7 +91,8 @@ class Verifier {
     const Node& node = program_[id];
     const OpFacts& fact = facts(node.op);
     const bool weighted = node.op == Op::Fold && node.arity == 2;
-    if (node.op == Op::Call ? node.arity < 1 : node.arity != fact.arity && !weighted)
+    const bool placed = node.op == Op::Random && node.arity == 3;
+    if (node.op == Op::Call ? node.arity < 1 : node.arity != fact.arity && !weighted && !placed)
       return wrong(id, "has " + std::to_string(node.arity) + " arguments");
     for (int k = 0; k < node.arity; ++k) {
       NodeId arg = node.args[k];
@@ -150,6 +148,7 @@ class Verifier {
       if (const std::optional<Type> type = program_.operands[seed.payload].type; type && type != Type::I64)
         return wrong(id, "takes a seed of i64");
       if (!below(std::uint64_t{1} << 32)) return wrong(id, "has no stream below 2^32");
+      return first_place(id, node);
     }
     if (node.op == Op::Group) return group(id, node);
     return node.op == Op::Rotate ? rotation(id, node.args[1]) : Done{};
@@ -158,11 +157,22 @@ class Verifier {
   Status group(NodeId id, const Node& node) {
     if (node.payload < 0 || node.payload >= group_payloads) return wrong(id, "names no reduction");
     if (!is_divisor(program_, node.args[1]))
-      return wrong(id, "needs a short quotient of constants, n and positive integers as its group");
+      return wrong(id, "needs a positive integer as its group, by short arithmetic of constants, n and numbers");
     const GroupReduction kind = group_of(node);
     const ColumnSpread entries{ColumnSpread::Kind::Group, kind.wraps, node.args[1]};
     if (kind.entries && !trireme::fits(spreads_[node.args[0]], entries))
       return wrong(id, "runs over the entries of a value that has not one for each of its groups");
+    return Done{};
+  }
+
+  Status first_place(NodeId id, const Node& node) const {
+    for (int k = 1; k < node.arity; ++k) {
+      const NodeId first = node.args[k];
+      if (!is_constant_expression(program_, first) || counts_columns(program_, first))
+        return wrong(id, "needs short arithmetic of constants and numbers");
+      if (program_.compute && program_[first].op != Op::Number) return wrong(id, "starts where nobody knows");
+      if (const Status good = check_first(program_, first, k == 1); !good) return wrong(good.error().message);
+    }
     return Done{};
   }
 
@@ -214,8 +224,8 @@ class Verifier {
       for (NodeId id : {axis->divide, axis->wrap}) {
         if (id != no_node && !is_divisor(program_, id))
           return wrong("an index of '" + name +
-                       "' is divided or wrapped by something other than a short quotient of constants, n and positive "
-                       "integers");
+                       "' is divided or wrapped by something other than a positive integer, by short arithmetic of "
+                       "constants, n and numbers");
       }
     }
     return Done{};
@@ -300,12 +310,17 @@ Status ids_exist(const Program& program) {
 bool is_constant_expression(const Program& program, NodeId id) {
   if (program[id].op == Op::Neg) id = program[id].args[0];  // how a backward turns: as short as its forward
   int budget = max_constant_expression_nodes;
-  return is_arithmetic_of_constants(program, id, false, budget);
+  return is_arithmetic_of_constants(program, id, budget);
+}
+
+bool counts_columns(const Program& program, NodeId id) {
+  const Node& node = program[id];
+  return node.op == Op::ColumnCount ||
+         std::any_of(node.begin(), node.end(), [&](NodeId arg) { return counts_columns(program, arg); });
 }
 
 bool is_divisor(const Program& program, NodeId id) {
-  int budget = max_constant_expression_nodes;
-  return is_arithmetic_of_constants(program, id, true, budget);
+  return is_constant_expression(program, id) && check_divisor(program, id);
 }
 
 Status verify(const Program& program) {

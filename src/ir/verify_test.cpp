@@ -129,15 +129,17 @@ TEST(Verify, bound_programs) {
 
 TEST(Verify, spreads) {
   std::string unfit =
-      "f: an index of 'w' is divided or wrapped by something other than a short quotient of constants, n and positive "
-      "integers";
+      "f: an index of 'w' is divided or wrapped by something other than a positive integer, by short arithmetic of "
+      "constants, n and numbers";
   auto divided_by = [](auto&& divisor) {
     return answer_to([&](Sample& s) { s.program.operands[1].spread.column.divide = divisor(s).id; });
   };
   EXPECT_EQ(divided_by([](Sample& s) { return s.heads; }), "fine");
   EXPECT_EQ(divided_by([](Sample& s) { return s.heads / 2 / s.heads; }), "fine");
   EXPECT_EQ(divided_by([](Sample& s) { return s.x; }), unfit);
-  EXPECT_EQ(divided_by([](Sample& s) { return s.heads * 2; }), unfit);
+  EXPECT_EQ(divided_by([](Sample& s) { return s.heads * 2 - 1; }), "fine");
+  EXPECT_EQ(divided_by([](Sample& s) { return s.x.number(3) - 3; }), unfit);
+  EXPECT_EQ(divided_by([](Sample& s) { return sqrt(s.heads); }), unfit);
   EXPECT_EQ(divided_by([](Sample& s) { return s.heads / 2.5; }), unfit);
   EXPECT_EQ(divided_by([](Sample& s) { return s.x.number(0); }), unfit);
   EXPECT_EQ(divided_by([](Sample& s) {  // 2^64 nodes as a tree

@@ -177,4 +177,11 @@ Expr random(const Expr& seed, std::uint32_t stream) {
   return state->operation({.op = Op::Random, .payload = stream}, {&seed, 1}, "'random'");
 }
 
+Expr random(const Expr& seed, std::uint32_t stream, const Expr& first_row, const Expr& first_column) {
+  const Expr args[] = {seed, first_row, first_column};
+  BuilderState* state = BuilderState::builder_of(args);
+  if (!state) return BuilderState::unowned();
+  return state->operation({.op = Op::Random, .payload = stream}, args, "'random'");
+}
+
 }  // namespace trireme

@@ -114,7 +114,7 @@ Expr BuilderState::operation(WrittenNode node, std::span<const Expr> args, const
 std::optional<std::string> BuilderState::name_of(std::string_view declaration) {
   std::size_t open = declaration.find('[');
   std::string_view found = declaration.substr(0, open);
-  constexpr std::string_view inside = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_/%(), ";
+  constexpr std::string_view inside = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-*/%(), ";
   bool good =
       open != std::string_view::npos && declaration.back() == ']' && is_plain_name(found) &&
       declaration.substr(0, declaration.size() - 1).find_first_not_of(inside, open + 1) == std::string_view::npos;

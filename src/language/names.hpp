@@ -13,7 +13,7 @@ enum class CallForm {
   Expressions,   // min(a, b)
   WithSymbol,    // cast(e, v), cast_stochastic(e, v, r), largest(v): v is an operand or result
   WithCount,     // bits_shift_left(e, 23): the last is how far
-  WithStream,    // random(seed, 0): an operand with one value, and a number below 2^32
+  WithStream,    // random(seed, 0): an operand with one value, a number below 2^32, and maybe a first row and column
   WithType,      // round_to(e, bf16)
   WithConstant,  // rotate(e, k): the last is a constant expression
   WholeResult,   // colsum(e), colmax(e): only as a result's whole right side

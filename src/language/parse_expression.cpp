@@ -95,13 +95,14 @@ std::optional<double> Parser::number_literal() {
 
 NodeId Parser::primary() {
   if (auto number = number_literal()) return add(Op::Number, {}, std::bit_cast<std::int64_t>(*number));
-  if (token_.kind == TokenKind::Name) return name();
   std::size_t opened = token_.offset;
+  if (in_divisor_ && !token_.is("(")) return divisor_leaf();
+  if (token_.kind == TokenKind::Name) return name();
   if (!accept("(")) {
     fail_here("a value");
     return no_node;
   }
-  NodeId inside = expression();
+  NodeId inside = in_divisor_ ? inside_divisor() : expression();
   expect_close(")", opened);
   return inside;
 }
@@ -178,6 +179,8 @@ NodeId Parser::call(const Token& name, const Callable& callable) {
 
   bool extra = callable.form == CallForm::WithSymbol || callable.form == CallForm::WithCount ||
                callable.form == CallForm::WithType || callable.form == CallForm::WithStream;
+  const bool may_have_place = callable.form == CallForm::WithStream;
+  const int most = may_have_place ? 3 : callable.arity;
   int wanted = callable.arity + extra, found = 0;
   const int extra_at = callable.op == Op::CastStochastic ? 1 : callable.arity;
   NodeId args[3] = {no_node, no_node, no_node};
@@ -190,23 +193,26 @@ NodeId Parser::call(const Token& name, const Callable& callable) {
     } else {
       NodeId arg = expression();
       if (failed()) break;
-      if (const int k = found - (extra && found > extra_at); k < callable.arity) {
+      if (const int k = found - (extra && found > extra_at); k < most) {
         bool condition = takes_condition(callable.op, k);
         if (!condition) value(arg, offset);
         if (condition && !is_condition(program_[arg].op))
           fail(offset, shown + " needs a condition here, such as a < b");
-        if (callable.form == CallForm::WithStream) check_seed(arg, offset);
+        if (may_have_place) k == 0 ? check_seed(arg, offset) : check_first(arg, k == 1, offset);
         if (callable.form == CallForm::WithConstant && k == callable.arity - 1) check_rotation(arg, offset);
         args[k] = arg;
       }
     }
     ++found;
   }
-  if (!failed() && found != wanted)
+  const bool placed = may_have_place && found == most + extra;
+  if (!failed() && found != wanted && !placed)
     fail(name.offset, shown + " takes " + std::to_string(wanted) + (wanted == 1 ? " argument" : " arguments") +
-                          ", found " + std::to_string(found));
+                          (may_have_place ? ", or 4 with a first row and column" : "") + ", found " +
+                          std::to_string(found));
   expect_close(")", opened);
-  return add(callable.op, std::span<const NodeId>(args, static_cast<std::size_t>(callable.arity)), payload);
+  return add(callable.op, std::span<const NodeId>(args, static_cast<std::size_t>(placed ? most : callable.arity)),
+             payload);
 }
 
 void Parser::check_seed(NodeId seed, std::size_t offset) {
@@ -215,6 +221,14 @@ void Parser::check_seed(NodeId seed, std::size_t offset) {
   if (node.op != Op::Operand || node.by_row || node.by_column)
     return fail(offset, "'random' needs an operand with one value here, seed[]");
   seeds_.try_emplace(seed, offset);
+}
+
+void Parser::check_first(NodeId first, bool is_row, std::size_t offset) {
+  if (failed()) return;
+  if (!is_constant_expression(program_, first) || counts_columns(program_, first))
+    return fail(offset, "'random' needs short arithmetic of constants and numbers as its first " +
+                            std::string(is_row ? "row" : "column"));
+  if (const Status good = trireme::check_first(program_, first, is_row); !good) fail(offset, good.error().message);
 }
 
 // Once all is read: a seed is i64, and as a number of the compute type would be another.

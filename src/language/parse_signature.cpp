@@ -1,6 +1,7 @@
 // The signature of a program: operands, results, how they are spread, and the types of a bound program.
 #include <cmath>
 
+#include "ir/index_arithmetic.hpp"
 #include "ir/verify.hpp"
 #include "language/diagnostic.hpp"
 #include "language/parser.hpp"
@@ -199,10 +200,10 @@ Axis Parser::index(std::string_view expected) {
     std::size_t offset = token_.offset;
     if (accept("/")) {
       if (!axis.plain()) fail(offset, "an index is divided once, then wrapped: (i / a) % b");
-      axis.divide = divisor().id;
+      axis.divide = divisor();
     } else if (accept("%")) {
       if (axis.wrap != no_node) fail(offset, "an index is wrapped once");
-      axis.wrap = divisor().id;
+      axis.wrap = divisor();
     } else if (open) {
       open = !expect_close(")", opened);
     } else {
@@ -212,39 +213,46 @@ Axis Parser::index(std::string_view expected) {
   return axis;
 }
 
-Parser::Divisor Parser::divisor() {
-  Deeper deeper(*this);
-  Token token = token_;
+NodeId Parser::divisor() {
+  const Token token = token_;
   if (token.kind == TokenKind::Number) {
     if (token.number < 1 || token.number != std::floor(token.number))
       fail(token.offset, "an index is divided and wrapped by positive integers");
     advance();
-    return {program_.number(token.number), 1};
+    return program_.number(token.number);
   }
-  if (accept("(")) {
-    Divisor left = divisor();
-    while (accept("/")) {
-      Divisor right = divisor();
-      left = {add(Op::Div, {left.id, right.id}), left.nodes + right.nodes + 1};
-      if (left.nodes > max_constant_expression_nodes) fail(token.offset, "this divisor is too long");
-    }
-    expect_close(")", token.offset);
-    return left;
-  }
+  if (!accept("(")) return divisor_leaf();
+  in_divisor_ = true;
+  const NodeId id = inside_divisor();
+  in_divisor_ = false;
+  expect_close(")", token.offset);
+  if (failed()) return no_node;
+  if (!is_constant_expression(program_, id)) fail(token.offset, "this divisor is too long");
+  else if (const Status good = check_divisor(program_, id); !good) fail(token.offset, good.error().message);
+  return id;
+}
+
+NodeId Parser::inside_divisor() {
+  Deeper deeper(*this);
+  return sum();
+}
+
+NodeId Parser::divisor_leaf() {
+  const Token token = token_;
   if (token.kind != TokenKind::Name) {
-    fail_here("a constant, a positive integer, n, or a quotient of them in parentheses");
-    return {};
+    fail_here(in_divisor_ ? "a constant, a whole number or n"
+                          : "a constant, a positive integer, n, or arithmetic of them in parentheses");
+    return no_node;
   }
   advance();
-  if (token.text == "n") return {add(Op::ColumnCount, {}), 1};
+  if (token.text == "n") return add(Op::ColumnCount, {});
   auto constant = constants_ahead_.find(token.text);
-  if (constant != constants_ahead_.end())
-    return {add(Op::Constant, {}, static_cast<std::int64_t>(constant->second)), 1};
+  if (constant != constants_ahead_.end()) return add(Op::Constant, {}, static_cast<std::int64_t>(constant->second));
   Suggestion suggestion(token.text);
   for (const auto& [name, index] : constants_ahead_) suggestion.consider(name);
   fail(token.offset, "'" + std::string(token.text.substr(0, max_name_bytes)) + "' is not a constant of this signature" +
                          suggestion.text());
-  return {};
+  return no_node;
 }
 
 }  // namespace trireme

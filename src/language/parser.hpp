@@ -5,7 +5,7 @@
 //   result     = NAME spread [":" TYPE]
 //   spread     = "[" [index ["," index]] "]"
 //   index      = ("i" | "j") ["/" divisor] ["%" divisor]                 or with parentheses: (i / a) % b
-//   divisor    = NUMBER | "n" | NAME | "(" divisor {"/" divisor} ")"
+//   divisor    = NUMBER | "n" | NAME | "(" sum ")"                       a sum of numbers, "n" and constants
 //   line       = NAME "=" expression                                     a result, a default left as "...", or a new
 //   name expression = sum [("<" | "<=" | ">" | ">=" | "==" | "!=") sum] sum        = product {("+" | "-") product}
 //   product    = unary {("*" | "/") unary}
@@ -44,10 +44,6 @@ class Parser {
   };
   const Name* picker() const;
   Axis picked(const Name& by);
-  struct Divisor {
-    NodeId id = no_node;
-    int nodes = 0;
-  };
 
   // parse_signature.cpp
   void signature();
@@ -60,7 +56,9 @@ class Parser {
   std::optional<Type> type();
   Spread spread();
   Axis index(std::string_view expected);
-  Divisor divisor();
+  NodeId divisor();
+  NodeId inside_divisor();
+  NodeId divisor_leaf();
 
   // parse.cpp: the lines
   void lines();
@@ -90,6 +88,7 @@ class Parser {
   NodeId reduction(const Token& name, const Callable& callable);
 
   void check_rotation(NodeId by, std::size_t offset);
+  void check_first(NodeId first, bool is_row, std::size_t offset);  // row or column of random()
   std::int64_t last_argument(const Callable& callable);
   NodeId value(NodeId id, std::size_t offset);  // id, if it is a value and not a condition
   std::optional<double> number_literal();
@@ -120,6 +119,7 @@ class Parser {
   Token token_;
   std::size_t last_end_ = 0;  // where the token before ended
   int depth_ = 0;
+  bool in_divisor_ = false;  // where arithmetic is of constants, numbers and n alone
   std::optional<Error> error_;
 
   Program program_;

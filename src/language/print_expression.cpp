@@ -57,15 +57,26 @@ Phrase negation(const Program& program, const Node& node, const Phrase& arg) {
   return out;
 }
 
-std::string divisor_text(const Program& program, NodeId id) {
+// Whole-number arithmetic, written out.
+Phrase arithmetic(const Program& program, NodeId id) {
   const Node& node = program[id];
-  if (node.op == Op::Number) return number_text(node.number());
-  if (node.op == Op::ColumnCount) return "n";
-  if (node.op == Op::Constant) return program.operands[node.payload].name;
-  // Quotients bind to the left: only the left one goes without parentheses of its own.
-  std::string left = divisor_text(program, node.args[0]), right = divisor_text(program, node.args[1]);
-  if (program[node.args[0]].op == Op::Div) left = left.substr(1, left.size() - 2);
-  return "(" + left + " / " + right + ")";
+  if (node.op == Op::Number)
+    return {.text = number_text(node.number()),
+            .precedence = std::signbit(node.number()) ? Precedence::Unary : Precedence::Primary};
+  if (node.op == Op::ColumnCount) return {.text = "n"};
+  if (node.op == Op::Constant) return {.text = program.operands[node.payload].name};
+  const Phrase first = arithmetic(program, node.args[0]);
+  if (node.op == Op::Neg) return negative(program, node, first);
+  const Phrase args[] = {first, arithmetic(program, node.args[1])};
+  const std::string_view sign = facts(node.op).name;
+  return node.op == Op::Add || node.op == Op::Sub
+             ? infix(sign, Precedence::Sum, Precedence::Sum, Precedence::Product, args)
+             : infix(sign, Precedence::Product, Precedence::Product, Precedence::Unary, args);
+}
+
+std::string divisor_text(const Program& program, NodeId id) {
+  const std::string text = arithmetic(program, id).text;
+  return program[id].arity == 0 ? text : "(" + text + ")";
 }
 
 std::string index_text(const Program& program, const Axis& axis, std::string_view letter) {
@@ -147,7 +158,11 @@ Phrase phrase(const Program& program, NodeId id, std::span<const Phrase> args, C
       const Phrase words[] = {args[0], {.text = program.symbols[node.payload]}, args[1]};
       return called(name, words);
     }
-    case Op::Random:
+    case Op::Random: {
+      Phrase words[] = {args[0], {.text = std::to_string(node.payload)}, {}, {}};
+      std::copy(args.begin() + 1, args.end(), words + 2);
+      return called(name, std::span<const Phrase>(words, args.size() + 1));
+    }
     case Op::BitsShiftLeft:
     case Op::BitsShiftRight: return called(name, args, std::to_string(node.payload));
     case Op::RoundTo: return called(name, args, trireme::name(static_cast<Type>(node.payload)));

@@ -23,12 +23,24 @@ NodeId RandomIndices::quotient() {
   }
 }
 
+// Positive, as counts are at most 60.
+NodeId RandomIndices::positive() {
+  switch (dice_.below(5)) {
+    case 0: return add(Op::Mul, {count(), number(1 + static_cast<std::int64_t>(dice_.below(4)))});
+    case 1: return add(Op::Add, {count(), number(static_cast<std::int64_t>(dice_.below(4)))});
+    case 2: return add(Op::Sub, {number(61), count()});
+    case 3: return add(Op::Neg, {add(Op::Sub, {number(-7), count()})});
+    default: return add(Op::Add, {quotient(), count()});
+  }
+}
+
 NodeId RandomIndices::divisor() {
-  switch (dice_.below(6)) {
+  switch (dice_.below(7)) {
     case 0: return columns();
     case 1: return quotient();
-    case 2:
-    case 3: return count();
+    case 2: return positive();
+    case 3:
+    case 4: return count();
     default: return number(1 + static_cast<std::int64_t>(dice_.below(6)));
   }
 }

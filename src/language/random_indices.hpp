@@ -26,6 +26,7 @@ class RandomIndices {
   NodeId count();  // a constant, or a number where there is none
   NodeId divisor();
   NodeId quotient();
+  NodeId positive();
   std::int64_t part_of_columns();  // a divisor of every n
   NodeId amount(int depth);
   NodeId whole_quotient(int depth);
