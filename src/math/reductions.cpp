@@ -77,7 +77,9 @@ constexpr std::array<Reduction, 3> reduction_table = {{
         .fold = 1,
         .value = [](Formula, const Totals& totals) { return shift(totals[0]) + call("log", {totals[1]}); },
         .slope = [](Formula x, Formula value) { return exp(x - value); },
-        .limits = "-inf where all are -inf, inf where one is inf; `amax(x)` beside it costs nothing",
+        .limits = "NaN where an element is NaN, else -inf where all are -inf, inf where one is inf; `amax(x)` beside "
+                  "it costs "
+                  "nothing",
     },
     {
         .name = "softmax",
@@ -90,7 +92,8 @@ constexpr std::array<Reduction, 3> reduction_table = {{
               return exp(x - totals[0]) * inverse;
             },
         .slope = [](Formula, Formula value) { return value; },
-        .limits = "NaN where all are -inf, or one is inf",
+        .limits = "NaN in all of the row where an element is NaN or all are -inf; where one is inf, NaN there and 0 "
+                  "elsewhere",
     },
 }};
 

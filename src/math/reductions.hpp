@@ -48,7 +48,11 @@ struct Reduction {
   // Of a value a row: its derivative to an element. Of one an element, y: s where the adjoint of an element is
   // s (g - sum(g y)).
   Formula (*slope)(Formula element, Formula value);
-  std::string_view limits;
+  std::string_view limits;  // at infinities and NaN: for docs, held by tests/conformance/composed_reductions_test.cpp
+  // There is neither an oracle nor a bound of its own: the oracle runs the fold in its own numbers
+  // (reference/fold.hpp), so that the bound is that of these very steps, column by column and merge by merge. One
+  // number for all rows would be looser, as the error grows with the levels of the tree and with how far the elements
+  // lie apart.
 };
 std::span<const Reduction> reductions();
 std::optional<std::size_t> reduction_named(std::string_view name);

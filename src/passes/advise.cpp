@@ -57,6 +57,10 @@ class Adviser {
     const Node& node = program_[id];
     if (node.op != Op::Div || !node.by_column || spreads_[id].is_group()) return;
     const Node& divisor = program_[node.args[1]];
+    if (spreads_[node.args[1]].is_group() && divisor.by_row)
+      return say(id,
+                 "divides every element by a value of its group: `e * (1 / s)` makes one division a group, `e / s` one "
+                 "an element");
     // A number or n is one instruction's business; a row's value is worth one division a row.
     if (divisor.by_column || divisor.op == Op::Number || divisor.op == Op::ColumnCount) return;
     say(id, divisor.op == Op::Constant
@@ -72,18 +76,52 @@ class Adviser {
     while (program_[id].op == Op::StopGradient) id = program_[id].args[0];
     return id;
   }
-  // `e` of `e * e` and `square(e)`.
+  // `e` of `e * e`, `fma(e, e, 0)` and `square(e)`.
   NodeId squared(NodeId id) const {
     const Node& node = program_[id];
-    if (node.op == Op::Mul && node.args[0] == node.args[1]) return node.args[0];
+    const bool is_product = node.op == Op::Mul || (node.op == Op::Fma && as_number(program_, node.args[2]) == 0.0);
+    if (is_product && node.args[0] == node.args[1]) return node.args[0];
     return calls(id, "square") ? node.args[0] : no_node;
   }
-  // `e` of `e - reduction(e)`.
-  NodeId shifted_by(Op reduction, NodeId id) const {
+  // `e` of `e / n` and `e * (1 / n)`.
+  NodeId over_columns(NodeId id) const {
+    const Node& node = program_[id];
+    auto is_columns = [&](NodeId each) { return program_[each].op == Op::ColumnCount; };
+    auto is_inverse = [&](NodeId each) {
+      const Node& inverse = program_[each];
+      return inverse.op == Op::Div && as_number(program_, inverse.args[0]) == 1.0 && is_columns(inverse.args[1]);
+    };
+    if (node.op == Op::Div && is_columns(node.args[1])) return node.args[0];
+    for (int k = 0; k < 2 && node.op == Op::Mul; ++k)
+      if (is_inverse(node.args[k])) return node.args[1 - k];
+    return no_node;
+  }
+  // `e` of `mean(e)`, `sum(e) / n` and `sum(e) * (1 / n)`.
+  NodeId mean_of(NodeId id) const {
+    if (program_[id].op == Op::Mean) return program_[id].args[0];
+    const NodeId sum = over_columns(id);
+    return sum != no_node && program_[sum].op == Op::Sum ? program_[sum].args[0] : no_node;
+  }
+  // `e` of `e - mean(e)`, and of `e - amax(e)`.
+  NodeId centred(NodeId id) const {
+    const Node& node = program_[id];
+    return node.op == Op::Sub && mean_of(held(node.args[1])) == node.args[0] ? node.args[0] : no_node;
+  }
+  NodeId less_its_largest(NodeId id) const {
     const Node& node = program_[id];
     if (node.op != Op::Sub) return no_node;
     const NodeId by = held(node.args[1]);
-    return program_[by].op == reduction && program_[by].args[0] == node.args[0] ? node.args[0] : no_node;
+    return program_[by].op == Op::Amax && program_[by].args[0] == node.args[0] ? node.args[0] : no_node;
+  }
+
+  // Wherever it is used.
+  bool is_divided_by_columns(NodeId sum) const {
+    for (NodeId user = sum; user < program_.size(); ++user)
+      if (used_[user] && std::find(program_[user].begin(), program_[user].end(), sum) != program_[user].end() &&
+          over_columns(user) != sum)
+        return false;
+    return std::none_of(program_.results.begin(), program_.results.end(),
+                        [&](const Output& result) { return result.value == sum; });
   }
 
   // Reductions of what another reduction of the same value must have been made for: two sweeps over a row.
@@ -91,14 +129,15 @@ class Adviser {
     const Node& node = program_[id];
     const std::string sweeps = ", which takes two sweeps over the row: ";
     if (node.op == Op::Mean || node.op == Op::Sum) {
-      const NodeId root = squared(node.args[0]), e = root == no_node ? no_node : shifted_by(Op::Mean, root);
-      const std::string name = e == no_node ? "" : word_for(e), number = node.op == Op::Sum ? " * n" : "";
+      const NodeId root = squared(node.args[0]), e = root == no_node ? no_node : centred(root);
+      const std::string name = e == no_node ? "" : word_for(e);
+      const std::string number = node.op == Op::Sum && !is_divided_by_columns(id) ? " * n" : "";
       if (e != no_node)
         say(id, "squares distances from the mean of their row" + sweeps + "`variance(" + name + ")" + number +
                     "` takes one, with other last bits");
     }
     if (node.op == Op::Sum && calls(node.args[0], "exp")) {
-      const NodeId e = shifted_by(Op::Amax, program_[node.args[0]].args[0]);
+      const NodeId e = less_its_largest(program_[node.args[0]].args[0]);
       if (e == no_node) return;
       bool is_logarithm = false;
       for (NodeId user = 0; user < program_.size(); ++user)
@@ -106,9 +145,9 @@ class Adviser {
       say(id, "sums exponentials less the largest" + sweeps + (is_logarithm ? "`logsumexp(" : "`softmax(") +
                   word_for(e) + ")` takes one, with other last bits");
     }
-    if (node.op == Op::Sub && program_[node.args[0]].op == Op::Mean) {
-      const NodeId e = squared(program_[node.args[0]].args[0]), mean = squared(node.args[1]);
-      if (e == no_node || mean == no_node || program_[mean].op != Op::Mean || program_[mean].args[0] != e) return;
+    if (const NodeId squares = node.op == Op::Sub ? mean_of(node.args[0]) : no_node; squares != no_node) {
+      const NodeId e = squared(squares), mean = squared(node.args[1]);
+      if (e == no_node || mean == no_node || mean_of(mean) != e) return;
       say(id,
           "subtracts the mean's square from the mean of squares, and has few digits where the mean is large: "
           "`variance(" +

@@ -18,6 +18,14 @@ TEST(Advise, points_out_divisions_by_row_values) {
   EXPECT_EQ(remarks[0].substr(0, 38), "y divides every element by a constant:");
 }
 
+TEST(Advise, points_out_divisions_by_values_of_groups) {
+  for (const char* group : {"j / 8", "j % g"})
+    EXPECT_EQ(
+        advice(std::string("p(x[i,j], g = 4) -> (y[i,j])\n  y = x / amax(x, ") + group + ")\n"),
+        std::vector<std::string>{"y divides every element by a value of its group: `e * (1 / s)` makes one division "
+                                 "a group, `e / s` one an element"});
+}
+
 TEST(Advise, leaves_other_divisions_alone) {
   EXPECT_TRUE(advice("p(x[i,j]) -> (y[i,j])\n  y = x * (1 / sum(x))\n").empty());
   EXPECT_TRUE(advice("p(x[i,j], w[j]) -> (y[i,j])\n  y = x / w + x / 3 + x / n\n").empty());
@@ -37,6 +45,17 @@ TEST(Advise, names_the_composed_reduction) {
             std::vector<std::string>{"y sums exponentials less the largest, which takes two sweeps over the row: "
                                      "`softmax(x)` takes one, with other last bits"});
   EXPECT_EQ(advice("p(x[i,j]) -> (v[i])\n  v = mean(x * x) - mean(x) * mean(x)\n").size(), 1u);
+  // The mean, and the square, in other words.
+  for (const char* mean :
+       {"mean(x)", "sum(x) / n", "sum(x) * (1 / n)", "(1 / n) * sum(x)", "stop_gradient(sum(x) / n)"})
+    for (const char* squares :
+         {"mean(d * d)", "mean(fma(d, d, 0))", "sum(d * d) / n", "sum(fma(d, d, -0.0)) * (1 / n)"})
+      EXPECT_EQ(advice(std::string("p(x[i,j]) -> (v[i])\n  d = x - ") + mean + "\n  v = " + squares + "\n"),
+                std::vector<std::string>{"v squares distances from the mean of their row, which takes two sweeps over "
+                                         "the row: `variance(x)` takes one, with other last bits"})
+          << mean << ", " << squares;
+  EXPECT_EQ(advice("p(x[i,j]) -> (v[i])\n  m = sum(x) / n\n  v = sum(x * x) / n - m * m\n").size(), 1u);
+  EXPECT_TRUE(advice("p(x[i,j]) -> (v[i])\n  d = x - sum(x) / 7\n  v = mean(fma(d, d, 1))\n").empty());
   // Another value's mean, another value's maximum.
   EXPECT_TRUE(advice("p(x[i,j], z[i,j]) -> (v[i])\n  d = x - mean(z)\n  v = mean(d * d)\n").empty());
   EXPECT_TRUE(advice("p(x[i,j]) -> (v[i])\n  v = variance(x) + logsumexp(x)\n").empty());
@@ -45,6 +64,8 @@ TEST(Advise, names_the_composed_reduction) {
 TEST(Advise, a_division_of_a_group_is_none_of_an_element) {
   EXPECT_TRUE(advice("p(x[i,j], s[i]) -> (y[i,j])\n  y = x * (amax(x, j / 8) / s)\n").empty());
   EXPECT_EQ(advice("p(x[i,j], s[i]) -> (y[i,j])\n  y = x * amax(x, j / 8) / s\n").size(), 1u);
+  EXPECT_TRUE(advice("p(x[i,j]) -> (y[i,j])\n  y = x * (1 / amax(x, j / 8))\n").empty());
+  EXPECT_TRUE(advice("p(x[i,j], w[j / 8]) -> (y[i,j])\n  y = x / w + x / sum(1, j / 8)\n").empty());
 }
 
 TEST(Advise, points_out_shifts_whose_gradient_is_looked_for) {

@@ -112,14 +112,15 @@ class Binder {
       if (id != no_node) visit(id);
   }
 
-  // Constants that divisors, rotations and groups use become numbers.
+  // Constants that divisors, rotations, groups and places of random numbers use become numbers.
   void find_index_constants() {
     std::vector<bool> in_index(in_.size());
     auto mark = [&](NodeId id) { in_index[id] = true; };
     for (const Operand& operand : in_.operands) each_divisor(operand.spread, mark);
     for (const Output& result : in_.results) each_divisor(result.spread, mark);
     for (NodeId id = 0; id < in_.size(); ++id)
-      if (in_[id].op == Op::Rotate || in_[id].op == Op::Group) mark(in_[id].args[1]);
+      if (in_[id].op == Op::Rotate || in_[id].op == Op::Group || in_[id].op == Op::Random)
+        for (int k = 1; k < in_[id].arity; ++k) mark(in_[id].args[k]);
     index_constant_.resize(in_.operands.size());
     for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;) {
       if (!in_index[id]) continue;
@@ -264,6 +265,20 @@ class Binder {
     return out_.add(Op::RoundTo, {finite.id}, static_cast<std::int64_t>(type));
   }
 
+  bool is_zero(NodeId id) const { return as_number(out_, id) == 0.0; }
+
+  // A sum or difference with a zero that is known now is its other argument, also where that is -0: an absent gradient
+  // and an offset of 0 cost nothing. Of two zeros it is the zero that they make. 0 - x stays.
+  NodeId sum_with_zeros(const Node& node, NodeId a, NodeId b) {
+    if (is_zero(a) && is_zero(b)) {
+      const double x = out_[a].number(), y = out_[b].number();
+      return out_.number(node.op == Op::Add ? x + y : x - y);
+    }
+    if (is_zero(b)) return a;
+    if (node.op == Op::Add && is_zero(a)) return b;
+    return out_.add(node.op, {a, b});
+  }
+
   Result<NodeId> rebuild(const Node& node) {
     std::array<NodeId, 3> args = node.args;
     for (int k = 0; k < node.arity; ++k) args[k] = moved_[node.args[k]];
@@ -274,10 +289,17 @@ class Binder {
         return out_.add(Op::Constant, {}, place_[node.payload]);
       case Op::Operand: return out_.add(Op::Operand, {}, place_[node.payload]);
       case Op::StopGradient: return args[0];
+      case Op::Add:
+      case Op::Sub: return sum_with_zeros(node, args[0], args[1]);
       case Op::Rotate: {
         Result<NodeId> by = rotation(args[1]);
         if (!by) return invalid(in_.name + ": " + by.error().message);
         return out_.add(Op::Rotate, {args[0], *by});
+      }
+      case Op::Random: {
+        Result<NodeId> made = placed(node, args);
+        if (!made) return invalid(in_.name + ": " + made.error().message);
+        return *made;
       }
       case Op::Group: {
         NodeId by = args[1];
@@ -295,8 +317,12 @@ class Binder {
       }
       case Op::Largest: {
         const std::string& name = in_.symbols[node.payload];
-        std::optional<Type> type = type_of(name);
-        if (!type) return invalid(in_.name + ": largest(" + name + ") needs a type for " + quoted(name));
+        std::optional<Type> type = cast_type(name);
+        if (auto absent = binding_.types_of_absent.find(name); !type && absent != binding_.types_of_absent.end())
+          type = absent->second;
+        if (!type)
+          return invalid(in_.name + ": largest(" + name + ") needs a type for " + quoted(name) +
+                         ", which no array says: " + name + "=none:f8e4m3 in a problem line, types elsewhere");
         return out_.number(facts(*type).largest);
       }
       default: return out_.add(node.op, moved, node.payload);
@@ -384,21 +410,26 @@ class Binder {
     return out_.number(static_cast<double>(turned(value, *binding_.columns)));
   }
 
+  // Of the first row and column: none, and the seed alone is an argument.
+  Result<NodeId> placed(const Node& random, std::array<NodeId, 3> args) {
+    for (int k = 1; k < random.arity; ++k) {
+      TRIREME_CHECK(check_first(out_, args[k], k == 1));
+      TRIREME_TRY(first, index_constant(out_, args[k], {}, k == 1 ? a_first_row : a_first_column));
+      args[k] = out_.number(static_cast<double>(first));
+    }
+    const bool counts_on = random.arity > 1 && !(is_zero(args[1]) && is_zero(args[2]));
+    const std::span<const NodeId> taken(args.data(), counts_on ? 3 : 1);
+    return out_.add(Op::Random, taken, random.payload);
+  }
+
   // n, whose value the plan knows, is left.
   Status fold_divisor(const std::string& name, NodeId& id) {
     if (id == no_node) return Done{};
     Result<NodeId> made = folded(id, a_divisor);
-    Status good = made ? numbers_are_positive(*made) : Status(made.error());
+    Status good = made ? check_divisor(out_, *made) : Status(made.error());
     if (!good) return invalid(in_.name + ": '" + name + "': " + good.error().message);
     id = *made;
     return Done{};
-  }
-
-  Status numbers_are_positive(NodeId id) const {
-    for (NodeId arg : out_[id]) TRIREME_CHECK(numbers_are_positive(arg));
-    std::optional<double> value = as_number(out_, id);
-    if (!value || *value > 0) return Done{};
-    return invalid(std::string(a_divisor) + ", not " + std::to_string(static_cast<std::int64_t>(*value)));
   }
 
   const Program& in_;

@@ -45,6 +45,24 @@ TEST(Bind, FixesTypesAndConstants) {
             "    y    = x * rstd * (gamma + offset)\n");
 }
 
+// -0 + 0 is +0, so this is a rule of the contract, of what is a zero when the plan is made and nothing else.
+TEST(Bind, SumsWithKnownZerosAreTheirOtherArgument) {
+  const Types types = {{"x", Type::F32}, {"y", Type::F32}};
+  auto right_side = [&](const std::string& e, std::map<std::string, double> constants = {}) {
+    Result<Program> made = bind(parsed("f(x[i,j], w[i,j] = 0, c = 0) -> (y[i,j])\n    y = " + e + "\n"),
+                                {.types = types, .constants = std::move(constants), .absent = {"w"}});
+    const std::string text = print(made.value());
+    return text.substr(text.find("y = ") + 4);
+  };
+  for (const char* e : {"x + 0", "0 + x", "x - 0", "x + -0", "x + c", "x - c", "x + w", "w + x + w", "x + (c - w)"})
+    EXPECT_EQ(right_side(e), "x\n") << e;
+  EXPECT_EQ(right_side("x / (0 - c)"), "x / 0\n");
+  EXPECT_EQ(right_side("x / (-0 - c)"), "x / -0\n");
+  EXPECT_EQ(right_side("0 - x"), "0 - x\n");
+  EXPECT_EQ(right_side("x + 0 * c"), "x + 0 * 0\n");
+  EXPECT_EQ(right_side("x + c", {{"c", 1e-60}}), "x + c\n");
+}
+
 TEST(Bind, ComputesInTheWidestNeeded) {
   auto compute = [](Types types, std::set<std::string> absent, std::optional<std::set<std::string>> wanted) {
     return *bind(parsed(rms_norm), {.types = types, .absent = absent, .wanted = wanted}).value().compute;
@@ -105,6 +123,25 @@ TEST(Bind, TypesInPrograms) {
             "f(x[i,j]: bf16) -> (q[i,j]: i8, s[i]: f16) in f32\n"
             "    s = amax(abs(x)) / 127\n"
             "    q = x / s * round_to(s, f16)\n");
+}
+
+// What largest names may have no array: its type is said, and rounds nothing.
+TEST(Bind, TypesOfWhatIsAbsent) {
+  const char* text =
+      "f(x[i,j], w[i,j] = 1) -> (q[i,j], s[i])\ns = amax(abs(cast(x, q))) / largest(q) * largest(w)\nq = w * x / s";
+  const std::set<std::string> wanted = {"s"};
+  const Types types = {{"x", Type::F32}, {"s", Type::F32}};
+  EXPECT_EQ(bound(text, {.types = types,
+                         .absent = {"w"},
+                         .wanted = wanted,
+                         .types_of_absent = {{"q", Type::F8E4M3}, {"w", Type::I8}}}),
+            "f(x[i,j]: f32) -> (s[i]: f32) in f32\n"
+            "    s = amax(abs(x)) / 448 * 127\n");
+  Result<Program> untyped = bind(parsed(text), {.types = types, .absent = {"w"}, .wanted = wanted});
+  ASSERT_FALSE(untyped);
+  EXPECT_EQ(untyped.error().message,
+            "f: largest(q) needs a type for 'q', which no array says: q=none:f8e4m3 in a problem "
+            "line, types elsewhere");
 }
 
 // What the forward stored rounded and the backward recomputes is rounded again, to the type of its gradient.
@@ -197,6 +234,27 @@ TEST(Bind, fault_52_rotations) {
   EXPECT_EQ(rotated("3 * n / 4", 10, 2), "f: rotate needs a whole number of columns, not 30 / 4");
   EXPECT_EQ(rotated("n - k / 2", std::nullopt, 3), "f: rotate needs a whole number of columns, not 3 / 2");
   EXPECT_EQ(rotated("n - k", 12, 0.5), "f: rotate needs a whole number of columns, not 0.5");
+}
+
+TEST(Bind, first_rows_and_columns_of_random_numbers) {
+  auto drawn = [](const std::string& place, double first) {
+    const std::map<std::string, Type> types = {{"seed", Type::I64}, {"x", Type::F32}, {"y", Type::F32}};
+    const std::string text = "f(x[i,j], seed[], a = 2) -> (y[i,j])\ny = x * random(seed, 5" + place + ")";
+    Result<Program> made = bind(parsed(text.c_str()), {.types = types, .constants = {{"a", first}}});
+    if (!made) return made.error().message;
+    EXPECT_EQ(print(parse(print(*made)).value()), print(*made));
+    const std::string bound = print(*made);
+    return bound.substr(bound.find("random"));
+  };
+  EXPECT_EQ(drawn("", 0), "random(seed, 5)\n");
+  EXPECT_EQ(drawn(", a - 3, 2 * a - 6", 3), "random(seed, 5)\n");
+  EXPECT_EQ(drawn(", a, 0", 4e15), "random(seed, 5, 4e15, 0)\n");
+  EXPECT_EQ(drawn(", 0, a + 1", 16777216), "random(seed, 5, 0, 16777217)\n");  // not in f32
+  EXPECT_EQ(drawn(", 0, a", 0x1p30), "random(seed, 5, 0, 1073741824)\n");
+  EXPECT_EQ(drawn(", 0, a + 1", 0x1p30),
+            "f: random needs a whole number from 0 to 2^30 as its first column, not 1073741825");
+  EXPECT_EQ(drawn(", -a, 0", 1), "f: random needs a whole number from 0 to 2^53 as its first row, not -1");
+  EXPECT_EQ(drawn(", a / 2, 0", 3), "f: random needs a whole number from 0 to 2^53 as its first row, not 3 / 2");
 }
 
 // What passes make prints, and reads back as the same.

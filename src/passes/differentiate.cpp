@@ -113,18 +113,36 @@ class Differentiator {
     return seeded;
   }
 
-  // Gradients, then the forward's operands, then its results, in case they are saved; what is not used goes at the end.
+  // Results whose types are asked for, `largest(q)`: the gradient has the type, also where it does not arrive.
+  std::vector<bool> typed_results() const {
+    std::vector<bool> typed(in_.results.size());
+    for (NodeId id = 0; id < in_.size(); ++id)
+      if (in_[id].op == Op::Largest)
+        if (const std::optional<std::size_t> k = in_.find_result(in_.symbols[in_[id].payload])) typed[*k] = true;
+    return typed;
+  }
+
+  // Gradients, those of them that only have a type, then the forward's operands, then its results, in case they are
+  // saved; what is not used goes at the end.
   void make_operands(const std::vector<std::size_t>& seeded) {
     Program& out = out_.program;
     out.name = in_.name + "_backward";
     out.symbols = in_.symbols;
-    for (std::size_t k : seeded) out.operands.push_back({"d" + in_.results[k].name, false, in_.results[k].spread});
+    std::vector<bool> typed = typed_results();
+    auto add_gradient = [&](std::size_t k) {
+      out.operands.push_back({"d" + in_.results[k].name, false, in_.results[k].spread});
+      typed[k] = false;
+    };
+    for (std::size_t k : seeded) add_gradient(k);
+    out_.first_typed = out.operands.size();
+    for (std::size_t k = 0; k < typed.size(); ++k)
+      if (typed[k]) add_gradient(k);
     out_.first_operand = out.operands.size();
     out.operands.insert(out.operands.end(), in_.operands.begin(), in_.operands.end());
     out_.first_saved = out.operands.size();
     for (const Output& result : in_.results) out.operands.push_back({result.name, false, result.spread});
-    for (std::size_t k = 0; k < seeded.size(); ++k) {
-      out.add(Op::Operand, {}, static_cast<std::int64_t>(k));
+    for (std::size_t k = 0; k < out_.first_operand; ++k) {
+      if (k < out_.first_typed) out.add(Op::Operand, {}, static_cast<std::int64_t>(k));
       out.operands[k].fallback = out.number(0);
     }
   }
@@ -450,8 +468,19 @@ Result<Program> differentiate(const Program& program, const DifferentiateOptions
 DifferentiateOptions options_for(const Program& forward, const Program& backward, const std::set<std::string>& absent) {
   DifferentiateOptions options;
   options.gradients.emplace();
-  for (const Output& result : forward.results)
-    if (backward.find_operand("d" + result.name)) options.gradients->insert(result.name);
+  const std::vector<bool> read = read_operands(backward);
+  auto is_cast_to = [&](const std::string& name) {
+    for (NodeId id = 0; id < backward.size(); ++id)
+      if (names_symbol(backward[id].op) && backward[id].op != Op::Largest &&
+          backward.symbols[backward[id].payload] == name)
+        return true;
+    return false;
+  };
+  for (const Output& result : forward.results) {
+    const std::string name = "d" + result.name;
+    const std::optional<std::size_t> k = backward.find_operand(name);
+    if (k && (read[*k] || is_cast_to(name))) options.gradients->insert(result.name);
+  }
   for (const Operand& operand : forward.operands)
     if (has_expression(forward, operand) && absent.contains(operand.name)) options.absent.insert(operand.name);
   return options;

@@ -331,10 +331,26 @@ TEST(Differentiate, LargestOfWhatIsNotThere) {
   EXPECT_NE(print(backward).find("largest(dv)"), std::string::npos) << print(backward);
   backward = backward_of(parsed("f(x[i,j]) -> (y[i,j], v[i])\nv = mean(x)\ny = x * v * largest(v)"));
   EXPECT_NE(print(backward).find("largest(v)"), std::string::npos) << print(backward);
-  Result<Program> none = differentiate(parsed("f(x[i,j]) -> (y[i,j], v[i])\nv = mean(x)\ny = (x + v) * largest(v)"));
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().message,
-            "f: largest(v) has no meaning in its backward, which knows neither 'v' nor its gradient");
+  const Program unread = parsed("f(x[i,j]) -> (y[i,j], v[i])\nv = mean(x)\ny = (x + v) * largest(v)");
+  backward = backward_of(unread);
+  EXPECT_EQ(print(backward),
+            "f_backward(dy[i,j] = 0, dv[i] = 0) -> (dx[i,j])\n    dx = largest(dv) * (dy + mean(dy))\n");
+  EXPECT_EQ(*options_for(unread, backward, {}).gradients, std::set<std::string>{"y"});
+}
+
+// A gradient that does not arrive is there for largest alone: a cast to its result rounds as little as ever.
+TEST(Differentiate, CastsToWhatIsNotThereStayOut) {
+  const Program forward =
+      parsed("f(x[i,j]) -> (y[i,j], s[i])\ns = amax(x) / largest(y)\nh = cast(x * x, y)\ny = h * stop_gradient(s)");
+  Result<Program> of_s = differentiate(forward, {.gradients = std::set<std::string>{"s"}});
+  ASSERT_TRUE(of_s) << of_s.error().message;
+  EXPECT_NE(print(*of_s).find("largest(dy)"), std::string::npos) << print(*of_s);
+  EXPECT_EQ(*options_for(forward, *of_s, {}).gradients, std::set<std::string>{"s"});
+  const Program cast_only =
+      parsed("f(x[i,j]) -> (y[i,j], s[i])\nh = cast(x * x, y)\ny = h * largest(y)\ns = sum(h * h)");
+  of_s = differentiate(cast_only, {.gradients = std::set<std::string>{"s"}});
+  ASSERT_TRUE(of_s) << of_s.error().message;
+  EXPECT_EQ(print(*of_s).find("dy"), std::string::npos) << print(*of_s);
 }
 
 // Paths through a program grow like 2^depth; its backward grows like its depth, and no call stack does.

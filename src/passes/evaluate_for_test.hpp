@@ -20,9 +20,8 @@ using Values = std::map<std::string, std::vector<double>>;  // of operands and r
 
 class Evaluation {
  public:
-  // `one_zero`: every -0 becomes +0 at once, as if there were no other.
-  Evaluation(const Program& program, std::int64_t rows, std::int64_t columns, bool one_zero = false)
-      : program_(program), rows_(rows), columns_(columns), one_zero_(one_zero) {}
+  Evaluation(const Program& program, std::int64_t rows, std::int64_t columns)
+      : program_(program), rows_(rows), columns_(columns) {}
 
   // Extents of an operand or result: how many entries it has along each axis.
   std::size_t entries(const Spread& spread) const {
@@ -111,10 +110,8 @@ class Evaluation {
       default:
         return each([&](auto i, auto j) {
           double args[3] = {};
-          bool bits = node.op >= Op::BitsAdd && node.op <= Op::BitsShiftRight;  // there -0 is a pattern like any other
-          auto zero = [&](double x) { return one_zero_ && !bits ? x + 0.0 : x; };
-          for (int k = 0; k < node.arity; ++k) args[k] = zero(value(node.args[k], i, j));
-          return zero(apply_primitive<double>(node, args[0], args[1], args[2]));
+          for (int k = 0; k < node.arity; ++k) args[k] = value(node.args[k], i, j);
+          return apply_primitive<double>(node, args[0], args[1], args[2]);
         });
     }
   }
@@ -190,7 +187,6 @@ class Evaluation {
 
   const Program& program_;
   std::int64_t rows_, columns_;
-  bool one_zero_;
   const Values* operands_ = nullptr;
   const std::map<std::string, double>* constants_ = nullptr;
   std::vector<Matrix> values_;

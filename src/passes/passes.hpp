@@ -61,6 +61,8 @@ struct Binding {
   std::set<std::string> accumulate = {};             // results, sums over rows, that are added to what is there
   std::int64_t row_block = 0;                        // rows of a block of sums over rows; 0: the contract's
   std::optional<std::int64_t> columns = {};          // n; what `rotate` turns by is then a number of 0 .. n-1
+  std::map<std::string, Type> types_of_absent =
+      {};  // of operands and results without an array: what largest(q) asks for
 };
 
 // Fixes types, constants, absent operands and wanted results. A constant that is 0, 1, -1 or stands in an index folds
@@ -68,7 +70,7 @@ struct Binding {
 // were bound with their columns, or do not rotate.
 Result<Program> bind(const Program& program, const Binding& binding);
 
-// Exact rewriting, but for the sign of zero; never reassociates. One rule a line in simplify.cpp.
+// Exact rewriting, the sign of zero included; never reassociates. One rule a line in simplify.cpp.
 Program simplify(const Program& program);
 
 // Arrays of f4e2m1 become arrays of bytes spread [i, j / 2], and its rounding and patterns primitives. Refuses an odd

@@ -25,10 +25,6 @@ class Finisher {
     make_signature();
     TRIREME_CHECK(names_are_free());
     copy();
-    if (!untyped_.empty())
-      return Error{Code::InvalidProgram, forward_.name + ": largest(" + untyped_ +
-                                             ") has no meaning in its backward, which knows neither '" + untyped_ +
-                                             "' nor its gradient"};
     return std::move(out_);
   }
 
@@ -114,7 +110,15 @@ class Finisher {
       each_divisor(in_.operands[k].spread, mark);
       if (!in_.operands[k].constant && in_.operands[k].fallback != no_node) mark_default(in_.operands[k].fallback);
     };
-    // cast and largest need the type of what they name: the operand's own, or that of a result's gradient.
+    // cast and largest need the type of what they name: the operand's own, or that of a result's gradient. One that
+    // does not arrive is there for largest alone, and not where the result itself is.
+    auto is_read_for = [&](std::size_t k, Op op) {
+      const bool only_typed = k >= backward_.first_typed && k < backward_.first_operand;
+      if (!only_typed) return true;
+      return op == Op::Largest && std::none_of(saved_.begin(), saved_.end(), [&](std::size_t saved) {
+               return "d" + forward_.results[saved].name == in_.operands[k].name;
+             });
+    };
     std::unordered_multimap<std::string_view, std::size_t> typed;
     for (std::size_t k = 0; k < backward_.first_saved; ++k)
       typed.emplace(std::string_view(in_.operands[k].name).substr(k < backward_.first_operand ? 1 : 0), k);
@@ -126,7 +130,8 @@ class Finisher {
       if (node.op == Op::Operand || node.op == Op::Constant) use(static_cast<std::size_t>(node.payload));
       if (!names_symbol(node.op)) continue;
       auto [first, last] = typed.equal_range(in_.symbols[node.payload]);
-      for (auto it = first; it != last; ++it) use(it->second);
+      for (auto it = first; it != last; ++it)
+        if (is_read_for(it->second, node.op)) use(it->second);
     }
   }
 
@@ -169,13 +174,12 @@ class Finisher {
   // ---- the graph ----
 
   // Rounds as the forward did: to the storage type of what is still there, or of its gradient, which has the same type.
+  // What largest names is always there.
   NodeId cast(const Node& node, std::span<const NodeId> args) {
     const std::string& symbol = in_.symbols[node.payload];
     for (const std::string& name : {symbol, "d" + symbol})
       if (taken_.contains(name)) return out_.symbol(node.op, name, args);
-    if (node.op != Op::Largest) return args[0];
-    untyped_ = symbol;
-    return out_.number(1);
+    return args[0];
   }
 
   NodeId copied(const Node& node, std::span<const NodeId> args) {
@@ -269,7 +273,6 @@ class Finisher {
   std::vector<bool> used_;                 // operands
   std::vector<std::int64_t> place_;        // of each operand in the new signature; -1: gone
   std::set<std::string> taken_;
-  std::string untyped_;  // what a largest() names that is not there
 };
 
 }  // namespace

@@ -6,10 +6,11 @@
 
 namespace trireme {
 
-// A backward under construction. Its operands are the gradients, the forward's operands, and every result of the
-// forward; the last two start where said.
+// A backward under construction. Its operands are the gradients, those that stand for their types alone, the forward's
+// operands, and every result of the forward; the last three start where said.
 struct Backward {
   Program program;
+  std::size_t first_typed = 0;
   std::size_t first_operand = 0;
   std::size_t first_saved = 0;
   std::vector<NodeId> saved_values;  // the node of each result of the forward; no_node for column sums

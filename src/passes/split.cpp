@@ -19,7 +19,10 @@ namespace {
 class Splitter {
  public:
   explicit Splitter(const Program& program)
-      : in_(with_folds(program)), wanted_(in_.size()), level_(in_.size()), other_total_(in_.size(), no_node) {}
+      : in_(with_row_sums(with_folds(program))),
+        wanted_(in_.size()),
+        level_(in_.size()),
+        other_total_(in_.size(), no_node) {}
 
   Result<std::vector<SplitStage>> run() {
     mark_wanted();
@@ -52,6 +55,28 @@ class Splitter {
     });
   }
 
+  // A sum over rows into a result without columns adds the rows' sums, which parts exchange as they do others.
+  static Program with_row_sums(Program program) {
+    for (Output& result : program.results)
+      if (sums_rows(program, result)) {
+        const NodeId row = program.add(Op::Sum, {program[result.value].args[0]});
+        result.value = program.add(Op::ColumnSum, {row});
+      }
+    return program;
+  }
+
+  static bool sums_rows(const Program& program, const Output& result) {
+    return !result.spread.column.present && program[result.value].op == Op::ColumnSum;
+  }
+
+  // Each row's total once, in the first column: -0 is what adds nothing.
+  static NodeId sum_over_rows(Program& out, NodeId total) {
+    const NodeId column = out.add(Op::ColumnIndex);
+    const NodeId first = out.add(Op::Equal, {column, out.number(0)});
+    const NodeId once = out.add(Op::Select, {first, total, out.number(-0.0)});
+    return out.add(Op::ColumnSum, {once});
+  }
+
   void mark_wanted() {
     for (const Output& result : in_.results) wanted_[result.value] = true;
     for (NodeId id = static_cast<NodeId>(in_.size()); id-- > 0;)
@@ -72,7 +97,10 @@ class Splitter {
     }
   }
 
-  Error wrong(std::string message) const { return {Code::Unsupported, in_.name + " cannot be split: " + message}; }
+  Error wrong(std::string message) const {
+    return {Code::Unsupported,
+            in_.name + " cannot be split: " + message + "; its rows may be spread, each in one place"};
+  }
 
   // A part of a row knows its own columns only. Groups of neighbours are the part's own where it holds whole ones.
   Status check_columns() const {
@@ -83,7 +111,6 @@ class Splitter {
     for (NodeId id = 0; id < in_.size(); ++id) {
       if (!wanted_[id]) continue;
       if (in_[id].op == Op::Rotate) return wrong("rotate reads columns of other parts");
-      if (in_[id].op == Op::Random) return wrong("random counts the columns of the whole row");
       if (in_[id].op == Op::Group && group_of(in_[id]).entries) return wrong("entries are those of the whole row");
       if (in_[id].op == Op::Group && group_of(in_[id]).wraps)
         return wrong("every part of a row has columns of all groups j % g");
@@ -158,9 +185,12 @@ class Splitter {
     copy(work, stage);
     for (const Output& result : in_.results)
       if (level_[result.value] == stage) {
-        out.results.push_back({result.name, moved_spread(work, result.spread), work.moved[result.value]});
-        if (!result.spread.column.present && is_column_reduction(in_[result.value].op))
-          made.exchanges.push_back({result.name, row_reduction_of(in_[result.value].op)});
+        const bool sums = sums_rows(in_, result);
+        const NodeId value =
+            sums ? sum_over_rows(out, work.moved[in_[result.value].args[0]]) : work.moved[result.value];
+        out.results.push_back({result.name, moved_spread(work, result.spread), value});
+        if (!result.spread.column.present && in_[result.value].op == Op::ColumnMax)
+          made.exchanges.push_back({result.name, Op::Amax});
       }
     for (NodeId id : partial) {
       Op op = exchange_of(in_[id].op);
@@ -216,7 +246,7 @@ class Splitter {
         }
       }
       counts = counts || node.op == Op::ColumnCount || (node.op == Op::Mean && is_exchanged(id, stage));
-      indices = indices || node.op == Op::ColumnIndex;
+      indices = indices || node.op == Op::ColumnIndex || node.op == Op::Random;
     }
     auto use_divisors = [&](const Spread& spread) {
       for (NodeId id : {spread.row.divide, spread.row.wrap, spread.row.pick, spread.column.divide})
@@ -268,8 +298,11 @@ class Splitter {
 
   void copy(Stage& work, int stage) const {
     Program& out = work.program;
+    std::set<NodeId> made_with_result;
+    for (const Output& result : in_.results)
+      if (sums_rows(in_, result)) made_with_result.insert(result.value);
     for (NodeId id = 0; id < in_.size(); ++id)
-      if (work.needed[id]) {
+      if (work.needed[id] && !made_with_result.contains(id)) {
         work.moved[id] = copied(work, id, stage);
         if (const std::string* name = in_.name_of(id); name && out[work.moved[id]].arity > 0)
           out.give_name(work.moved[id], *name);
@@ -300,9 +333,19 @@ class Splitter {
     std::span<const NodeId> moved(args.data(), node.arity);
     if (node.op == Op::ColumnCount) return work.columns;
     if (node.op == Op::ColumnIndex) return out.add(Op::Add, {out.add(Op::ColumnIndex), work.first_column});
+    if (node.op == Op::Random) return further_on(work, node, args);
     if (node.op == Op::Operand || node.op == Op::Constant) return out.add(node.op, {}, place_[node.payload]);
     if (names_symbol(node.op)) return out.symbol(node.op, in_.symbols[node.payload], moved);
     return out.add(node.op, moved, node.payload);
+  }
+
+  // Random numbers are those of the whole row.
+  static NodeId further_on(Stage& work, const Node& random, std::array<NodeId, 3> args) {
+    Program& out = work.program;
+    const bool is_first = random.arity == 1 || as_number(out, args[2]) == 0.0;
+    if (random.arity == 1) args[1] = out.number(0);
+    args[2] = is_first ? work.first_column : out.add(Op::Add, {args[2], work.first_column});
+    return out.add(Op::Random, args, random.payload);
   }
 
   static Spread moved_spread(const Stage& work, Spread spread) {
