@@ -14,7 +14,7 @@ find src include '(' -name '*_test.cpp' -o -name '*_test.hpp' ')' -prune -o '(' 
   xargs --no-run-if-empty grep -HnE '^[[:space:]]*#[[:space:]]*include' |
   awk '
     BEGIN {
-      count = split("support ir math language passes layout reference schedule targets devices plan receipt c_api", folders, " ")
+      count = split("support ir math language passes layout reference problem schedule targets kernel_abi devices plan receipt drift c_api contract", folders, " ")
       for (k = 1; k <= count; ++k) rank[folders[k]] = k
     }
     function broken(rule) { print file ":" line ": " included ": " rule; failed = 1 }

@@ -5,9 +5,9 @@
 # where what the standard library throws becomes an error.
 set -euo pipefail
 cd "$1/src"
-found=$(find support ir math language passes layout reference schedule targets '(' -name '*.cpp' -o -name '*.hpp' ')' \
+found=$(find support ir math language passes layout reference problem schedule targets '(' -name '*.cpp' -o -name '*.hpp' ')' \
   -not -name '*_test.*' -not -name '*_for_test.hpp' -not -path support/out_of_memory.hpp -print0 | sort -z |
-  xargs -0 grep -HnE '\b(try|catch|throw)\b' | grep -vE '^[^:]+:[0-9]+:[^"]*//.*\b(try|catch|throw)\b' || true)
+  xargs -0 grep -HnE '\b(throw\b|try[[:space:]]*\{|catch[[:space:]]*\()' | grep -vE '^[^:]+:[0-9]+:[^"]*//.*\b(try|catch|throw)\b' || true)
 [[ -z $found ]] && exit
 echo "$found"
 echo "the pure folders neither throw nor catch; an error is a Result"

@@ -158,7 +158,10 @@ class Replay {
       case Op::Not: return !args[0];
       case Op::Cast: return cast(args[0], program_.symbols[node.payload]);
       case Op::CastStochastic: return cast_stochastic(args[0], program_.symbols[node.payload], args[1]);
-      case Op::Random: return random(args[0], static_cast<std::uint32_t>(node.payload));
+      case Op::Random: {
+        const auto stream = static_cast<std::uint32_t>(node.payload);
+        return node.arity == 1 ? random(args[0], stream) : random(args[0], stream, args[1], args[2]);
+      }
       case Op::Largest: return builder_.largest(program_.symbols[node.payload]);
       case Op::Call: return call(functions()[node.payload].name, args);
       case Op::Reduce:

@@ -5,9 +5,9 @@
 
 #include "language/diagnostic.hpp"
 #include "language/parse.hpp"
-#include "plan/digest.hpp"
 #include "plan/ops.hpp"
-#include "plan/resolve.hpp"
+#include "problem/digest.hpp"
+#include "problem/resolve.hpp"
 
 namespace trireme {
 namespace {

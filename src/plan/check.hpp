@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "layout/buffers.hpp"
-#include "plan/problem.hpp"
+#include "problem/problem.hpp"
 #include "reference/oracle.hpp"
 
 namespace trireme {

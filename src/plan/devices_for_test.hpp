@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plan/devices.hpp"
+#include "targets/targets.hpp"
 
 namespace trireme {
 
@@ -28,6 +29,18 @@ inline std::vector<const DeviceEntry*> devices_here(int most_ms = 1000) {
     if (each.target.empty() || seen.insert({each.target, arch}).second) found.push_back(&each);
   }
   return found;
+}
+
+// Devices that are not tuned have the schedules of their target's machine, and what loads kernels as they are those of
+// the first target.
+inline Result<Machine> machine_of(const DeviceEntry& device) {
+  if (device.machine) return device.machine();
+  const Target* target = targets().front();
+  if (!device.target.empty()) {
+    TRIREME_TRY(found, find_target(device.target));
+    target = found;
+  }
+  return target->machine(device.arch.empty() ? target->default_arch : device.arch);
 }
 
 // Those that run on the host's threads, the fastest first, whether here or not.

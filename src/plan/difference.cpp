@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "layout/elements.hpp"
-#include "plan/digest.hpp"
+#include "problem/digest.hpp"
 
 namespace trireme {
 

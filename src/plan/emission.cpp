@@ -9,7 +9,7 @@
 #include "ir/contract.hpp"
 #include "language/print.hpp"
 #include "plan/manifest.hpp"
-#include "plan/resolve.hpp"
+#include "problem/resolve.hpp"
 #include "schedule/lower.hpp"
 #include "support/out_of_memory.hpp"
 
@@ -158,6 +158,11 @@ Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target
   if (arch.empty()) arch = target.default_arch;
   TRIREME_TRY(machine, target.machine(arch));
   TRIREME_TRY(lowered, lower_for(prepared.program, machine, facts));
+  return emit(prepared, facts, target, arch, lowered);
+}
+
+Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target& target, const std::string& arch,
+                      const Lowered& lowered) {
   TRIREME_TRY(manifest, manifest_of(prepared.program, lowered.kernels, lowered.config,
                                     {.columns = facts.columns,
                                      .constants = prepared.constants,

@@ -15,5 +15,8 @@ std::string signature_of(const Program& program);
 
 // An empty arch is the target's default.
 Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target& target, std::string arch);
+// Of kernels that were lowered for that architecture before.
+Result<Emission> emit(const Prepared& prepared, const Facts& facts, const Target& target, const std::string& arch,
+                      const Lowered& lowered);
 
 }  // namespace trireme

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "plan/on_gpu_for_test.hpp"
-#include "plan/samples.hpp"
+#include "problem/samples.hpp"
 #include "trireme/plan.hpp"
 
 namespace trireme {

@@ -115,7 +115,7 @@ Result<PlanOptions> options_of(std::string_view program, const std::map<std::str
     if (!given->second.strides.empty()) options.strides[each.name] = given->second.strides;
     shapes[each.name] = given->second.shape;
   }
-  TRIREME_TRY(shape, problem_shape(options.program, shapes, settings.axes));
+  TRIREME_TRY(shape, problem_shape(options.program, shapes, settings.axes, settings.constants));
   options.shape = shape;
   return options;
 }

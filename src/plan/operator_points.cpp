@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "language/parse.hpp"
-#include "plan/problem_shape.hpp"
-#include "plan/remarks.hpp"
+#include "problem/problem_shape.hpp"
+#include "problem/remarks.hpp"
 
 namespace trireme {
 

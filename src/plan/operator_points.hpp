@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "plan/ops.hpp"
-#include "plan/problem.hpp"
+#include "problem/problem.hpp"
 
 namespace trireme {
 

@@ -8,7 +8,7 @@
 #include "language/print.hpp"
 #include "passes/passes.hpp"
 #include "plan/ops.hpp"
-#include "plan/remarks.hpp"
+#include "problem/remarks.hpp"
 
 namespace trireme {
 namespace {

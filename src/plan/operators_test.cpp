@@ -6,7 +6,7 @@
 #include "plan/check.hpp"
 #include "plan/definitions_for_test.hpp"
 #include "plan/ops.hpp"
-#include "plan/remarks.hpp"
+#include "problem/remarks.hpp"
 #include "reference/oracle.hpp"
 
 namespace trireme {

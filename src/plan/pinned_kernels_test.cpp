@@ -21,8 +21,8 @@ namespace {
 struct PinnedMachine {
   std::string_view target, arch;
 };
-constexpr PinnedMachine pinned_machines[] = {
-    {"x86", "avx2"}, {"x86", "avx512"}, {"ptx", "sm_80"}, {"ptx", "sm_90"}, {"wasm", "simd128"}};
+constexpr PinnedMachine pinned_machines[] = {{"x86", "avx2"},  {"x86", "avx512"}, {"aarch64", "neon"},
+                                             {"ptx", "sm_80"}, {"ptx", "sm_90"},  {"wasm", "simd128"}};
 
 std::int64_t instructions_in(const std::vector<Instr>& code) {
   std::int64_t count = 0;

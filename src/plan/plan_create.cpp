@@ -8,10 +8,10 @@
 #include "layout/flatten.hpp"
 #include "passes/passes.hpp"
 #include "plan/plan_state.hpp"
-#include "plan/resolve.hpp"
 #include "plan/settings.hpp"
 #include "plan/threads.hpp"
 #include "plan/tune.hpp"
+#include "problem/resolve.hpp"
 #include "support/environment.hpp"
 #include "support/out_of_memory.hpp"
 
@@ -233,7 +233,7 @@ class Creator {
   }
 
   // As arrays lie that have the plan's strides and begin at multiples of 16 bytes.
-  void look_at_places(Facts& facts) const {
+  void fill_alignment_facts(Facts& facts) const {
     std::vector<Array> arrays(plan_.program.array_count());
     for (const PlanArray& array : plan_.arrays) {
       View view{.type = array.type};
@@ -241,7 +241,7 @@ class Creator {
     }
     const Problem2d problem{
         .rows = plan_.rows, .columns = plan_.columns, .constants = plan_.constants, .arrays = arrays};
-    trireme::look_at_places(plan_.program, problem, facts);
+    trireme::fill_alignment_facts(plan_.program, problem, facts);
   }
 
   Status compile() {
@@ -253,7 +253,7 @@ class Creator {
       if (array.in_place != PlanArray::none)
         facts.in_place = facts.layout.over_operands[array.number - plan_.program.operands.size()] = true;
     }
-    look_at_places(facts);
+    fill_alignment_facts(facts);
     if (!options_.config.empty()) {
       TRIREME_TRY(config, parse_config(options_.config));
       facts.config = config;

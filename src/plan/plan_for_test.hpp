@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/samples.hpp"
+#include "problem/samples.hpp"
 #include "trireme/plan.hpp"
 
 namespace trireme {

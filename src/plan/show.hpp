@@ -1,8 +1,11 @@
 // A program's text after each stage of its way to code: what `trireme show` prints.
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "plan/check.hpp"
 #include "schedule/config.hpp"
@@ -17,7 +20,8 @@ struct Shown {
   const Prepared& prepared;
   const Facts& facts;
   const Target& target;
-  std::string arch;  // the target's default if empty
+  std::string arch;                  // the target's default if empty
+  const Lowered* lowered = nullptr;  // for that architecture, where it is known
 };
 
 struct ShowStage {
@@ -28,7 +32,15 @@ struct ShowStage {
 };
 
 std::span<const ShowStage> show_stages();  // in the order of compilation, "parse" first
-Result<const ShowStage*> find_show_stage(std::string_view name);
+
+// What `--after` knows: the stages and, before the last one, the passes of the schedule (schedule/schedule_passes.hpp),
+// whose texts are the kernels that its decisions up to there make. Name and summary of each.
+std::vector<std::pair<std::string_view, std::string_view>> show_points();
+struct ShowPoint {
+  bool of_target;
+  std::function<Result<std::string>(const Shown&)> text;
+};
+Result<ShowPoint> find_show_point(std::string_view name);
 
 Result<std::string> show_code(const Shown& shown);  // the target's own text
 

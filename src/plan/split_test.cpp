@@ -222,7 +222,9 @@ TEST(Split, gives_what_the_whole_row_gives) {
 
 // Equal parts of a power of two of stripes are subtrees of the row's sum.
 TEST(Split, gives_the_same_bits_for_equal_parts_of_whole_stripes) {
-  for (const char* line : {"rms_norm 5x1024", "layer_norm 5x1024", "softmax 5x1024", "rms_norm 5x1024 backward"}) {
+  for (const char* line : {"rms_norm 5x1024", "layer_norm 5x1024", "softmax 5x1024", "rms_norm 5x1024 backward",
+                           "dynamic_tanh 70x1024 backward", "poly_norm 70x1024 backward",
+                           "softmax_sink 12x1024 queries=3 heads=2 backward"}) {
     SCOPED_TRACE(line);
     Prepared whole = prepare_problem(parse_problem(line).value()).value();
     run_reference(whole.program, whole.view()).value();
@@ -300,9 +302,28 @@ TEST(Split, keeps_groups_inside_parts) {
   }
   auto refusal = [](const char* text) { return split(parse(text).value()).error().message; };
   EXPECT_EQ(refusal("f(x[i,j]) -> (y[i,j])\ny = x * sum(x, j % 4)"),
-            "f cannot be split: every part of a row has columns of all groups j % g");
+            "f cannot be split: every part of a row has columns of all groups j % g; its rows may be spread, each in "
+            "one place");
   EXPECT_EQ(refusal("f(x[i,j]) -> (y[i])\ny = sum(entries(amax(x, j / 4)))"),
-            "f cannot be split: entries are those of the whole row");
+            "f cannot be split: entries are those of the whole row; its rows may be spread, each in one place");
+}
+
+// Parts draw what the whole row draws, also where they begin inside a block of four numbers.
+TEST(Split, draws_random_numbers_of_the_whole_row) {
+  for (const char* line :
+       {"dropout 5x640 p=0.3", "dropout 5x640 p=0.3 backward", "dropout_add_layer_norm 3x1024 p=0.3"}) {
+    SCOPED_TRACE(line);
+    Prepared whole = prepare_problem(parse_problem(line).value()).value();
+    run_reference(whole.program, whole.view()).value();
+    const bool long_row = whole.problem.columns() == 1024;
+    Engine engine(whole, long_row ? std::vector<std::int64_t>{512, 512} : std::vector<std::int64_t>{129, 382, 129});
+    engine.run(split(whole.source).value());
+    expect_same_values(engine, whole);
+  }
+  const char* text = "f(x[i,j], seed[], a) -> (y[i,j])\ny = x * random(seed, 7, a, 2 * a) - random(seed, 8, a, 0)";
+  EXPECT_EQ(print(split(parse(text).value()).value()[0].program),
+            "f_rest(x[i,j], seed[], a, first_column) -> (y[i,j])\n"
+            "    y = x * random(seed, 7, a, 2 * a + first_column) - random(seed, 8, a, first_column)\n");
 }
 
 // What users get: programs with texts of their own, and how two neighbours' values become one.
@@ -331,17 +352,18 @@ TEST(Split, gives_phases_and_how_to_combine) {
   EXPECT_EQ(RowProgram().split().error().code, Code::InvalidArgument);
 }
 
-// Entries that several parts of a row land on: sums are added, of maxima the larger one is kept.
+// Entries that several parts of a row land on: of maxima the larger one is kept; sums are those of the rows' sums.
 TEST(Split, says_how_column_results_meet) {
   RowProgram program = RowProgram::parse(
                            "p(x[i,j]) -> (c[j], t[], m[], w[i / 2])\n  c = colmax(x)\n  t = colsum(x)\n  m = "
                            "colmax(x)\n  w = colmax(x)\n")
                            .value();
   std::vector<RowProgram::Phase> phases = program.split().value();
-  ASSERT_EQ(phases.size(), 1u);
+  ASSERT_EQ(phases.size(), 2u);
   std::string said;
   for (const RowProgram::Exchange& each : phases[0].exchanges) said += each.reduction + ": " + each.names[0] + "\n";
-  EXPECT_EQ(said, "sum: t\namax: m\namax: w\n");
+  EXPECT_EQ(said, "amax: m\namax: w\nsum: sum_1\n");
+  EXPECT_EQ(phases[1].program.print(), "p_rest(sum_1[i]) -> (t[])\n    t = colsum(select(j == 0, sum_1, -0))\n");
 }
 
 // Stages of any program verify, read what earlier ones stored or exchanged, and together store every result once.

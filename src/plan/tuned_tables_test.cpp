@@ -1,6 +1,9 @@
 // What schedules are chosen by: every line of the tuned tables is of the class that its problem has today, fits it, and
 // is what a plan takes; and the cost model is held against schedules that were timed.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
 
 #include "plan/timed_schedules.hpp"
 #include "schedule/tuned.hpp"
@@ -15,10 +18,21 @@ double median(std::vector<double> values) {
   return values.at(values.size() / 2);
 }
 
+// The one that names the table of its schedules so.
+Result<Machine> machine_tuned_as(std::string_view table) {
+  for (const Target* target : targets())
+    for (const std::string_view arch : target->common_archs) {
+      TRIREME_TRY(machine, target->machine(arch));
+      if (machine.tuned == table) return machine;
+    }
+  return Error{Code::InvalidArgument, fmt::format("no machine of a target has the table {}", table)};
+}
+
 TEST(TunedTables, EveryLineIsTaken) {
   for (const TunedTable& table : tuned_tables()) {
-    const Machine machine = find_target("ptx").value()->machine(table.machine).value();
-    const Result<TunedLines> lines = read_tuned(std::string(table.text));
+    const Machine machine = machine_tuned_as(table.machine).value();
+    std::ifstream file(fmt::format("{}/tuned/{}.txt", TRIREME_SOURCE_DIR, table.machine));
+    const Result<TunedLines> lines = read_tuned({std::istreambuf_iterator<char>(file), {}});
     ASSERT_TRUE(lines) << lines.error().message;
     EXPECT_FALSE(lines->empty()) << table.machine;
     std::vector<double> gains;
@@ -50,7 +64,7 @@ TEST(TunedTables, EveryLineIsTaken) {
 // Among the schedules of a point that were timed, the one that the model ranks first has nine tenths of the best one's
 // speed, in the median; also of the points that its figures were not fitted to, every fourth.
 TEST(CostModel, ChoosesAmongTimedSchedules) {
-  const Machine machine = find_target("ptx").value()->machine("sm_90").value();
+  const Machine machine = machine_tuned_as("sm_90").value();  // of the H200
   const auto points = read_timed_schedules({TRIREME_SOURCE_DIR "/bench/tables/h200_schedules.txt"}, 256 << 20);
   ASSERT_TRUE(points) << points.error().message;
   std::vector<double> all, held_out;

@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "devices/cuda/driver.hpp"
-#include "plan/samples.hpp"
+#include "problem/samples.hpp"
 #include "trireme/jit.hpp"
 #include "trireme/plan.hpp"
 
