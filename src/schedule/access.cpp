@@ -146,10 +146,23 @@ Values RowLowering::rotated_index(const Node& node, std::int64_t rotate, const L
       for (int e = 0; e < config_.vector; ++e) values.push_back(at(mapped_column(map, b_.add(first, e))));
     return values;
   }
+  if (node.op == Op::ColumnIndex && keeps_vectors(rotate)) {
+    const Place place = place_of(map, {.present = true}, leaf);
+    return {b_.into(Bank::Lane, {.code = Do::LaneColumn, .a = place.index, .imm = place.beyond})};
+  }
   lane_by_lane(leaf, [&](Reg column, Reg place) { put_lane(at(mapped_column(map, column)), place); });
   Reg value = b_.fresh(Bank::Lane);
   take_lanes(value, leaf.mask);
   return {value};
+}
+
+// Columns one by one from a place on: a leaf's own, and on simd machines those of whole vectors elsewhere.
+std::optional<RowLowering::Place> RowLowering::columns_in_order(NodeId id, const Leaf& leaf) {
+  if (program_[id].op == Op::ColumnIndex) return Place{leaf.column, leaf.offset};
+  if (program_[id].op != Op::Rotate || program_[program_[id].args[0]].op != Op::ColumnIndex || !config_.simd) return {};
+  const ColumnMap map{.axis = {.present = true}, .rotate = rotation(id)};
+  if (!keeps_vectors(map.rotate)) return {};
+  return place_of(map, {.present = true}, leaf);
 }
 
 void RowLowering::store_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf, const Values& values) {
@@ -315,10 +328,11 @@ Reg RowLowering::distance_of(NodeId id) {
 }
 
 Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
-  bool a_column = program_[node.args[0]].op == Op::ColumnIndex, b_column = program_[node.args[1]].op == Op::ColumnIndex;
-  auto varies = [&](NodeId id) { return program_[id].by_column && program_[id].op != Op::ColumnIndex; };
+  const std::optional<Place> a_columns = columns_in_order(node.args[0], leaf);
+  const std::optional<Place> b_columns = columns_in_order(node.args[1], leaf);
+  auto varies = [&](NodeId id, bool in_order) { return program_[id].by_column && !in_order; };
   Values masks;
-  if (varies(node.args[0]) || varies(node.args[1]) || (a_column && b_column)) {
+  if (varies(node.args[0], !!a_columns) || varies(node.args[1], !!b_columns) || (a_columns && b_columns)) {
     // Elements of memory: each by itself.
     const bool large = is_large(node.args[0]) || is_large(node.args[1]);
     // `a < b`, `a <= b` as `a < b + 1` or `not (b < a)`, `a == b` as both.
@@ -360,6 +374,7 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
     take_lanes(answers, leaf.mask);
     return {b_.primitive(Op::Less, {no, answers})};
   }
+  const bool a_column = a_columns.has_value();
   const NodeId other = node.args[a_column ? 1 : 0];
   if (compares_distances()) {
     const Reg distance = distance_of(other);
@@ -377,8 +392,9 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
     u = b_.index(Do::IndexMin, u, std::int64_t{1} << 62);
   }
   Reg next = b_.add(u, 1);
+  const Place columns = a_column ? *a_columns : *b_columns;
   for (int e = 0; e < config_.vector; ++e) {
-    auto column_below = [&](Reg limit) { return b_.below(leaf.column, leaf.offset + e, limit); };
+    auto column_below = [&](Reg limit) { return b_.below(columns.index, columns.beyond + e, limit); };
     auto not_ = [&](Reg mask) { return b_.primitive(Op::Not, {mask}); };
     Reg mask;
     if (node.op == Op::Equal) mask = b_.primitive(Op::And, {column_below(next), not_(column_below(u))});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/integers.hpp"
 #include "schedule/across_lowering.hpp"
 
 namespace trireme {
@@ -97,7 +96,7 @@ void AcrossLowering::lay_out_scratch() {
 void AcrossLowering::evaluate_whole() {
   for (NodeId id = 0; id < program_.size(); ++id)
     if (used_[id] && level(id) == Level::Whole && !is_column_reduction(program_[id].op))
-      whole_[id] = evaluate(id, whole_, nullptr);
+      whole_[id] = names_.say(b_, id, evaluate(id, whole_, nullptr));
 }
 
 // Where a row begins; `rows` becomes as many as there are before a stride ends.
@@ -185,7 +184,8 @@ Reg AcrossLowering::value(NodeId id, Known& known, const Column* column) {
   if (level(id) == Level::Whole) return whole_.at(id);
   if (level(id) == Level::Column) return column->values.at(id);
   if (auto it = known.find(id); it != known.end()) return it->second;
-  return known[id] = placed_.contains(id) ? load_scratch(places_.at(id)) : evaluate(id, known, column);
+  return known[id] =
+             placed_.contains(id) ? load_scratch(places_.at(id)) : names_.say(b_, id, evaluate(id, known, column));
 }
 
 Reg AcrossLowering::evaluate(NodeId id, Known& known, const Column* column) {
@@ -229,7 +229,7 @@ AcrossLowering::Column AcrossLowering::column_at(Reg index, Reg exists, const st
     column.entries[array] = entry(array, bases_.at(array), index);
   }
   for (NodeId id : nodes)
-    if (level(id) == Level::Column) column.values[id] = evaluate(id, column.values, &column);
+    if (level(id) == Level::Column) column.values[id] = names_.say(b_, id, evaluate(id, column.values, &column));
   return column;
 }
 
@@ -270,10 +270,7 @@ bool goes_across(const Program& program) {
   }
   std::vector<bool> used = reachable(program);
   for (NodeId id = 0; id < program.size(); ++id)
-    if (used[id] &&
-        (program[id].op >= Op::Mean || program[id].op == Op::Fold || program[id].op == Op::PickColumn ||
-         program[id].op == Op::Random || program[id].op == Op::Group || compares_integers(program, program[id])))
-      return false;
+    if (used[id] && !is_plain_value(program, program[id])) return false;
   return elements;
 }
 

@@ -103,6 +103,7 @@ class AcrossLowering {
   const Program& program_;
   const Config& config_;
   const Stages stages_;
+  const NodeNames names_{program_};
   const std::vector<bool> used_, varies_;
   KernelBuilder b_;
   Known whole_;

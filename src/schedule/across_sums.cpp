@@ -58,13 +58,12 @@ void AcrossLowering::reduce_stripe(const Stage& stage, const std::vector<NodeId>
         }
         return sums;
       };
-      auto tree = [&](auto&& self, int base, int step) -> Values {
-        if (step == leaves) return leaf(columns[base]);
-        Values low = self(self, base, step * 2), high = self(self, base + step, step * 2);
-        for (std::size_t r = 0; r < reductions; ++r) low[r] = combine(b_, op(r), low[r], high[r]);
-        return low;
-      };
-      Values sums = tree(tree, 0, 1);
+      const Values sums = halving_tree(
+          leaves, [&](int k) { return leaf(columns[k]); },
+          [&](Values low, const Values& high) {
+            for (std::size_t r = 0; r < reductions; ++r) low[r] = combine(b_, op(r), low[r], high[r]);
+            return low;
+          });
       for (std::size_t r = 0; r < reductions; ++r) store_scratch(partials_of(r), sums[r], place);
     });
     b_.increase(at, 1);

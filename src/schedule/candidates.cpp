@@ -4,7 +4,11 @@
 #include <utility>
 
 #include "ir/contract.hpp"
+#include "ir/groups.hpp"
 #include "schedule/cost.hpp"
+#include "schedule/groups_apart.hpp"
+#include "schedule/resolve_groups.hpp"
+#include "schedule/sum_classes.hpp"
 #include "schedule/valid.hpp"
 
 namespace trireme {
@@ -24,6 +28,16 @@ std::vector<Config> for_simd(const Config& chosen) {
         }
     return configs;
   }
+  if (chosen.tile) {
+    for (int tile : {chosen.lanes, chosen.lanes / 2})
+      for (int unroll : {1, 2, 4, 8}) {
+        Config other = chosen;
+        other.tile = tile;
+        other.unroll = unroll;
+        configs.push_back(other);
+      }
+    return configs;
+  }
   for (int unroll : {2, 4, 8, 16})
     for (bool streaming : {false, true})
       for (auto [prefetch, overlap] : {std::pair{false, false}, {true, false}, {true, true}}) {
@@ -41,9 +55,10 @@ std::vector<Config> for_simd(const Config& chosen) {
 // Every way to deal a row out to threads that leaves few of them without work, times every way to walk the rows.
 class Threads {
  public:
-  Threads(const Facts& facts, const Shape& shape, std::int64_t group)
+  Threads(const Facts& facts, const Shape& shape, std::int64_t group, bool wraps)
       : columns_(facts.columns),
         group_(group),
+        wraps_(wraps),
         widest_(shape.widest_vector(facts, group)),
         sums_(shape.column_sums > 0),
         reduces_(shape.reductions > 0),
@@ -71,13 +86,19 @@ class Threads {
   void long_rows(int vector) {
     const Config warps{.simd = false, .lanes = 32, .vector = vector, .columns = columns_, .group = group_};
     const std::int64_t stripes = warps.stripes_of_row();
-    for (int each : {1, 2, 4, 8}) {
+    for (int each : {1, 2, 4, 8, 16, 32}) {
       if (each >= 2 * stripes) continue;
+      if (each > 8 && (!wraps_ || each * chunks_of(warps) * vector > 64))
+        break;  // narrow stripes, of which registers hold more
       for (std::int64_t groups = 1; groups <= 32; ++groups) {
         const std::int64_t cluster = up(stripes, each * groups);
         // One block takes any number of warps. Blocks of a cluster have a power of two, and a fifth at most idles.
         if (cluster > 1 && (next_power(groups) != groups || cluster * each * groups * 4 > stripes * 5)) continue;
-        if (cluster == 1 && each * (groups - 1) >= stripes) break;
+        if (cluster == 1 && each * (groups - 1) >= stripes) {
+          // Wrapped groups want a power of two.
+          if (!wraps_ || each * (groups / 2) >= stripes) break;
+          if (next_power(groups) != groups) continue;
+        }
         Config config = warps;
         config.stripes = each;
         config.groups = static_cast<int>(groups);
@@ -118,10 +139,46 @@ class Threads {
   }
 
   const std::int64_t columns_, group_;
+  const bool wraps_;
   const int widest_;  // vector
   const bool sums_, reduces_, reads_rows_, reads_columns_;
   std::vector<Config> configs_;
 };
+
+// Only schedules whose groups' terms reach the least.
+void keep_groups_in_registers(const Program& given, std::vector<Config>& configs) {
+  if (configs.empty() || !has(given, Op::Group)) return;
+  std::optional<Program> summed, made;
+  const Program& program = resolve_groups(with_row_sums(given, summed), configs[0].columns, made);
+  const std::int64_t group = group_of_stripes(program, configs[0].columns);
+  std::vector<TermsReach> reach;
+  for (Config config : configs) {
+    config.group = group;
+    reach.push_back(terms_reach(program, config));
+  }
+  const TermsReach least = *std::min_element(reach.begin(), reach.end());
+  std::size_t k = 0;
+  std::erase_if(configs, [&](const Config&) { return reach[k++] != least; });
+}
+
+// A block takes whole rows i / m, or where those are few, a part of one.
+void add_tiles(const Program& program, const Facts& facts, const Shape& shape, std::vector<Config>& configs) {
+  const std::optional<std::int64_t> m = tiled_by(program, facts.layout, facts.columns);
+  if (!m) return;
+  for (int tile : {8, 16, 32})
+    for (int vector = std::min(shape.widest_vector(facts, 0), 4); vector >= 1; vector /= 2)
+      for (int groups : {1, 2, 4, 8}) {
+        const TileSides sides = tile_sides(tile);
+        for (std::int64_t rows : {sides.quotients * *m, std::int64_t{4} * sides.remainders * groups})
+          configs.push_back({.simd = false,
+                             .lanes = 32,
+                             .vector = vector,
+                             .groups = groups,
+                             .rows = static_cast<int>(std::min<std::int64_t>(rows, 1 << 20)),
+                             .columns = facts.columns,
+                             .tile = tile});
+      }
+}
 
 }  // namespace
 
@@ -136,9 +193,16 @@ std::vector<Config> candidate_configs(const Program& program, const Machine& mac
       for (Config& each : candidate_configs(program, machine, others)) configs.push_back(std::move(each));
     }
   } else {
-    configs = Threads(facts, shape_of(program, facts.layout), group_of_stripes(program, facts.columns)).all();
+    bool wraps = false;
+    for (NodeId id = 0; id < program.size(); ++id)
+      wraps = wraps || (program[id].op == Op::Group && group_of(program[id]).wraps && !group_of(program[id]).entries);
+    const std::int64_t group = group_of_stripes(program, facts.columns);
+    const Shape shape = shape_of(program, facts.layout);
+    configs = Threads(facts, shape, group, wraps).all();
+    add_tiles(program, facts, shape, configs);
   }
   std::erase_if(configs, [valid = Validity(program, machine, facts)](const Config& each) { return !valid(each); });
+  if (!machine.simd) keep_groups_in_registers(program, configs);
   return configs;
 }
 

@@ -1,4 +1,4 @@
-// The configs worth trying for a problem: what the tuner searches, and where choose_config's thresholds come from.
+// The configs worth trying for a problem: what the cost model ranks and the tuner times.
 #pragma once
 #include <vector>
 

@@ -20,7 +20,9 @@ static std::int64_t usual_rows(const Program& program, const Machine& machine, s
 Config choose_for_threads(const Program& program, const Machine& whole, const Facts& problem) {
   const Machine machine = machine_for(program, whole, problem);
   Facts facts = problem;
-  facts.rows = usual_rows(program, machine, problem.rows);
+  // Of a product of matrices its left rows are the batch.
+  const std::int64_t rows = tiled_by(program, problem.layout, problem.columns).value_or(1);
+  facts.rows = usual_rows(program, machine, (problem.rows + rows - 1) / rows) * rows;
   if (std::optional<Config> tuned = tuned_config(program, machine, facts)) return *tuned;
   const ThreadCost cost(program, machine, facts);
   const std::vector<Config> candidates = candidate_configs(program, machine, facts);

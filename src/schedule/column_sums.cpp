@@ -65,7 +65,7 @@ void RowLowering::begin_column_sums(ClassSums& sums, Reg blocks_left) {
     leaves.resize(row_leaves_.size());
     for (int stripe = 0; stripe < config_.stripes; ++stripe)
       for (int c = 0; c < chunks(); ++c)
-        if (c * chunk_columns() < config_.stripe() && stripe * config_.stripe() + c * chunk_columns() < config_.columns)
+        if (c * chunk_columns() < config_.stripe() && stripe * stripe_step() + c * chunk_columns() < config_.columns)
           for (int e = 0; e < config_.vector; ++e) leaves[stripe * chunks() + c].push_back(b_.number(none));
   }
 }

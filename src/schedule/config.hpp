@@ -55,16 +55,18 @@ struct Config {
   bool overlap = false;      // simd machines, loops: a row's last sweep goes along with the next row's last but one
   bool across = false;  // simd machines: lanes are rows, `rows` registers of them a turn, `unroll` columns summed at
                         // once, columns to come fetched (prefetch), or the next turn's (overlap)
+  int tile = 0;         // rows whose sums are made together, where operands are shared by some of them (tiles.hpp), a
+                        // power of two up to the lanes; simd: `unroll` vectors of a stripe become one partial sum
   Layout layout = {};   // of the problem; no choice
-  std::int64_t group =
-      0;  // of the problem (group_of_stripes): columns that take the place of rule 4's stripes; 0: none
+  std::int64_t group = 0;  // thread machines, of the problem (group_of_stripes): columns that take the place of rule
+                           // 4's stripes; 0: none
 
   // Columns that are taken together: rule 4's stripe; or a group, or where a warp's lanes hold more, several, each of
   // them in a power of two of columns.
   std::int64_t stripe() const {
     if (!group) return contract::stripe;
     const auto place = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(group)));
-    return simd ? group : group * std::max<std::int64_t>(1, lanes * vector / place);
+    return group * std::max<std::int64_t>(1, lanes * vector / place);
   }
   std::int64_t stripes_of_row() const { return (columns + stripe() - 1) / stripe(); }
 };
@@ -118,9 +120,15 @@ struct Machine {
   std::string_view tuned = {};  // the table of schedules that were measured on it (tuned.hpp); none if empty
 };
 
-// Do simd machines go lane by lane somewhere: rotated, divided or wrapped columns, columns that do not lie side by
-// side, comparisons of integers?
-bool goes_lane_by_lane(const Program& program, const Layout& layout, std::int64_t group);
+// Are columns rotated, divided or wrapped somewhere, or compared as integers?
+bool maps_columns(const Program& program);
+// Does a rotation of a row leave its vectors as they are, in other places? Vectors begin at multiples of their lanes.
+inline bool rotates_whole_vectors(std::int64_t rotate, std::int64_t columns, int lanes) {
+  return rotate % lanes == 0 && (rotate == 0 || columns % lanes == 0);
+}
+// Do simd machines go lane by lane somewhere: where columns do not lie side by side, or where a vector of mapped
+// columns may stand on entries that do not?
+bool goes_lane_by_lane(const Program& program, const Layout& layout, std::int64_t columns, int lanes);
 
 struct Facts {
   std::int64_t rows = 0, columns = 0;

@@ -14,11 +14,11 @@ struct Number {
   int Config::*member;
   int unsaid;  // the value that need not be printed
 };
-constexpr Number numbers[] = {{"lanes", &Config::lanes, 0},     {"vector", &Config::vector, 1},
-                              {"groups", &Config::groups, 1},   {"cluster", &Config::cluster, 1},
-                              {"rows", &Config::rows, 1},       {"teams", &Config::teams, 1},
-                              {"stripes", &Config::stripes, 0}, {"unroll", &Config::unroll, 16},
-                              {"ring", &Config::ring, 0},       {"resident", &Config::resident, 0}};
+constexpr Number numbers[] = {
+    {"lanes", &Config::lanes, 0},       {"vector", &Config::vector, 1},  {"groups", &Config::groups, 1},
+    {"cluster", &Config::cluster, 1},   {"rows", &Config::rows, 1},      {"teams", &Config::teams, 1},
+    {"stripes", &Config::stripes, 0},   {"unroll", &Config::unroll, 16}, {"ring", &Config::ring, 0},
+    {"resident", &Config::resident, 0}, {"tile", &Config::tile, 0}};
 
 struct Flag {
   std::string_view name;

@@ -41,7 +41,8 @@ SweepReuse reuse_in(const Program& given, const Machine& machine, const Facts& f
 }  // namespace
 
 ThreadCost::ThreadCost(const Program& program, const Machine& machine, const Facts& facts, const ThreadFigures& figures)
-    : machine_(machine),
+    : program_(program),
+      machine_(machine),
       facts_(facts),
       f_(figures),
       shape_(shape_of(program, facts.layout)),
@@ -69,9 +70,40 @@ double ThreadCost::most_registers(const Config& c) const {
 
 double ThreadCost::registers_had(const Config& c) const { return std::min(registers(c), most_registers(c)); }
 
+// Instructions; bytes of the second cache, the groups of a block having rows i / m in common; and the latency of a
+// stripe's loads, which other warps hide. Not fitted: no tile was timed on a GPU.
+double ThreadCost::of_tiles(const Config& c) const {
+  const Multiprocessor& of = machine_.multiprocessor;
+  const auto [quotients, remainders] = tile_sides(c.tile);
+  const double vector = c.vector, tile = c.tile, threads = c.lanes * c.groups;
+  const double rows = static_cast<double>(std::max<std::int64_t>(facts_.rows, 1)), block_rows = c.rows;
+  // ptxas, of matmul: 118 with tile=16 vector=4, 102 with vector=2, 80 with tile=8 vector=4, 197 with tile=32 vector=4.
+  const double registers = 32 + (2.5 + 0.75 * vector * shape_.row_sums) * tile;
+  if (registers > of.registers_a_thread) return std::numeric_limits<double>::infinity();
+  const double blocks = std::ceil(rows / block_rows), processors = std::min<double>(machine_.processors, blocks);
+  const double resident = std::max(1.0, std::min<double>(of.threads, std::floor(of.registers / registers)) / threads);
+  const double chunks = std::ceil(static_cast<double>(contract::stripe) / (c.lanes * vector));
+  const double across = tile * vector * shape_.row_sums * 4;
+  const double stripe = chunks * (tile * vector * work_ / 3 + 4 * (quotients + remainders)) + across + 20;
+  // Tiles of a block that is a part of one row i / m have one such row.
+  const double m = static_cast<double>(*tiled_by(program_, facts_.layout, facts_.columns));
+  const double filled = std::min(quotients, static_cast<int>(std::ceil(std::min(rows, block_rows) / m)));
+  const double across_m = m / std::ceil(m / remainders);  // rows i % m of a tile, on average
+  const double tiles = rows / (filled * across_m), stripes = static_cast<double>(c.stripes_of_row());
+  const double issue = tiles * stripes * stripe / (of.schedulers * f_.issued * of.clock * processors);
+  const double row_bytes = static_cast<double>(shape_.row_bytes + shape_.column_bytes) / 2;
+  const double cache =
+      tiles * static_cast<double>(c.columns) * row_bytes * (filled / c.groups + remainders) / f_.cache_bandwidth;
+  const double rounds = std::ceil(blocks / (processors * std::floor(resident)));
+  const double of_a_warp = std::ceil(std::min(rows, block_rows) / (filled * across_m * c.groups)) * stripes;
+  const double latency = rounds * of_a_warp * (f_.memory_latency * 1e-6 + stripe * f_.dependent / of.clock);
+  return issue + std::max(cache, latency);
+}
+
 double ThreadCost::operator()(const Config& c) const {
   const Multiprocessor& of = machine_.multiprocessor;
   constexpr double never = std::numeric_limits<double>::infinity(), micro = 1e-6;
+  if (c.tile) return of_tiles(c);
   const Extents row(c);
   const double columns = static_cast<double>(c.columns), elements = static_cast<double>(row.elements);
   const double threads = c.lanes * c.groups * c.teams, warps = std::ceil(threads / 32);

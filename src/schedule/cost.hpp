@@ -45,6 +45,9 @@ class ThreadCost {
   double registers(const Config& config) const;  // that a thread has values for
   double most_registers(const Config& config) const;
 
+  double of_tiles(const Config& config) const;
+
+  const Program& program_;
   const Machine& machine_;
   const Facts& facts_;
   const ThreadFigures f_;

@@ -349,7 +349,7 @@ RowLowering::Pair RowLowering::pair_by_pair(std::int64_t fold, const std::array<
 
 void RowLowering::finish_totals(const FoldTotals& fold, const Pair& totals) {
   for (std::size_t c : {0, 1})
-    if (fold.nodes[c] != no_node) row_values_[fold.nodes[c]] = totals[c];
+    if (fold.nodes[c] != no_node) row_values_[fold.nodes[c]] = names_.say(b_, fold.nodes[c], totals[c]);
 }
 
 }  // namespace trireme

@@ -13,23 +13,7 @@
 namespace trireme {
 namespace {
 
-constexpr int most_unrolled = 16;  // values of a tree
-constexpr std::int64_t line_values = 64;
-
 int power_above(std::int64_t value) { return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(value))); }
-std::int64_t whole(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
-
-// Rule 4's tree over `count` values, a power of two, depth first; `leaf(k)` may have none.
-template <typename Leaf>
-std::optional<Reg> tree_of(KernelBuilder& b, Op op, int count, Leaf&& leaf) {
-  auto tree = [&](auto&& self, int base, int step) -> std::optional<Reg> {
-    if (step == count) return leaf(base);
-    const std::optional<Reg> low = self(self, base, step * 2), high = self(self, base + step, step * 2);
-    if (!low || !high) return low ? low : high;
-    return combine(b, op, *low, *high);
-  };
-  return tree(tree, 0, 1);
-}
 
 }  // namespace
 
@@ -60,21 +44,33 @@ std::int64_t RowLowering::lay_out_groups() {
     }
   for (const Stage& stage : stages_.sweeps)
     for (NodeId id : stage.groups) {
+      if (wrapped(id) || (apart(id) && !config_.simd)) continue;
       Groups each = groups_of_node(id);
+      each.again = apart(id);
       each.terms_at = at;
-      each.values_at = at + row * value_bytes();
-      at += (row + (config_.simd ? whole(config_.columns + config_.lanes, line_values) : row)) * value_bytes();
+      each.values_at = each.again ? at : at + row * value_bytes();
+      if (each.again) at += places_again(each) * value_bytes();
+      else at += (row + (config_.simd ? whole(config_.columns + config_.lanes, line_values) : row)) * value_bytes();
       most = std::max(most, each.most());
       wide = std::max(wide, each.wide);
       groups_.push_back(each);
     }
-  if (groups_.empty()) return 0;
+  for (Groups& each : groups_) {
+    if (!each.made_before) continue;
+    each.values_at = at;
+    at += places_again(each) * value_bytes();
+  }
   if (!config_.simd) {
     group_team_bytes_ = at;
-    if (at * config_.teams <= most_group_bytes) return at * config_.teams;
-    b_.kernel().launch.terms = static_cast<int>(at / (row * value_bytes()));
-    return 0;
+    std::int64_t scratch_bytes = wrapped_.bytes + apart_.bytes * config_.teams;
+    for (const GroupsApart::Group& each : apart_.groups) scratch_bytes += each.wrapped.bytes;
+    const bool in_scratch = at * config_.teams + scratch_bytes <= most_group_bytes;
+    wrapped_at_ = in_scratch ? at * config_.teams : 0;
+    apart_at_ = wrapped_at_ + scratch_bytes - apart_.bytes * config_.teams;
+    if (!in_scratch) b_.kernel().launch.terms = static_cast<int>(at / (row * value_bytes()));
+    return wrapped_at_ + scratch_bytes;
   }
+  if (groups_.empty()) return 0;
   group_sums_at_ = at;
   at += whole(wide + config_.lanes, line_values) * value_bytes();
   group_spill_at_ = at;
@@ -115,7 +111,7 @@ Reg RowLowering::load_term(std::int64_t at, Reg index, Reg mask) {
 
 void RowLowering::keep_terms(std::size_t k, const Leaf& leaf) {
   for (const Groups& each : groups_) {
-    if (!finishes(k, each)) continue;
+    if (!finishes(k, each) || each.again) continue;
     Instr store = term_access(Do::Store, each.terms_at + leaf.offset * value_bytes(), leaf.column, leaf.mask);
     const NodeId reduction = each.node == no_node ? program_.results[each.result].value : each.node;
     store.values = chunk(program_[reduction].args[0], leaf);
@@ -130,7 +126,7 @@ bool RowLowering::finishes(std::size_t k, const Groups& groups) const {
 }
 
 void RowLowering::sum_groups(std::size_t k) {
-  if (stages_.sweeps[k].group_sums.empty() && stages_.sweeps[k].groups.empty()) return;
+  if (std::none_of(groups_.begin(), groups_.end(), [&](const Groups& each) { return finishes(k, each); })) return;
   b_.note("sums of groups");
   if (!config_.simd) b_.emit({.code = Do::Barrier});
   for (const Groups& each : groups_) {
@@ -138,6 +134,8 @@ void RowLowering::sum_groups(std::size_t k) {
     group_op_ = each.op;
     if (!config_.simd) {
       groups_by_threads(each);
+    } else if (each.again) {
+      sum_again(k, each);
     } else {
       if (!each.column.wrap) contiguous_groups(each);
       else if (each.column.divide == 1) strided_groups(each);
@@ -152,13 +150,12 @@ void RowLowering::sum_groups(std::size_t k) {
 
 // Simd machines. A vector of the tree over `count` values (a power of two up to 256), `value(k)` the k-th, where `k` is
 // a number and, if there are many, a register more.
-template <typename Value>
-Reg RowLowering::tree_through_scratch(int count, Value&& value) {
+Reg RowLowering::tree_through_scratch(int count, const std::function<std::optional<Reg>(Reg, int)>& value) {
   if (count <= most_unrolled)
     return tree_of(b_, group_op_, count, [&](int k) { return value(Reg{}, k); })
         .value_or(b_.number(identity_of(group_op_)));
   // Those that the upper levels bring together, then their sums.
-  const int turns = count / most_unrolled, vector_bytes = static_cast<int>(config_.lanes * value_bytes());
+  const int turns = turns_of_tree(count), vector_bytes = static_cast<int>(config_.lanes * value_bytes());
   Reg at = b_.copy(zero_), place = b_.copy(zero_);
   b_.repeat_while_less(at, b_.index(turns), [&] {
     const std::optional<Reg> sum = tree_of(b_, group_op_, most_unrolled, [&](int k) { return value(at, k * turns); });

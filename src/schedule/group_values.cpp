@@ -70,8 +70,10 @@ void RowLowering::spread_groups(const Groups& groups) {
 
 Values RowLowering::load_group(NodeId id, std::int64_t rotate, const Leaf& leaf) {
   const auto groups = std::find_if(groups_.begin(), groups_.end(), [&](const Groups& each) { return each.node == id; });
-  Instr from = term_access(Do::Load, groups->values_at, {}, {});
+  const GroupsApart::Group* alone = config_.simd ? nullptr : apart(id);
+  Instr from = alone ? value_apart(Do::Load, *alone, {}, {}) : term_access(Do::Load, groups->values_at, {}, {});
   ColumnMap map{.axis = {.present = true}, .rotate = rotate};
+  if (config_.simd && groups->again) return load_again(*groups, leaf);
   if (config_.simd) {
     if (rotate) return load_mapped(from, map, leaf);
     from.b = leaf.column, from.c = leaf.mask;
@@ -88,26 +90,56 @@ Values RowLowering::load_group(NodeId id, std::int64_t rotate, const Leaf& leaf)
 // The columns of a group differ in some bits of their number: for j / g the lower ones, for j % g the upper ones. Rule
 // 4 brings columns together that differ in the highest of them first; whichever of two is added to the other, the sum
 // is the same.
-Values RowLowering::group_in_chunk(const Node& node, const Leaf& leaf) {
+Values RowLowering::group_in_chunk(NodeId id, const Leaf& leaf) {
+  const Node& node = program_[id];
   const GroupReduction kind = group_of(node);
   const auto by = static_cast<std::int64_t>(program_[node.args[1]].number());
+  const auto row = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(config_.columns)));
+  if (kind.wraps && row > chunk_columns()) return group_in_row(id, leaf);
   Values values = present(chunk(node.args[0], leaf), kind.op, leaf);
   if (!kind.wraps && by >= config_.vector) {
     const auto lanes = std::bit_ceil(static_cast<std::uint64_t>(by / config_.vector));
     return Values(config_.vector, across_lanes(kind.op, {values}, static_cast<int>(lanes)));
   }
-  const auto all = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(config_.columns)));
-  for (std::int64_t bit = (kind.wraps ? all : by) / 2; bit >= (kind.wraps ? by : 1); bit /= 2) {
-    Values next;
-    for (int e = 0; e < config_.vector; ++e) {
-      const auto other = static_cast<std::size_t>(e ^ bit);
-      if (bit >= config_.vector)
-        next.push_back(combine(kind.op, values[e], b_.shuffle_xor(values[e], static_cast<int>(bit / config_.vector))));
-      else next.push_back(e & bit ? next[other] : combine(kind.op, values[e], values[other]));
-    }
-    values = std::move(next);
-  }
+  for (std::int64_t bit = (kind.wraps ? row : by) / 2; bit >= (kind.wraps ? by : 1); bit /= 2)
+    values = add_bit(kind.op, values, bit);
   return values;
+}
+
+// A group of j % g in all chunks of an unrolled row, which differ in the highest bits: theirs first.
+Values RowLowering::group_in_row(NodeId id, const Leaf& leaf) {
+  const Op op = group_of(program_[id]).op;
+  const auto by = static_cast<std::int64_t>(program_[program_[id].args[1]].number());
+  std::vector<std::optional<Values>> parts;
+  for (int c = 0; c < chunks(); ++c) {
+    const Leaf each = unrolled_leaf(0, c, state_);
+    parts.push_back(std::nullopt);
+    if (each.id >= 0) parts.back() = present(value_of_part(program_[id].args[0], each), op, each);
+  }
+  const auto distinct = static_cast<std::size_t>(std::max<std::int64_t>(1, by / chunk_columns()));
+  for (; parts.size() > distinct; parts.resize(parts.size() / 2))
+    for (std::size_t k = 0; k < parts.size() / 2; ++k) parts[k] = fold(op, parts[k], parts[k + parts.size() / 2]);
+  for (std::int64_t bit = chunk_columns() / 2; bit >= by; bit /= 2) parts[0] = add_bit(op, *parts[0], bit);
+  for (int c = 0; c < chunks(); ++c)
+    if (ValuesByNode& memory = memory_of(id, {.id = c}); !memory.find(id))
+      memory.put(id, *parts[static_cast<std::size_t>(c) % distinct]);
+  return *memory_of(id, leaf).find(id);
+}
+
+bool RowLowering::in_chunks_of_row(NodeId id) const {
+  return config_.simd && program_[id].op == Op::Group && group_of(program_[id]).wraps && !is_kept_group(id);
+}
+
+// Columns of a chunk whose numbers differ by `bit`; both have the sum.
+Values RowLowering::add_bit(Op op, const Values& values, std::int64_t bit) {
+  Values next;
+  for (int e = 0; e < config_.vector; ++e) {
+    const auto other = static_cast<std::size_t>(e ^ bit);
+    if (bit >= config_.vector)
+      next.push_back(combine(op, values[e], b_.shuffle_xor(values[e], static_cast<int>(bit / config_.vector))));
+    else next.push_back(e & bit ? next[other] : combine(op, values[e], values[other]));
+  }
+  return next;
 }
 
 // Of values that are one a group of neighbours, where stripes are cut between groups.
@@ -115,7 +147,7 @@ void RowLowering::find_group_widths() {
   group_width_.assign(program_.size(), 0);
   ColumnSpreads spreads(program_);
   for (NodeId id = 0; id < program_.size(); ++id) {
-    const ColumnSpread& spread = spreads[id];
+    const ColumnSpread spread = spreads[id];
     if (!used_[id] || is_kept_group(id) || !spread.is_group() || spread.wraps) continue;
     const std::int64_t by = fixed_divisor(spread.by).value_or(0);
     if (by <= 0) continue;
@@ -146,7 +178,7 @@ Leaf RowLowering::part_of_group(const Leaf& leaf, std::int64_t width, std::int64
   made.offset = leaf.offset / width * width + inside;
   if (leaf.id >= 0) {
     const std::int64_t chunk = made.offset % config_.stripe() / chunk_columns();
-    return unrolled_leaf(static_cast<int>(made.offset / config_.stripe()), static_cast<int>(chunk), state_);
+    return unrolled_leaf(static_cast<int>(made.offset / stripe_step()), static_cast<int>(chunk), state_);
   }
   if (config_.simd && leaf.aligned < width) {
     made.column = b_.index(Do::IndexAnd, b_.add(leaf.column, leaf.offset), -width);
@@ -191,13 +223,14 @@ Values RowLowering::value_of_part(NodeId id, const Leaf& leaf) {
 
 // What is one value in several chunks is made in the first of them.
 const Values* RowLowering::shared_in_group(NodeId id, const Leaf& leaf) {
-  if (!spans_chunks(id) || leaf.id >= 0 || (config_.simd && leaf.aligned < group_width_[id])) return nullptr;
+  if (!spans_chunks(id) || column_shift_ || leaf.id >= 0 || (config_.simd && leaf.aligned < group_width_[id]))
+    return nullptr;
   const auto found = group_values_.find({id, leaf.offset / group_width_[id]});
   return found == group_values_.end() ? nullptr : &found->second;
 }
 
 void RowLowering::share_in_group(NodeId id, const Leaf& leaf, const Values& values) {
-  if (!spans_chunks(id)) return;
+  if (!spans_chunks(id) || column_shift_) return;
   const std::int64_t width = group_width_[id];
   if (leaf.id < 0) {
     if (!config_.simd || leaf.aligned >= width) group_values_[{id, leaf.offset / width}] = values;
@@ -206,7 +239,7 @@ void RowLowering::share_in_group(NodeId id, const Leaf& leaf, const Values& valu
   for (std::int64_t offset = leaf.offset / width * width, end = offset + width; offset < end;
        offset += chunk_columns()) {
     if (offset >= config_.columns) break;
-    const std::int64_t stripe = offset / config_.stripe(), part = offset % config_.stripe() / chunk_columns();
+    const std::int64_t stripe = offset / stripe_step(), part = offset % config_.stripe() / chunk_columns();
     const Leaf other{.id = static_cast<int>(stripe) * chunks() + static_cast<int>(part)};
     if (ValuesByNode& memory = memory_of(id, other); !memory.find(id)) memory.put(id, values);
   }
@@ -227,7 +260,7 @@ void RowLowering::store_groups(std::size_t r, const Leaf& leaf) {
              .type = *result.type,
              .a = pointer,
              .b = place(b_.divide(first, column.divide)),
-             .c = config_.simd ? Reg{} : both(leaf.mask, b_.below(column_of_group_, 0, one_index_)),
+             .c = both(leaf.mask, b_.below(column_of_group_, 0, one_index_)),
              .values = {values[0]}});
     return;
   }

@@ -113,8 +113,10 @@ enum class Do : std::uint8_t {
   // Control; the condition is a < b on Index registers (b absent: imm) and the same for all threads of a block
   // wherever a Barrier stands inside.
   While,
-  If,    // body, else other
-  Note,  // Kernel::notes[imm], for readers of listings
+  If,  // body, else other
+  // For readers of listings; in emitted bytes they leave nothing, but for notes in PTX.
+  Note,  // Kernel::notes[imm]
+  Name,  // Kernel::names[imm]: registers hold a value that the program names
 };
 
 using Values = Few<Reg>;
@@ -236,6 +238,10 @@ struct Launch {
 };
 
 struct Kernel {
+  struct Named {
+    std::string name;  // in the program
+    Values registers;
+  };
   std::string name;
   bool simd = true;
   Type compute = Type::F32;
@@ -247,6 +253,8 @@ struct Kernel {
   std::int64_t scratch_bytes_per_stripe = 0;  // simd machines: what grows with the number of columns
   std::vector<Instr> body;
   std::vector<std::string> notes;
+  bool with_names = false;  // else Name is left out
+  std::vector<Named> names;
 
   int slot(Slot wanted) const {
     for (std::size_t k = 0; k < slots.size(); ++k)

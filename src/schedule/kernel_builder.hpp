@@ -45,6 +45,11 @@ class KernelBuilder {
     emit({.code = Do::Note, .imm = static_cast<std::int64_t>(kernel_.notes.size())});
     kernel_.notes.push_back(std::move(text));
   }
+  void name(const std::string& name, const Values& registers) {
+    if (!kernel_.with_names) return;
+    emit({.code = Do::Name, .imm = static_cast<std::int64_t>(kernel_.names.size())});
+    kernel_.names.push_back({name, registers});
+  }
 
   // Index arithmetic. The second argument is a register or a number.
   Reg index(std::int64_t value) { return into(Bank::Index, {.code = Do::IndexConstant, .imm = value}); }
@@ -115,6 +120,15 @@ class KernelBuilder {
   template <typename Body>
   void when_less(Reg a, Reg b, Body&& body) {
     nest({.code = Do::If, .a = a, .b = b}, std::forward<Body>(body), [] {});
+  }
+  // `body` takes from, from + step, ... that are less than the end.
+  template <typename Body>
+  void count(Reg from, Reg end, std::int64_t step, Body&& body) {
+    const Reg at = copy(from);
+    repeat_while_less(at, end, [&] {
+      body(at);
+      increase(at, step);
+    });
   }
   template <typename Body, typename Else>
   void when_less(Reg a, Reg b, Body&& body, Else&& other) {

@@ -11,13 +11,20 @@
 #include "schedule/resolve_groups.hpp"
 #include "schedule/row_lowering.hpp"
 #include "schedule/sum_classes.hpp"
+#include "schedule/tiles.hpp"
 #include "schedule/valid.hpp"
 
 namespace trireme {
 
 RowLowering::RowLowering(const Program& program, const Stages& stages, const Config& config,
                          const std::vector<SumClass>& sums, Kernel& kernel)
-    : program_(program), stages_(stages), config_(config), layout_(config.layout), b_(kernel) {
+    : program_(program),
+      stages_(stages),
+      config_(config),
+      layout_(config.layout),
+      b_(kernel),
+      wrapped_(wrapped_groups(program, config)),
+      apart_(groups_apart(program, config, wrapped_)) {
   find_sums(sums);
   kept_groups_.resize(program.size());
   for (const Stage& stage : stages.sweeps)
@@ -49,30 +56,38 @@ void RowLowering::locate_threads() {
   state_ = {.limit = columns_};
   if (config_.simd) {
     thread_column_ = block_column_ = zero_;
-    if (const std::int64_t rest = config_.group % config_.lanes) in_stripe_ = b_.below(zero_, 0, b_.index(rest));
     return;
   }
   lane_ = b_.special(Do::ThreadLane);
   group_ = b_.special(Do::ThreadGroup);
   team_ = b_.special(Do::ThreadTeam);
   row_owner_ = config_.groups > 1 ? b_.add(b_.mul(group_, config_.lanes), lane_) : lane_;
-  thread_column_ = b_.mul(lane_, config_.vector);
-  if (config_.group) locate_groups();
-  std::int64_t group_columns = config_.stripes * config_.stripe();
-  if (config_.stripes && config_.groups > 1) thread_column_ = b_.add(thread_column_, b_.mul(group_, group_columns));
+  locate_columns();
   block_column_ = thread_column_;
   const bool folds = std::any_of(stages_.sweeps.begin(), stages_.sweeps.end(),
                                  [](const Stage& stage) { return !stage.folds.empty(); });
   if (folds && config_.groups * config_.cluster > 1) {
     Reg groups = group_;
     if (config_.cluster > 1) groups = b_.add(b_.mul(b_.special(Do::BlockRank), config_.groups), group_);
-    group_column_ = b_.mul(groups, group_columns);
+    group_column_ = b_.mul(groups, config_.stripes * config_.stripe());
   }
   if (config_.cluster > 1) {
     rank_ = b_.special(Do::BlockRank);
-    thread_column_ = b_.add(thread_column_, b_.mul(rank_, config_.groups * group_columns));
+    thread_column_ = b_.add(thread_column_, b_.mul(rank_, config_.groups * config_.stripes * config_.stripe()));
     row_owner_ = b_.add(row_owner_, b_.mul(rank_, config_.groups * config_.lanes));
   }
+}
+
+void RowLowering::locate_columns() {
+  thread_column_ = b_.mul(lane_, config_.vector);
+  if (config_.group) locate_groups();
+  if (!config_.stripes || config_.groups == 1) return;
+  const Reg first = wrapped_.interleaved == 1 ? group_ : b_.divide(group_, wrapped_.interleaved);
+  if (wrapped_.interleaved < config_.groups)
+    thread_column_ = b_.add(thread_column_, b_.mul(first, config_.stripes * stripe_step()));
+  if (wrapped_.interleaved == 1) return;
+  const Reg turn = b_.remainder(group_, wrapped_.interleaved);
+  thread_column_ = b_.add(thread_column_, b_.mul(turn, config_.stripe()));
 }
 
 // Groups of columns in place of stripes: each has a power of two of a warp's columns, and begins with them; or a
@@ -92,7 +107,9 @@ void RowLowering::locate_groups() {
 // Do all groups have the columns of such a chunk of theirs, in its stripe?
 bool RowLowering::always_inside(std::int64_t offset) const {
   if (!config_.columns) return false;
-  std::int64_t last_group = (config_.cluster * config_.groups - 1) * config_.stripes * config_.stripe();
+  const std::int64_t groups = std::int64_t{config_.cluster} * config_.groups;
+  const std::int64_t last_group =
+      ((groups - wrapped_.interleaved) * config_.stripes + wrapped_.interleaved - 1) * config_.stripe();
   return last_group + offset + std::min(chunk_columns(), left_in_stripe(offset)) <= config_.columns;
 }
 
@@ -104,7 +121,7 @@ Reg RowLowering::mask_of(const Leaf& leaf) {
 Leaf RowLowering::unrolled_leaf(int stripe, int c, const RowState& row) {
   Leaf leaf;
   const std::int64_t inside = c * chunk_columns();
-  leaf.offset = stripe * config_.stripe() + inside;
+  leaf.offset = stripe * stripe_step() + inside;
   if (inside >= config_.stripe() || leaf.offset >= config_.columns) return leaf;
   leaf.id = stripe * chunks() + c;
   leaf.column = thread_column_;
@@ -123,7 +140,8 @@ void RowLowering::lay_out_scratch() {
     sweeps += stage.reduces();
   }
   std::int64_t count = static_cast<std::int64_t>(reductions);
-  if (config_.simd && goes_lane_by_lane(program_, layout_, config_.group)) {
+  const bool vectors_anywhere = !apart_.groups.empty() && maps_columns(program_);
+  if (config_.simd && (vectors_anywhere || goes_lane_by_lane(program_, layout_, config_.columns, config_.lanes))) {
     lanes_at_ = at;
     at += config_.lanes * value_bytes();
   }
@@ -183,6 +201,7 @@ void RowLowering::run() {
   plan_work();
   overlap_ = config_.overlap && can_overlap();
   locate_threads();
+  locate_apart();
   lay_out_scratch();
   place_terms();
   if (!config_.stripes && !config_.simd && config_.group) stripes_ = b_.index(config_.stripes_of_row());
@@ -226,8 +245,10 @@ void RowLowering::run() {
 
 namespace {
 
-Kernel new_kernel(const Program& program, const Config& config, const Stages& stages, std::string name) {
+Kernel new_kernel(const Program& program, const Config& config, const Stages& stages, std::string name,
+                  bool with_names) {
   Kernel rows;
+  rows.with_names = with_names;
   rows.name = std::move(name);
   rows.simd = config.simd;
   rows.compute = *program.compute;
@@ -245,13 +266,13 @@ bool in_pieces(const AxisIndexing& row, const Layout& layout) { return row.wrap 
 
 // One kernel over rows; on thread machines its blocks are those of class `sums`, if any.
 Kernel lower_rows(const Program& program, Config config, const std::vector<SumClass>& classes, int sums,
-                  std::string name, std::vector<Slot> slots) {
+                  std::string name, std::vector<Slot> slots, bool with_names) {
   if (sums >= 0 && in_pieces(classes[sums].where.row, config.layout)) {
     config.hoist |= config.stage;
     config.ring = 0, config.stage = false;
   }
   const Stages stages = split_into_stages(program, config.layout.over_operands, groups_in_chunks(program, config));
-  Kernel kernel = new_kernel(program, config, stages, std::move(name));
+  Kernel kernel = new_kernel(program, config, stages, std::move(name), with_names);
   kernel.slots = std::move(slots);
   kernel.launch.sums = sums;
   RowLowering(program, stages, config, classes, kernel).run();
@@ -260,10 +281,10 @@ Kernel lower_rows(const Program& program, Config config, const std::vector<SumCl
 
 }  // namespace
 
-Result<Kernels> lower(const Program& given, Config config) {
+Result<Kernels> lower(const Program& given, Config config, bool with_names) {
   std::optional<Program> summed, rest, resolved;
   const Program& program = resolve_groups(with_row_sums(given, summed), config.columns, resolved);
-  config.group = group_of_stripes(program, config.columns);
+  config.group = config.simd ? 0 : group_of_stripes(program, config.columns);
   Stages stages = split_into_stages(program, config.layout.over_operands, groups_in_chunks(program, config));
   TRIREME_CHECK(lowerable(program, config, stages));
   Kernels kernels;
@@ -271,10 +292,13 @@ Result<Kernels> lower(const Program& given, Config config) {
   kernels.sums = std::move(classes);
   auto by_blocks = [&](std::size_t c) { return c < kernels.sums.size() && kernels.sums[c].by_blocks(); };
   if (config.across) {
-    kernels.rows = new_kernel(program, config, stages, program.name);
+    kernels.rows = new_kernel(program, config, stages, program.name, with_names);
     lower_across(program, config, kernels.rows);
+  } else if (config.tile) {
+    kernels.rows = new_kernel(program, config, stages, program.name, with_names);
+    lower_tiles(program, config, kernels.rows);
   } else if (config.simd) {
-    kernels.rows = lower_rows(program, config, kernels.sums, -1, program.name, {});
+    kernels.rows = lower_rows(program, config, kernels.sums, -1, program.name, {}, with_names);
   } else {
     // The class of most results has the rows that are written beside; the others have kernels of their own.
     std::size_t most = 0;
@@ -285,11 +309,13 @@ Result<Kernels> lower(const Program& given, Config config) {
       if (c == most) continue;
       rest = leave_out(rest ? *rest : program, kernels.sums[c]);
       kernels.before.push_back(lower_rows(keep_only(program, kernels.sums[c]), config, kernels.sums,
-                                          static_cast<int>(c), fmt::format("{}_sums_{}", program.name, c), slots));
+                                          static_cast<int>(c), fmt::format("{}_sums_{}", program.name, c), slots,
+                                          with_names));
       slots = kernels.before.back().slots;
     }
-    kernels.rows = lower_rows(rest ? *rest : program, config, kernels.sums,
-                              by_blocks(most) ? static_cast<int>(most) : -1, program.name, std::move(slots));
+    kernels.rows =
+        lower_rows(rest ? *rest : program, config, kernels.sums, by_blocks(most) ? static_cast<int>(most) : -1,
+                   program.name, std::move(slots), with_names);
   }
   kernels.columns = lower_columns(program, kernels.sums, config, kernels.rows.slots);
   if (!kernels.columns.empty()) kernels.rows.slots = kernels.columns.back().slots;
@@ -298,9 +324,9 @@ Result<Kernels> lower(const Program& given, Config config) {
   return kernels;
 }
 
-Result<Lowered> lower_for(const Program& program, const Machine& machine, const Facts& facts) {
+Result<Lowered> lower_for(const Program& program, const Machine& machine, const Facts& facts, bool with_names) {
   TRIREME_TRY(config, config_for(program, machine, facts));
-  TRIREME_TRY(kernels, lower(program, config));
+  TRIREME_TRY(kernels, lower(program, config, with_names));
   return Lowered{std::move(config), std::move(kernels)};
 }
 

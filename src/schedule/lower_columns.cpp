@@ -297,12 +297,7 @@ class ColumnLowering {
     };
     // The halving tree, depth first: first between chunks, then between lanes.
     const int chunks = static_cast<int>(contract::stripe) / lanes_;
-    auto tree = [&](auto&& self, int base, int step) -> Reg {
-      if (step == chunks) return chunk(base);
-      const Reg low = self(self, base, step * 2), high = self(self, base + step, step * 2);
-      return combine(b_, sums_.op, low, high);
-    };
-    Reg sum = tree(tree, 0, 1);
+    Reg sum = halving_tree(chunks, chunk, [&](Reg low, Reg high) { return combine(b_, sums_.op, low, high); });
     for (int s = lanes_ / 2; s >= 1; s /= 2) sum = combine(b_, sums_.op, sum, b_.shuffle_xor(sum, s));
     return sum;
   }

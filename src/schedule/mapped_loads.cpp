@@ -1,6 +1,8 @@
 // Loads from divided, wrapped and rotated columns, and from columns that do not lie side by side. Thread machines load
 // blocks of a thread's columns, or compute each element's place; simd machines go lane by lane through a vector of
 // scratch, unless the whole vector lies together.
+#include <numeric>
+
 #include "schedule/row_lowering.hpp"
 #include "schedule/sum_classes.hpp"
 
@@ -70,55 +72,75 @@ Values RowLowering::load_by_thread(const Instr& from, const ColumnMap& map, cons
   return values;
 }
 
+// Where a leaf's first column stands, of divided or wrapped columns: a number in unrolled rows. In loops, leaves
+// between two multiples of `together` columns share one Index, from which their entries go on.
+RowLowering::Place RowLowering::place_of(const ColumnMap& map, const AxisIndexing& axis, const Leaf& leaf) {
+  if (leaf.id >= 0) return {zero_, axis.entry((leaf.offset + map.rotate) % config_.columns)};
+  std::int64_t together = std::gcd(leaf.aligned, axis.divide > 1 ? axis.divide : axis.wrap);
+  if (map.rotate) together = std::gcd(std::gcd(together, map.rotate), config_.columns);
+  const std::int64_t into = together ? leaf.offset % together : 0;
+  auto [it, is_new] = places_.try_emplace({axis.divide, axis.wrap, map.rotate, leaf.column.id, leaf.offset - into});
+  if (is_new) it->second = mapped_column(map, b_.add(leaf.column, leaf.offset - into));
+  return {it->second, axis.divide > 1 ? 0 : into};
+}
+
+// A vector begins at a multiple of its lanes, unless groups take the place of stripes: where divisors, rotations and
+// lanes divide each other, it stands on one entry or on entries side by side.
 Values RowLowering::load_by_lanes(const Instr& from, const ColumnMap& map, const Leaf& leaf) {
-  Reg first = b_.add(leaf.column, leaf.offset);
-  auto load_one = [&](Reg column, Reg dst) {
-    Instr load = from;
-    load.code = Do::LoadOne;
-    load.dst = dst, load.b = column;
-    b_.emit(std::move(load));
-  };
-  auto load_all = [&](Reg column, Reg mask, Values values) {
-    Instr load = from;
-    load.b = column, load.c = mask, load.values = std::move(values);
-    b_.emit(std::move(load));
-  };
-  Reg value = b_.fresh(Bank::Lane);
-  auto gather = [&] {
+  auto gather = [&](Reg value) {
     lane_by_lane(leaf, [&](Reg column, Reg place) { put_lane(load_entry(from, map, column, {}), place); });
     take_lanes(value, leaf.mask);
   };
+  const Reg value = b_.fresh(Bank::Lane);
   if (map.steps) {
-    gather();
-  } else if (!map.rotate && one_entry_a_chunk(fixed_divisor(map.axis.divide).value_or(1))) {
-    if (may_be_absent(leaf)) first = b_.index(Do::IndexMin, first, b_.index(Do::IndexSub, columns_, one_index_));
-    load_one(mapped_column(map, first), value);  // one entry for all lanes
-  } else if (map.axis.divide != no_node) {
-    const Reg last_lane = b_.add(first, config_.lanes - 1);
-    Reg last = b_.index(Do::IndexMin, last_lane, b_.index(Do::IndexSub, columns_, one_index_));
-    // One entry for all lanes: no turn of the rotation between the first and the last, and the same quotient.
-    Reg begin = rotated_column(map, first), to = rotated_column(map, last);
-    auto quotient = [&](Reg column) { return entry_on({.present = true, .divide = map.axis.divide}, column); };
-    auto squared_difference = [&](Reg a, Reg b) {
-      Reg difference = b_.index(Do::IndexSub, a, b);
-      return b_.index(Do::IndexMul, difference, difference);
-    };
-    const Reg last_entry = quotient(to);
-    Reg apart = squared_difference(last_entry, quotient(begin));
-    if (map.rotate) {
-      const Reg rotated_by = b_.index(Do::IndexSub, to, begin);
-      apart = b_.add(apart, squared_difference(rotated_by, b_.index(Do::IndexSub, last, first)));
+    gather(value);
+    return {value};
+  }
+  const std::int64_t lanes = config_.lanes;
+  const AxisIndexing axis = fixed_axis(program_, map.axis, config_.columns).value();
+  const bool whole = keeps_vectors(map.rotate);
+  auto at = [&](const Place& place) {
+    Instr load = from;
+    load.b = place.index;
+    load.imm += place.beyond * static_cast<std::int64_t>(bytes(load.type));
+    return load;
+  };
+  auto load_from = [&](const Place& place) {
+    Instr load = at(place);
+    load.c = leaf.mask, load.values = {value};
+    b_.emit(std::move(load));
+  };
+  auto entry_at = [&](Reg column) {
+    if (may_be_absent(leaf)) column = b_.index(Do::IndexMin, column, config_.columns - 1);
+    return load_entry(from, map, column, {});
+  };
+  const Reg first = b_.add(leaf.column, leaf.offset);
+  if (axis.divide > 1) {
+    if (whole && axis.divide % lanes == 0 && !may_be_absent(leaf)) {
+      Instr load = at(place_of(map, axis, leaf));
+      load.code = Do::LoadOne, load.dst = value;
+      b_.emit(std::move(load));
+    } else if (!map.rotate && one_entry_a_chunk(axis.divide)) {
+      return {entry_at(first)};
+    } else if (!map.rotate && axis.divide >= lanes) {  // at most two entries: the first lane's, the last one's
+      const Reg last = b_.index(Do::IndexMin, b_.add(first, lanes - 1), config_.columns - 1);
+      const Reg low = entry_at(first), high = load_entry(from, map, last, {});
+      const Reg into = b_.remainder(first, axis.divide, columns_are_narrow()), end = b_.index(axis.divide);
+      const Reg before = b_.below(into, 0, end);
+      return {b_.primitive(Op::Select, {before, low, high})};
+    } else {
+      gather(value);
     }
-    b_.when_less(
-        apart, one_index_, [&] { load_one(mapped_column(map, first), value); }, gather);
+  } else if (whole && axis.wrap % lanes == 0) {
+    load_from(place_of(map, axis, leaf));
   } else {
-    Reg from_column = mapped_column(map, first);
-    Reg end = map.axis.wrap != no_node ? divisor(map.axis.wrap) : columns_;
-    if (map.axis.wrap != no_node && map.rotate)  // the row may end sooner
-      end = b_.index(Do::IndexMin, end,
-                     b_.add(from_column, b_.index(Do::IndexSub, columns_, rotated_column(map, first))));
+    const Place place = place_of(map, axis, leaf);
+    const Reg begin = b_.add(place.index, place.beyond);
+    Reg end = b_.index(axis.wrap ? axis.wrap : config_.columns);
+    if (axis.wrap && map.rotate)  // the row may end sooner
+      end = b_.index(Do::IndexMin, end, b_.add(begin, b_.index(Do::IndexSub, columns_, rotated_column(map, first))));
     b_.when_less(
-        b_.add(from_column, config_.lanes - 1), end, [&] { load_all(from_column, leaf.mask, {value}); }, gather);
+        b_.add(begin, lanes - 1), end, [&] { load_from(place); }, [&] { gather(value); });
   }
   return {value};
 }

@@ -1,8 +1,10 @@
 // What every lowering knows of nodes.
 #pragma once
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "ir/integers.hpp"
 #include "ir/program.hpp"
 #include "schedule/kernel_builder.hpp"
 
@@ -22,6 +24,46 @@ inline Reg combine(KernelBuilder& b, Op reduction, Reg low, Reg high) {
   return b.primitive(combination_of(reduction), {low, high});
 }
 
+// Rule 4's tree over `count` values, a power of two, depth first: `leaf(k)` makes one, `merge(low, high)` one of two.
+template <typename Leaf, typename Merge>
+auto halving_tree(int count, Leaf&& leaf, Merge&& merge) {
+  auto tree = [&](auto&& self, int base, int step) -> decltype(leaf(0)) {
+    if (step == count) return leaf(base);
+    auto low = self(self, base, step * 2), high = self(self, base + step, step * 2);
+    return merge(low, high);
+  };
+  return tree(tree, 0, 1);
+}
+// The same of registers; `leaf(k)` may have none.
+template <typename Leaf>
+std::optional<Reg> tree_of(KernelBuilder& b, Op op, int count, Leaf&& leaf) {
+  return halving_tree(count, leaf, [&](std::optional<Reg> low, std::optional<Reg> high) {
+    return low && high ? combine(b, op, *low, *high) : low ? low : high;
+  });
+}
+
+// What the program calls its nodes: operands, constants, results and what its lines name.
+class NodeNames {
+ public:
+  explicit NodeNames(const Program& program) : names_(program.size()) {
+    for (const auto& [id, name] : program.names()) names_[id] = &name;
+    for (const Output& result : program.results)
+      if (result.value != no_node) names_[result.value] = &result.name;
+    for (NodeId id = 0; id < program.size(); ++id)
+      if (program[id].op == Op::Operand || program[id].op == Op::Constant)
+        names_[id] = &program.operands[program[id].payload].name;
+  }
+  // Says in the kernel's listing which registers hold the node's value, where it has a name.
+  Values say(KernelBuilder& b, NodeId id, Values values) const {
+    if (names_[id]) b.name(*names_[id], values);
+    return values;
+  }
+  Reg say(KernelBuilder& b, NodeId id, Reg value) const { return say(b, id, Values{value})[0]; }
+
+ private:
+  std::vector<const std::string*> names_;
+};
+
 inline Reg primitive(KernelBuilder& b, const Node& node, Reg x, Reg y, Reg z) {
   Instr instr{.code = Do::Primitive, .op = node.op, .a = x, .b = y, .c = z, .imm = node.payload};
   if (node.op == Op::RoundTo) instr.type = static_cast<Type>(node.payload);
@@ -36,6 +78,12 @@ inline Reg number(KernelBuilder& b, const Program& program, const Node& node) {
 inline Reg constant(KernelBuilder& b, const Node& node) {
   return b.into(Bank::Lane,
                 {.code = Do::LaneSlot, .imm = b.slot_number({Slot::What::Value, static_cast<int>(node.payload)})});
+}
+
+// Of nodes, what every lowering makes: no groups, folds, random numbers, nor comparisons of whole numbers.
+inline bool is_plain_value(const Program& program, const Node& node) {
+  return node.op < Op::Mean && node.op != Op::Fold && node.op != Op::PickColumn && node.op != Op::Random &&
+         node.op != Op::Group && !compares_integers(program, node);
 }
 
 // By node: is it another value in every row?

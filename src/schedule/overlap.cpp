@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/groups.hpp"
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
@@ -20,13 +21,13 @@ bool contains(const std::vector<NodeId>& sorted, NodeId id) {
 bool RowLowering::can_overlap() const {
   std::size_t count = stages_.sweeps.size();
   if (!config_.simd || config_.stripes || count < 2 || stages_.sweeps.back().reduces()) return false;
-  if (goes_lane_by_lane(program_, layout_, config_.group) || stages_.sums_groups()) return false;
+  if (layout_.strided() || maps_columns(program_) || stages_.sums_groups()) return false;
   for (NodeId id = 0; id < program_.size(); ++id)
     if (used_[id] && spans_chunks(id)) return false;
   for (std::size_t k : used_operands())
     if (program_.operands[k].spread.row.present && !program_.operands[k].spread.row.plain()) return false;
   for (const Output& result : program_.results)
-    if (result.spread.row.picked()) return false;
+    if (result.spread.row.picked() || is_of_groups(result.spread)) return false;
   if (has(program_, Op::Random)) return false;  // which is drawn for the row at hand
   for (NodeId id : work_[count - 1].row)
     if (is_condition(program_[id].op)) return false;

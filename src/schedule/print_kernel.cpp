@@ -198,6 +198,8 @@ std::string print(const Instr& instr, const Kernel& kernel) {
     case Do::While: return fmt::format("while {} < {} {{", text(instr.a), b_or_imm(instr));
     case Do::If: return fmt::format("if {} < {} {{", text(instr.a), b_or_imm(instr));
     case Do::Note: return "# " + kernel.notes[instr.imm];
+    case Do::Name:
+      return fmt::format("# {}: {}", kernel.names[instr.imm].name, text(kernel.names[instr.imm].registers));
   }
   return "?";
 }

@@ -14,13 +14,21 @@ namespace trireme {
 const Program& resolve_groups(const Program& program, std::int64_t columns, std::optional<Program>& made);
 
 // Of a program with its row sums (with_row_sums): the columns of a group that kernels take in place of rule 4's stripe,
-// so that shuffles reach all of it. That is where the columns are no power of two and the row itself is not reduced;
-// else 0.
+// on thread machines, so that shuffles reach all of it. That is where the columns are no power of two and the row
+// itself is not reduced; and where columns are wrapped, of which a thread then has the same few remainders throughout
+// (wrapped_groups.hpp). Else 0.
 std::int64_t group_of_stripes(const Program& program, std::int64_t columns);
 
+// The reductions inside groups that a value is made of at its own columns, themselves not what they are made of.
+std::vector<NodeId> groups_below(const Program& program, NodeId root);
+
 // By node of a resolved program: does a chunk of columns hold all of a group, as lanes and elements that differ in some
-// bits of their number? Such a reduction is made of shuffles, and is known at once.
+// bits of their number? Or, of j % g on simd machines, do a short row's unrolled chunks? Such a reduction is made of
+// shuffles, and is known at once.
 std::vector<bool> groups_in_chunks(const Program& program, const Config& config);
+
+// On simd machines: is it little code to make the terms of all groups that no chunk holds where they are added up?
+bool are_made_again(const Program& program, const Config& config, const std::vector<bool>& in_chunk);
 
 // The stages of a program as every schedule of a machine for so many columns has them: groups of neighbours inside a
 // stripe are in the registers of a thread machine's warps, whatever the schedule.

@@ -3,6 +3,7 @@
 // sums over rows, overlap.cpp lets two rows go along with each other.
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -11,11 +12,13 @@
 
 #include "math/reductions.hpp"
 #include "schedule/config.hpp"
+#include "schedule/groups_apart.hpp"
 #include "schedule/kernel_builder.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/nodes.hpp"
 #include "schedule/stages.hpp"
 #include "schedule/values_by_node.hpp"
+#include "schedule/wrapped_groups.hpp"
 
 namespace trireme {
 
@@ -82,6 +85,7 @@ class RowLowering {
   Values fresh_values();
   Reg random(const Node& node, const Leaf& leaf, int element);
   Reg random_at(const Node& node, Reg column);  // of one column, in all lanes
+  Reg drawn_row(std::int64_t first) const;      // the row at hand, counted from that of the problem's first
 
   // access.cpp: divided, wrapped, rotated and strided indices, and comparisons of integers
   struct ColumnMap {
@@ -126,6 +130,15 @@ class RowLowering {
   std::vector<RotatedBlock> rotated_blocks(std::int64_t rotate) const;
   Values load_by_thread(const Instr& from, const ColumnMap& map, const Leaf& leaf);
   Values load_by_lanes(const Instr& from, const ColumnMap& map, const Leaf& leaf);
+  struct Place {
+    Reg index;
+    std::int64_t beyond;  // entries further on
+  };
+  Place place_of(const ColumnMap& map, const AxisIndexing& axis, const Leaf& leaf);
+  std::optional<Place> columns_in_order(NodeId id, const Leaf& leaf);
+  bool keeps_vectors(std::int64_t rotate) const {
+    return !anywhere_ && rotates_whole_vectors(rotate, config_.columns, config_.lanes);
+  }
   Reg load_entry(const Instr& from, const ColumnMap& map, Reg column, Reg mask);
   void store_mapped(Type type, Reg pointer, const ColumnMap& map, const Leaf& leaf, const Values& values);
   void put_lane(Reg value, Reg place);
@@ -236,6 +249,7 @@ class RowLowering {
 
   // lower.cpp, walk.cpp, sweep.cpp, column_sums.cpp
   void locate_threads();
+  void locate_columns();
   void locate_groups();
   void walk_blocks();
   void walk_rows(Reg end_row);  // from row_ on
@@ -300,10 +314,12 @@ class RowLowering {
     bool entries = false;  // of a value: only the first group is wanted
     AxisIndexing column;
     Shares shares;
-    std::int64_t wide = 1;       // entries
-    std::int64_t terms_at = 0;   // bytes, where a row's terms lie
-    std::int64_t values_at = 0;  // of a value: where what they come to lies
-    std::int64_t most() const;   // columns of an entry
+    std::int64_t wide = 1;  // entries
+    bool again = false;     // simd machines: terms are made where they are added up, and none are kept
+    std::optional<std::size_t> made_before = {};  // simd machines, of a value made of groups: the sweep that first asks
+    std::int64_t terms_at = 0;                    // bytes, where a row's terms lie
+    std::int64_t values_at = 0;                   // of a value: where what they come to lies
+    std::int64_t most() const;                    // columns of an entry
   };
   std::int64_t lay_out_groups();
   void place_terms();
@@ -312,8 +328,8 @@ class RowLowering {
   void keep_terms(std::size_t sweep, const Leaf& leaf);
   void sum_groups(std::size_t sweep);
   bool finishes(std::size_t sweep, const Groups& groups) const;
-  template <typename Value>
-  Reg tree_through_scratch(int count, Value&& value);
+  static int turns_of_tree(int count) { return std::max(count / most_unrolled, 1); }
+  Reg tree_through_scratch(int count, const std::function<std::optional<Reg>(Reg, int)>& value);
   Reg sum_contiguous(std::int64_t at, Reg begin, Reg count, std::int64_t most);
   void put_group_sum(Reg entry, Reg sum);
   void contiguous_groups(const Groups& groups);
@@ -323,16 +339,44 @@ class RowLowering {
   void groups_by_threads(const Groups& groups);
   void finish_by_threads(const Groups& groups, Reg entry, Reg sum, Reg mask);
 
+  // groups_again.cpp. Simd machines: the same, from terms that are made where they are added up.
+  static constexpr int most_unrolled = 16;  // values of a tree
+  static constexpr std::int64_t line_values = 64;
+  static std::int64_t whole(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
+  std::int64_t places_again(const Groups& groups) const;
+  Reg term_again(const Groups& groups, Reg column, std::int64_t offset, Reg mask, bool inside);
+  void sum_again(std::size_t sweep, const Groups& groups);
+  bool stored_by_entry(std::size_t result) const;
+  bool is_stored_by_entry(NodeId id) const;
+  void store_by_entries(std::size_t sweep);
+  void find_values_of_groups();
+  void plan_values_of_groups(std::size_t sweep, const std::vector<NodeId>& roots, std::vector<NodeId>& of_row);
+  void make_values_of_groups(std::size_t sweep);
+  const Groups* value_of_groups(NodeId id) const;
+  void read_on(const Groups& groups, Reg place);
+  void repeat_first(const Groups& groups);
+  NodeId at_hand_ = no_node;  // the value of groups that is being made
+  bool sweeps_for_nothing(std::size_t sweep) const;
+  void neighbours_again(const Groups& groups);
+  void remainders_again(const Groups& groups);
+  Values load_again(const Groups& groups, const Leaf& leaf);
+  Reg quotient(Reg column, std::int64_t by);
+  bool anywhere_ = false;  // the chunk at hand begins at any column
+
   // group_values.cpp
-  bool is_kept_group(NodeId id) const { return kept_groups_[id]; }
+  bool is_kept_group(NodeId id) const { return kept_groups_[id] && id != at_hand_; }
   Groups groups_of_node(NodeId id) const;
   void spread_groups(const Groups& groups);
   Values load_group(NodeId id, std::int64_t rotate, const Leaf& leaf);
-  Values group_in_chunk(const Node& node, const Leaf& leaf);
+  Values group_in_chunk(NodeId id, const Leaf& leaf);
+  bool in_chunks_of_row(NodeId id) const;
+  Values group_in_row(NodeId id, const Leaf& leaf);
+  Values add_bit(Op op, const Values& values, std::int64_t bit);
   void find_group_widths();
   std::int64_t chunk_columns() const { return std::int64_t{config_.lanes} * config_.vector; }
   // Of j / by; chunks begin at multiples of their columns, counted from the row's begin or from a stripe's.
   bool one_entry_a_chunk(std::int64_t by) const {
+    if (anywhere_) return false;
     return by % config_.stripe() == 0 || (config_.stripe() % chunk_columns() == 0 && by % chunk_columns() == 0);
   }
   bool spans_chunks(NodeId id) const { return group_width_[id] > chunk_columns(); }
@@ -351,6 +395,39 @@ class RowLowering {
   std::vector<bool> kept_groups_;  // by node: reductions inside groups whose values lie in scratch
   Op group_op_ = Op::Sum;          // of the groups at hand
 
+  // wrapped_groups.cpp
+  using PartsOfStripe = std::vector<std::optional<Values>>;  // by chunk
+  const WrappedGroups::Group* wrapped(NodeId id) const;
+  void keep_wrapped(std::size_t sweep, const Leaf& leaf);
+  void add_places(Op op, PartsOfStripe& parts, std::int64_t period);
+  PartsOfStripe add_pairs(Op op, std::vector<PartsOfStripe> runs);
+  PartsOfStripe add_halves(Op op, std::vector<PartsOfStripe> parts);
+  void sum_wrapped(std::size_t sweep);
+  PartsOfStripe add_own_stripes(const WrappedGroups::Group& group);
+  void send_parts(const WrappedGroups::Group& group, const PartsOfStripe& parts);
+  PartsOfStripe add_sent_parts(const WrappedGroups::Group& group, const PartsOfStripe& own);
+  Instr sent_part(Do code, const WrappedGroups::Group& group, std::size_t chunk, Reg place, int sender,
+                  Values values) const;
+  // Columns from one of a thread's stripes to the next.
+  std::int64_t stripe_step() const { return wrapped_.interleaved * config_.stripe(); }
+
+  // groups_apart.cpp
+  struct Elsewhere {  // what of a layout differs from the schedule's
+    Config config;
+    WrappedGroups wrapped = {};
+    Reg thread_column = {}, column_of_group = {}, in_stripe = {}, column_shift = {};
+    std::map<NodeId, Reg> distances = {};
+  };
+  const GroupsApart::Group* apart(NodeId id) const;
+  void locate_apart();
+  void swap_layout(Elsewhere& there);
+  Instr value_apart(Do code, const GroupsApart::Group& group, Reg entry, Reg mask) const;
+  void sum_apart(std::size_t sweep);
+  void terms_apart(const GroupsApart::Group& group);
+  RowState state_apart();
+  void neighbours_apart(const GroupsApart::Group& group);
+  void remainders_apart(const GroupsApart::Group& group, const PartsOfStripe& parts);
+
   bool writes(std::size_t result) const;
   void lay_out_scratch();
   void prefetch(Reg row, Reg end, Reg ring_offset);
@@ -364,7 +441,7 @@ class RowLowering {
   Reg in_stripe(std::int64_t offset) const { return left_in_stripe(offset) < chunk_columns() ? in_stripe_ : Reg{}; }
   Reg mask_of(const Leaf& leaf);  // in loops
   // Of the chunks of a group, which go together, some may lie beyond the row: what no mask guards needs a test.
-  static bool may_be_absent(const Leaf& leaf) { return leaf.limit && leaf.offset > 0; }
+  bool may_be_absent(const Leaf& leaf) const { return leaf.limit && (leaf.offset > 0 || anywhere_); }
   RowState row_state(Reg row, Reg end);
   bool runs_on(int jumps) const;
   bool points_at_column(std::size_t array) const;
@@ -381,14 +458,14 @@ class RowLowering {
 
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(bytes(*program_.compute)); }
   int chunks() const;  // of a stripe
-  int unroll() const { return config_.group ? chunks() : seldom_ ? 1 : std::min(config_.unroll, chunks()); }
+  int unroll() const { return seldom_ ? 1 : std::min(config_.unroll, chunks()); }
   bool in_ring(std::size_t operand) const;
   bool copies_whole(std::size_t operand) const;
   void stage_columns();
 
   const Program& program_;
   const Stages& stages_;
-  const Config& config_;
+  Config config_;
   const Layout& layout_;
   KernelBuilder b_;
 
@@ -412,6 +489,7 @@ class RowLowering {
   };
   std::vector<Kept> kept_;        // simd machines: costly values that a later sweep needs again
   bool looks_elsewhere_ = false;  // some value is read at other columns than a thread's own, or as an integer
+  const NodeNames names_{program_};
   std::vector<bool> used_, varies_by_row_;
   std::unordered_map<NodeId, Reg> whole_, row_values_;
   ValuesByNode loop_values_;                           // of the leaf at hand, in loops
@@ -427,6 +505,8 @@ class RowLowering {
   Reg column_of_group_;      // groups in place of stripes: the same, counted from the group's first
   Reg in_stripe_;            // Mask: columns of a group's last chunk, which is not whole
   RowState state_;           // of the row at hand
+  // By first row: the row at hand, as random numbers count it.
+  std::unordered_map<std::int64_t, Reg> drawn_rows_;
   static constexpr std::int64_t line_bytes = 64;
   static constexpr std::int64_t most_columns = std::int64_t{1} << 62;
   std::vector<Instr> half_stores_;                      // that wait for the next chunk's
@@ -451,12 +531,23 @@ class RowLowering {
   bool seldom_ = false;                      // the code at hand runs once for many rows: short is better than fast
   std::unordered_map<std::size_t, ColumnSteps> column_steps_;  // of strided arrays
   std::unordered_map<NodeId, Reg> divisors_;                   // Index registers
-  std::map<NodeId, Reg> distances_;                            // of this row's integers from the thread's first column
-  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;       // of this row, by divisor and wrap
-  std::map<NodeId, Reg> seeds_;                                // Index registers
-  std::map<std::size_t, Pick> picks_;                          // of this row, by array
-  std::int64_t lanes_at_ = 0;                                  // scratch: one vector, filled or read lane by lane
+  // Of the leaves at hand, in loops: by divisor, wrap, rotation, column and offset.
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, int, std::int64_t>, Reg> places_;
+  std::map<NodeId, Reg> distances_;                       // of this row's integers from the thread's first column
+  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;  // of this row, by divisor and wrap
+  std::map<NodeId, Reg> seeds_;                           // Index registers
+  std::map<std::size_t, Pick> picks_;                     // of this row, by array
+  std::int64_t lanes_at_ = 0;                             // scratch: one vector, filled or read lane by lane
 
+  WrappedGroups wrapped_;
+  std::int64_t wrapped_at_ = 0;                                                   // in scratch
+  std::unordered_map<NodeId, std::vector<std::optional<Values>>> wrapped_terms_;  // by leaf
+  std::unordered_map<NodeId, PartsOfStripe> wrapped_sums_;
+  GroupsApart apart_;
+  std::vector<Elsewhere> elsewhere_;  // of apart_'s groups
+  Reg column_shift_;                  // Index, in a layout apart: columns from the schedule's own to those at hand
+  Reg apart_team_;
+  std::int64_t apart_at_ = 0;  // in scratch
   std::vector<Groups> groups_;
   Reg terms_, terms_team_;             // thread machines: a team's terms, in the workspace or in scratch
   std::int64_t group_team_bytes_ = 0;  // of its terms

@@ -10,6 +10,7 @@
 #include "schedule/resolve_groups.hpp"
 #include "schedule/stages.hpp"
 #include "schedule/sum_classes.hpp"
+#include "schedule/tiles.hpp"
 
 namespace trireme {
 
@@ -48,6 +49,7 @@ struct Shape {
   // Of a thread machine's block, at most: what RowLowering lays out with as many sums in each sweep as there are in
   // all, and all operands that can be in the ring. Terms of groups come on top (machine_for).
   std::int64_t shared_bytes(const Config& c) const {
+    if (c.tile) return tile_scratch_bytes(c, value_bytes, row_sums);
     if (!c.stripes) return 2 * row_sums * c.stripes_of_row() * value_bytes;
     const std::int64_t columns = std::int64_t{c.groups} * c.stripes * chunks_of(c) * c.lanes * c.vector;
     const std::int64_t sums =

@@ -65,7 +65,9 @@ Result<std::vector<SumClass>> sum_classes(const Program& program, std::int64_t c
 }
 
 bool fixes_columns(const Program& program) {
-  return !sum_classes(program, 0) || has(program, Op::Group) ||
+  return !sum_classes(program, 0) || has(program, Op::Group) || has(program, Op::Rotate) ||
+         std::any_of(program.operands.begin(), program.operands.end(),
+                     [](const Operand& operand) { return !operand.constant && !operand.spread.column.plain(); }) ||
          std::any_of(program.results.begin(), program.results.end(),
                      [&](const Output& result) { return result.value != no_node && !result.spread.column.plain(); });
 }

@@ -46,6 +46,8 @@ Reg RowLowering::sum_of_spilled(std::size_t reduction, Op op, int count) {
 void RowLowering::sweep(std::size_t k) {
   b_.note(fmt::format("sweep {}", k));
   evaluate_row(work_[k].row);
+  make_values_of_groups(k);
+  if (sweeps_for_nothing(k)) return;
   if (config_.stripes) {
     sweep_unrolled(k);
   } else {
@@ -74,7 +76,7 @@ void RowLowering::sweep_unrolled(std::size_t k) {
   };
   auto forget = [&](const Leaf& leaf) {
     row_leaves_[leaf.id].keep([&](NodeId id) {
-      return spans_chunks(id) ||
+      return spans_chunks(id) || in_chunks_of_row(id) ||
              std::any_of(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.id == id; });
     });
   };
@@ -108,6 +110,7 @@ void RowLowering::sweep_unrolled(std::size_t k) {
       for (std::size_t s = 0; s < present.size(); ++s) pairs[f].push_back({firsts[f][s], seconds[s]});
     }
   }
+  sum_wrapped(k);
   if (!stage.reduces()) return;
   std::vector<Reg> totals;
   for (std::size_t r = 0; r < reductions; ++r)
@@ -124,7 +127,8 @@ void RowLowering::sweep_unrolled(std::size_t k) {
     for (std::size_t r = 0; r < reductions; ++r) totals[r] = across_groups(k, r, program_[stage.reductions[r]].op);
     for (std::size_t f = 0; f < folded.size(); ++f) folded[f] = across_groups(k, f);
   }
-  for (std::size_t r = 0; r < reductions; ++r) row_values_[stage.reductions[r]] = totals[r];
+  for (std::size_t r = 0; r < reductions; ++r)
+    row_values_[stage.reductions[r]] = names_.say(b_, stage.reductions[r], totals[r]);
   for (std::size_t f = 0; f < folded.size(); ++f) finish_totals(stage.folds[f], folded[f]);
 }
 
@@ -132,8 +136,7 @@ void RowLowering::sweep_in_loops(std::size_t k) {
   const Stage& stage = stages_.sweeps[k];
   if (config_.simd) {
     Reg column = b_.copy(zero_);
-    Reg full = !config_.group ? b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, columns_, contract::stripe - 1))
-                              : b_.index(config_.columns - config_.columns % config_.stripe());
+    Reg full = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, columns_, contract::stripe - 1));
     b_.repeat_while_less(column, full, [&] {
       stripe_in_full(k, column);
       b_.increase(column, config_.stripe());
@@ -177,7 +180,8 @@ void RowLowering::sweep_in_loops(std::size_t k) {
     if (stage.reduces()) b_.emit({.code = Do::Barrier});
   }
   for (std::size_t r = 0; r < stage.reductions.size(); ++r)
-    row_values_[stage.reductions[r]] = across_stripes(r, program_[stage.reductions[r]].op);
+    row_values_[stage.reductions[r]] =
+        names_.say(b_, stage.reductions[r], across_stripes(r, program_[stage.reductions[r]].op));
   for (std::size_t f = 0; f < stage.folds.size(); ++f) finish_totals(stage.folds[f], across_stripes(k, f));
   // The next sweep's totals take the same place in scratch.
   if (!config_.simd && stage.reduces()) b_.emit({.code = Do::Barrier});
@@ -212,14 +216,13 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
       Trees trees(*this, ops, unroll);
       Reg back = back_from(at);
       group_values_.clear();
+      places_.clear();
       for (int step = 0; step < unroll; ++step) {
         Leaf leaf{.column = at,
                   .offset = trees.place(step) * (reduces ? turns : 1) * width,
                   .paired = trees.in_order(),
                   .aligned = turns == 1 ? config_.stripe() : (reduces ? 1 : unroll) * width,
                   .back = back};
-        if (leaf.offset >= config_.stripe()) continue;
-        leaf.mask = in_stripe(leaf.offset);
         loop_values_.clear();
         visit_leaf(leaf);
         for (std::size_t r = 0; r < sums.size(); ++r) trees.join(r, step, addend(k, pass, r, leaf));
@@ -267,6 +270,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
     auto leaves_below = [&](Reg limit) {
       const Reg back = back_from(at);
       group_values_.clear();
+      places_.clear();
       for (std::int64_t c = 0; c * width < together; ++c) {
         Leaf leaf{.column = at, .offset = c * width, .aligned = together, .back = back, .limit = limit};
         leaf.mask = mask_of(leaf);
@@ -278,7 +282,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
       b_.increase(place, together / width * vector_bytes);
     };
     auto partial = [&] { leaves_below(columns_); };
-    if (seldom_ || config_.group) {
+    if (seldom_) {
       b_.repeat_while_less(at, columns_, partial);
     } else {
       Reg full_end = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, remaining, together - 1));
@@ -306,7 +310,6 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
 bool RowLowering::streams(std::size_t k, Type type) const {
   if (!config_.streaming || !config_.simd) return config_.streaming;
   bool together = half_a_line(type) && (config_.stripes || unroll() >= chunks());
-  if (config_.group % (2 * config_.lanes)) return false;  // groups begin anywhere
   return !stages_.sweeps[k].reduces() || together || config_.lanes * bytes(type) >= line_bytes;
 }
 
@@ -337,12 +340,17 @@ void RowLowering::finish_stores() {
 // Each sweep asks for its share of the next row's lines, so that memory is idle in none; where rows overlap, the sweep
 // that also stores.
 void RowLowering::prefetch_next(std::size_t k, const Leaf& leaf) {
+  auto sweeps_before = [&](std::size_t end) {
+    std::int64_t count = 0;
+    for (std::size_t sweep = 0; sweep < end; ++sweep) count += !sweeps_for_nothing(sweep);
+    return count;
+  };
+  const std::int64_t turn = sweeps_before(k), turns = sweeps_before(stages_.sweeps.size());
   for (const auto& [operand, pointer] : next_rows_) {
     Type type = *program_.operands[operand].type;
     std::int64_t at = leaf.offset * static_cast<std::int64_t>(bytes(type));
     if (at % line_bytes) continue;
-    if (overlap_ ? !trailing_ || k + 2 != stages_.sweeps.size() : at / line_bytes % stages_.sweeps.size() != k)
-      continue;
+    if (overlap_ ? !trailing_ || k + 2 != stages_.sweeps.size() : at / line_bytes % turns != turn) continue;
     Instr prefetch = element_access(Do::Prefetch, type, layout_.array(operand), leaf);
     prefetch.a = pointer;
     b_.emit(std::move(prefetch));
@@ -384,7 +392,7 @@ void RowLowering::finish(std::size_t k, const Leaf& leaf) {
     const Output& result = program_.results[r];
     const std::size_t array = program_.array_of_result(r);
     if (is_of_groups(result.spread)) {
-      store_groups(r, leaf);
+      if (!stored_by_entry(r)) store_groups(r, leaf);
       continue;
     }
     const bool picked = result.spread.row.picked();
@@ -415,6 +423,7 @@ void RowLowering::finish(std::size_t k, const Leaf& leaf) {
   }
   for (std::size_t r : stage.columns) add_to_columns(r, leaf);
   keep_terms(k, leaf);
+  keep_wrapped(k, leaf);
 }
 
 }  // namespace trireme

@@ -32,6 +32,15 @@ void each_line(std::string_view text, Use&& use) {
   }
 }
 
+Status parse_schedule(std::string_view text, TunedLine& line) {
+  constexpr std::string_view model = "model ";
+  line.model = text.starts_with(model);
+  if (line.model) text.remove_prefix(model.size());
+  TRIREME_TRY(config, parse_config((line.model ? "threads " : "") + std::string(text)));
+  line.config = config;
+  return Done{};
+}
+
 }  // namespace
 
 std::string problem_class(const Program& program, const Machine& machine, const Facts& facts) {
@@ -71,16 +80,18 @@ std::optional<Config> tuned_config(const Program& program, const Machine& machin
   if (table == tables.end() || facts.rows < many_rows(machine) || facts.layout.strided() || facts.layout.jumps())
     return std::nullopt;
   // The nearest columns, by their quotient, up to a half more or less.
-  const std::string of_class = "  " + problem_class(program, machine, facts) + "  ";
+  const std::string wanted = problem_class(program, machine, facts);
   std::optional<TunedLine> nearest;
   double least = std::log2(1.5);
+  bool is_wanted = false;
   each_line(table->text, [&](std::string_view text) {
-    if (text.find(of_class) == text.npos) return;
-    const Result<TunedLine> line = parse_tuned_line(text);
-    if (!line || (line->config.columns <= contract::stripe) != (facts.columns <= contract::stripe)) return;
+    if (text[0] != ' ') is_wanted = text == wanted;
+    TunedLine line;
+    if (text[0] != ' ' || !is_wanted || !parse_schedule(text.substr(2), line)) return;
+    if ((line.config.columns <= contract::stripe) != (facts.columns <= contract::stripe)) return;
     const double apart =
-        std::fabs(std::log2(static_cast<double>(line->config.columns) / static_cast<double>(facts.columns)));
-    if (apart < least) least = apart, nearest = *line;
+        std::fabs(std::log2(static_cast<double>(line.config.columns) / static_cast<double>(facts.columns)));
+    if (apart < least) least = apart, nearest = line;
   });
   if (!nearest || nearest->model) return std::nullopt;
   const Config config = with_columns(nearest->config, facts.columns);
@@ -105,12 +116,7 @@ Result<TunedLine> parse_tuned_line(std::string_view line) {
   const std::size_t end = rest.find("  ");
   if (end == rest.npos) return wrong();
   parsed.problem_class = rest.substr(0, end);
-  std::string_view schedule = rest.substr(end + 2);
-  constexpr std::string_view model = "model ";
-  parsed.model = schedule.starts_with(model);
-  if (parsed.model) schedule.remove_prefix(model.size());
-  TRIREME_TRY(config, parse_config((parsed.model ? "threads " : "") + std::string(schedule)));
-  parsed.config = config;
+  TRIREME_CHECK(parse_schedule(rest.substr(end + 2), parsed));
   return parsed;
 }
 

@@ -20,7 +20,7 @@ namespace trireme {
 
 struct TunedTable {
   std::string_view machine;  // Machine::tuned
-  std::string_view text;
+  std::string_view text;     // as cmake/embed.cmake has it: a class, below it the schedules of its lines, set in by two
 };
 std::span<const TunedTable> tuned_tables();  // embedded
 

@@ -10,6 +10,7 @@
 #include "schedule/across.hpp"
 #include "schedule/shape.hpp"
 #include "schedule/sum_classes.hpp"
+#include "schedule/tiles.hpp"
 
 namespace trireme {
 namespace {
@@ -81,7 +82,17 @@ Status is_consistent_threads(const Config& config, bool reduces) {
   return Done{};
 }
 
+Status is_consistent_tile(const Config& config) {
+  if (config.tile < 2 || !is_power(config.tile, config.lanes)) return wrong("tile is a power of two up to the lanes");
+  if (!config.columns) return wrong("tile fixes the number of columns");
+  if (config.across || config.stripes || config.reload || config.hoist || config.streaming || config.prefetch ||
+      config.overlap || config.teams > 1 || config.cluster > 1 || config.ring || config.group)
+    return wrong("tile goes with lanes, vector, groups, rows and unroll alone");
+  return Done{};
+}
+
 Status is_consistent(const Config& config, const Stages& stages) {
+  if (config.tile) TRIREME_CHECK(is_consistent_tile(config));
   if (stages.sums_groups() && (!config.columns || config.cluster > 1))
     return wrong("sums of columns that share an entry fix the number of columns, and one block has the row");
   if ((config.hoist || config.reload) && !config.stripes) return wrong("hoist and reload need stripes");
@@ -93,6 +104,8 @@ Status is_consistent(const Config& config, const Stages& stages) {
 
 Status lowerable(const Program& program, const Config& config, const Stages& stages) {
   TRIREME_CHECK(is_lowered(program));
+  if (config.tile && !tiled_by(program, config.layout, config.columns))
+    return wrong("tile: operands stand on rows i / m and i % m, and results are per row");
   return is_consistent(config, stages);
 }
 
@@ -102,9 +115,12 @@ Validity::Validity(const Program& program, const Machine& machine, const Facts& 
       facts_(facts),
       stages_(stages_on(machine, program, facts)),
       shape_(shape_of(program, facts.layout)),
-      group_(group_of_stripes(program, facts.columns)),
-      lane_by_lane_(goes_lane_by_lane(program, facts.layout, group_)),
+      group_(machine.simd ? 0 : group_of_stripes(program, facts.columns)),
+      lane_by_lane_(machine.simd &&
+                    goes_lane_by_lane(program, facts.layout, facts.columns,
+                                      machine.register_bytes / static_cast<int>(bytes(*program.compute)))),
       across_(goes_across(program)),
+      tiled_(tiled_by(program, facts.layout, facts.columns).has_value()),
       lowered_(is_lowered(program)) {}
 
 Status Validity::operator()(const Config& given) const {
@@ -114,6 +130,7 @@ Status Validity::operator()(const Config& given) const {
     return wrong(std::string("this machine takes ") + (machine_.simd ? "simd" : "threads") + " configs");
   if (!lowered_) return lowered_.error();
   TRIREME_CHECK(is_consistent(config, stages_));
+  if (config.tile && !tiled_) return wrong("tile: operands stand on rows i / m and i % m, and results are per row");
   return machine_.simd ? fits_simd(config) : fits_threads(config);
 }
 
@@ -132,7 +149,7 @@ Status Validity::fits_simd(const Config& config) const {
   if (config.columns != 0 && config.columns != facts_.columns)
     return wrong(fmt::format("columns={}; the problem has {}", config.columns, facts_.columns));
   if (!config.stripes) return Done{};
-  const std::int64_t stripes = Config{.columns = facts_.columns, .group = group_}.stripes_of_row();
+  const std::int64_t stripes = contract::stripes(facts_.columns);
   if (lane_by_lane_) return wrong("stripes: this program goes lane by lane somewhere, and takes loops");
   if (config.columns == 0 || config.stripes != next_power(stripes) || config.stripes > 16)
     return wrong(

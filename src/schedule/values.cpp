@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "ir/index_arithmetic.hpp"
 #include "ir/integers.hpp"
 #include "schedule/row_lowering.hpp"
 
@@ -54,26 +55,39 @@ void RowLowering::plan_work() {
                                       : node.by_row && !(node.op == Op::Operand && same_in_block(node.payload));
       for (NodeId arg : node) varies_by_row_[id] = varies_by_row_[id] || varies_by_row_[arg];
     }
-  // What a rotation turns by stands in its accesses, and so does what a group's columns share; it is a value only where
-  // others compute with it.
-  auto has_amount = [](Op op) { return op == Op::Rotate || op == Op::Group; };
+  // What a rotation turns by stands in its accesses, and so does what a group's columns share and where random
+  // numbers start; it is a value only where others compute with it.
+  auto amounts = [](const Node& node) {
+    return node.op == Op::Rotate || node.op == Op::Group || node.op == Op::Random ? node.arity - 1 : 0;
+  };
   std::vector<bool> computed(program_.size());
   for (const Output& result : program_.results)
     if (result.value != no_node) computed[result.value] = true;
   for (NodeId id = 0; id < program_.size(); ++id)
-    for (int k = 0; used_[id] && k < program_[id].arity - has_amount(program_[id].op); ++k)
+    for (int k = 0; used_[id] && k < program_[id].arity - amounts(program_[id]); ++k)
       computed[program_[id].args[k]] = true;
   for (NodeId id = 0; id < program_.size(); ++id) {
     if (!used_[id]) continue;
-    if (has_amount(program_[id].op)) used_[program_[id].args[1]] = computed[program_[id].args[1]];
+    for (int k = program_[id].arity - amounts(program_[id]); k < program_[id].arity; ++k)
+      used_[program_[id].args[k]] = computed[program_[id].args[k]];
     looks_elsewhere_ |=
         program_[id].op == Op::Rotate || program_[id].op == Op::PickColumn || compares_integers(program_, program_[id]);
   }
+  find_values_of_groups();
   find_group_widths();
   for (std::size_t k = 0; k <= stages_.sweeps.size(); ++k) {
-    std::vector<NodeId> open;
+    std::vector<NodeId> open, of_row;
     if (k < stages_.sweeps.size()) {
-      open = stages_.sweeps[k].elements(program_);
+      Stage stage = stages_.sweeps[k];
+      plan_values_of_groups(k, stage.elements(program_), of_row);
+      if (config_.simd)  // terms are made by themselves
+        std::erase_if(stage.groups, [&](NodeId id) {
+          if (!apart(id)) return false;
+          for (NodeId row_value : row_values_below(program_[id].args[0])) of_row.push_back(row_value);
+          return true;
+        });
+      open = stage.elements(program_);
+      open.insert(open.end(), of_row.begin(), of_row.end());
     } else {
       for (std::size_t r : stages_.row_stores) open.push_back(program_.results[r].value);
       for (std::size_t r : stages_.row_sums) open.push_back(program_[program_.results[r].value].args[0]);
@@ -130,12 +144,12 @@ void RowLowering::evaluate_whole() {
   for (NodeId id = 0; id < program_.size(); ++id)
     if (used_[id] && !seeds_.contains(id) && !program_[id].by_column && !varies_by_row(id) &&
         !is_column_reduction(program_[id].op))
-      whole_[id] = evaluate_one(id);
+      whole_[id] = names_.say(b_, id, evaluate_one(id));
 }
 
 void RowLowering::evaluate_row(const std::vector<NodeId>& nodes) {
   for (NodeId id : nodes)
-    if (!row_values_.contains(id)) row_values_[id] = evaluate_one(id);
+    if (!row_values_.contains(id)) row_values_[id] = names_.say(b_, id, evaluate_one(id));
 }
 
 Reg RowLowering::one(NodeId id) const { return varies_by_row(id) ? row_values_.at(id) : whole_.at(id); }
@@ -225,18 +239,18 @@ Values RowLowering::load_chunk(std::size_t index, const Leaf& leaf) {
                        leaf);
   Instr load = element_access(Do::Load, *operand.type, layout_.array(index), leaf);
   load.c = leaf.mask;
-  if (in_ring(index)) {
+  if (in_ring(index) && !column_shift_) {
     load.space = Space::Scratch;
     load.b = block_column_;
     load.a = ring_offset_;
     load.imm += ring_operands_.at(index);
-  } else if (auto staged = staged_operands_.find(index); staged != staged_operands_.end()) {
+  } else if (auto staged = staged_operands_.find(index); staged != staged_operands_.end() && !column_shift_) {
     load.space = Space::Scratch;
     load.b = block_column_;
     load.imm += staged->second;
   } else {
     load.a = operand.spread.row.present ? row_pointer(index) : column_pointers_.at(index);
-    if (points_at_column(index)) load.b = {};
+    if (points_at_column(index)) load.b = column_shift_;
   }
   Values values = load.values = fresh_values();
   b_.emit(std::move(load));
@@ -250,20 +264,29 @@ std::int64_t RowLowering::known_remainder(NodeId id) const {
 }
 
 Reg RowLowering::random(const Node& node, const Leaf& leaf, int element) {
+  const FirstPlace first = first_place(program_, node);
+  const bool four_at_once = !config_.simd && config_.vector % 4 == 0 && first.column % 4 == 0;
   return b_.into(Bank::Lane, {.code = Do::Random,
                               .a = leaf.column,
-                              .b = row_,
+                              .b = drawn_row(first.row),
                               .d = seeds_.at(node.args[0]),
-                              .imm = leaf.offset + element,
+                              .imm = first.column + leaf.offset + element,
                               .imm2 = node.payload,
-                              .count = config_.simd || config_.vector % 4 ? 0 : 4});
+                              .count = four_at_once ? 4 : 0});
 }
 
 Reg RowLowering::random_at(const Node& node, Reg column) {
-  return b_.into(
-      Bank::Lane,
-      {.code = Do::Random, .a = column, .b = row_, .d = seeds_.at(node.args[0]), .imm2 = node.payload, .count = 1});
+  const FirstPlace first = first_place(program_, node);
+  return b_.into(Bank::Lane, {.code = Do::Random,
+                              .a = column,
+                              .b = drawn_row(first.row),
+                              .d = seeds_.at(node.args[0]),
+                              .imm = first.column,
+                              .imm2 = node.payload,
+                              .count = 1});
 }
+
+Reg RowLowering::drawn_row(std::int64_t first) const { return first == 0 ? row_ : drawn_rows_.at(first); }
 
 Values RowLowering::fresh_values() {
   Values values;
@@ -275,6 +298,10 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
   for (NodeId id : nodes) {
     ValuesByNode& memory = memory_of(id, leaf);
     if (memory.find(id)) continue;
+    if (const Groups* made = value_of_groups(id)) {
+      memory.put(id, load_again(*made, leaf));
+      continue;
+    }
     if (const Values* known = shared_in_group(id, leaf)) {
       memory.put(id, *known);
       continue;
@@ -302,9 +329,10 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
     } else if (compares_integers(program_, node)) {
       values = integer_condition(node, leaf);
     } else if (node.op == Op::Group) {
-      values = is_kept_group(id)  ? load_group(id, 0, leaf)
-               : spans_chunks(id) ? group_over_chunks(node, leaf)
-                                  : group_in_chunk(node, leaf);
+      values = wrapped(id)         ? *wrapped_sums_.at(id)[leaf.id % chunks()]
+               : is_kept_group(id) ? load_group(id, 0, leaf)
+               : spans_chunks(id)  ? group_over_chunks(node, leaf)
+                                   : group_in_chunk(id, leaf);
     } else if (const std::int64_t by = known_remainder(id)) {
       for (int e = 0; e < config_.vector; ++e) values.push_back(b_.number(static_cast<double>(e % by)));
     } else if (node.op == Op::ColumnIndex) {
@@ -318,7 +346,7 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
       while (static_cast<int>(values.size()) < config_.vector) values.push_back(values.back());
     }
     share_in_group(id, leaf, values);
-    if (!memory.find(id)) memory.put(id, std::move(values));
+    if (!memory.find(id)) memory.put(id, names_.say(b_, id, std::move(values)));
   }
 }
 

@@ -15,7 +15,7 @@ struct Form {
   bool threads_only = false;
 };
 
-constexpr std::array<Form, 47> forms = {{
+constexpr std::array<Form, 48> forms = {{
     {Do::IndexConstant, "x", "", "", "", ""},
     {Do::IndexSlot, "x", "", "", "", ""},
     {Do::IndexArgument, "x", "", "", "", ""},
@@ -63,6 +63,7 @@ constexpr std::array<Form, 47> forms = {{
     {Do::While, "", "x", "x?", "", ""},
     {Do::If, "", "x", "x?", "", ""},
     {Do::Note, "", "", "", "", ""},
+    {Do::Name, "", "", "", "", ""},
 }};
 
 Form primitive_form(Op op) {
@@ -178,7 +179,7 @@ class Verifier {
 };
 
 constexpr bool in_order() {
-  for (std::size_t k = 0; k <= static_cast<std::size_t>(Do::Note); ++k)
+  for (std::size_t k = 0; k <= static_cast<std::size_t>(Do::Name); ++k)
     if (forms[k].code != static_cast<Do>(k)) return false;
   return true;
 }

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "ir/contract.hpp"
+#include "ir/index_arithmetic.hpp"
 #include "schedule/picked_rows.hpp"
 #include "schedule/sum_classes.hpp"
 
@@ -213,7 +214,7 @@ void RowLowering::walk_rows(Reg end) {
 RowState RowLowering::row_state(Reg row, Reg end) {
   RowState state{.exists = b_.below(row, 0, end), .left = b_.index(Do::IndexSub, end, row)};
   const std::int64_t last = (std::min(config_.stripe(), chunks() * chunk_columns()) - 1) / chunk_columns();
-  const bool partial = !always_inside((config_.stripes - 1) * config_.stripe() + last * chunk_columns());
+  const bool partial = !always_inside((config_.stripes - 1) * stripe_step() + last * chunk_columns());
   if (partial) state.limit = b_.index(Do::IndexMin, columns_, b_.index(Do::IndexMul, state.left, columns_));
   return state;
 }
@@ -281,6 +282,7 @@ void RowLowering::begin_row() {
   mapped_rows_.clear();
   distances_.clear();
   picks_.clear();
+  drawn_rows_.clear();
   if (run_end_ || row_step_ > 1) row_jumps_.clear();
   for (auto& leaf : row_leaves_) leaf.clear();
   // Pointers are wanted before any loop, whose body may not run; rows that overlap have them already.
@@ -290,6 +292,10 @@ void RowLowering::begin_row() {
       row_pointer(program_[id].payload);
   for (std::size_t r = 0; r < program_.results.size(); ++r)
     if (!overlap_ && writes(r)) row_pointer(program_.array_of_result(r));
+  for (NodeId id = 0; id < program_.size(); ++id)
+    if (used_[id] && program_[id].op == Op::Random)
+      if (const std::int64_t first = first_place(program_, program_[id]).row; first && !drawn_rows_.contains(first))
+        drawn_rows_[first] = b_.add(row_, first);
   next_rows_.clear();
   for (std::size_t k = 0; config_.prefetch && k < program_.operands.size(); ++k) {
     const Spread& spread = program_.operands[k].spread;
@@ -306,7 +312,9 @@ void RowLowering::one_row() {
   begin_row();
   for (std::size_t k = 0; k < stages_.sweeps.size(); ++k) {
     sweep(k);
+    sum_apart(k);
     sum_groups(k);
+    store_by_entries(k);
   }
   store_rows();
   if (!config_.simd && !config_.stripes) b_.emit({.code = Do::Barrier});  // scratch is written again by the next row
