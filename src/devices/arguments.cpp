@@ -284,8 +284,7 @@ std::int64_t rows_together(const Program& program, const Problem2d& problem) {
 static bool lies_backwards(const Array& array) { return array.column_stride == -1 && array.column_jumps.size() == 0; }
 
 std::optional<Layout> backwards_layout(const Layout& layout, const Program& program, const Problem2d& problem) {
-  if (!layout.strided() || goes_lane_by_lane(program, {}, group_of_stripes(program, problem.columns)))
-    return std::nullopt;
+  if (!layout.strided() || maps_columns(program)) return std::nullopt;
   Layout said = layout;
   for (std::size_t k = 0; k < said.arrays.size(); ++k) {
     ArrayLayout& each = said.arrays[k];
@@ -303,7 +302,7 @@ bool lies_backwards(const Layout& layout, const Problem2d& problem) {
   return true;
 }
 
-void look_at_places(const Program& program, const Problem2d& problem, Facts& facts) {
+void fill_alignment_facts(const Program& program, const Problem2d& problem, Facts& facts) {
   facts.alignment = aligned_elements(program, problem);
   facts.together = rows_together(program, problem);
   facts.backwards = backwards_layout(facts.layout, program, problem);
@@ -333,7 +332,7 @@ Facts facts_of(const Program& program, const Problem2d& problem) {
     const Program::Array what = program.array(k);
     facts.layout.arrays.push_back(what.in_memory ? layout_in(what.spread, problem.arrays[k], problem) : ArrayLayout{});
   }
-  look_at_places(program, problem, facts);
+  fill_alignment_facts(program, problem, facts);
   return facts;
 }
 

@@ -68,8 +68,9 @@ std::optional<Layout> backwards_layout(const Layout& layout, const Program& prog
 // Do the columns that it says so of lie backwards? Allocates nothing.
 bool lies_backwards(const Layout& layout, const Problem2d& problem);
 
-// What the heuristics may rely on. The first: of the arrays' places only, for the layout that `facts` has.
-void look_at_places(const Program& program, const Problem2d& problem, Facts& facts);
+// What the heuristics may rely on. The first: how the arrays' addresses and strides are aligned and which rows lie side
+// by side, for the layout that `facts` has.
+void fill_alignment_facts(const Program& program, const Problem2d& problem, Facts& facts);
 Facts facts_of(const Program& program, const Problem2d& problem);
 
 // Strides that the kernels were not compiled for are refused here.

@@ -1,14 +1,15 @@
 #include "targets/listing.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace trireme {
 
 std::string comment_of(const Instr& instr, const Kernel& kernel) {
   switch (instr.code) {
-    case Do::Note: return kernel.notes[instr.imm];
+    case Do::Note:
+    case Do::Name: return print(instr, kernel).substr(2);
+    case Do::PointerSlot:
+    case Do::PointerAdd:
     case Do::While:
     case Do::If:
     case Do::Load:
@@ -23,16 +24,18 @@ std::string laid_out(const Kernel& kernel, std::string_view log) {
   Kernel head = kernel;
   head.body.clear();
   std::string text;
+  text.reserve(log.size() + log.size() / 2);
   auto lines = [](std::string_view all, auto&& each) {
     for (; !all.empty(); all.remove_prefix(std::min(all.find('\n') + 1, all.size())))
       each(all.substr(0, all.find('\n')));
   };
-  lines(print(head), [&](std::string_view line) { text += fmt::format("; {}\n", line); });
+  lines(print(head), [&](std::string_view line) { text.append("; ").append(line) += '\n'; });
   int depth = 0;
   lines(log, [&](std::string_view line) {
     const bool comment = line.starts_with("; ");
     if (comment && line.starts_with("; }")) --depth;
-    text += fmt::format("{:{}}{}\n", "", 2 * depth + (comment || line.ends_with(':') ? 0 : 4), line);
+    text.append(static_cast<std::size_t>(2 * depth + (comment || line.ends_with(':') ? 0 : 4)), ' ').append(line) +=
+        '\n';
     if (comment && line.ends_with('{')) ++depth;
   });
   return text;

@@ -84,7 +84,7 @@ template <typename T, int R>
 // On the way back `parts` registers make a line, and are written at once: columns may lie so far apart that all their
 // lines share a place in the first cache, and parts of lines do not stream.
 template <typename T, int R, Way way, int parts>
-[[TRIREME_TARGET, gnu::always_inline]] inline void squares_of_registers(T* apart, std::int64_t stride, T* dense,
+[[TRIREME_TARGET, gnu::always_inline]] inline void squares_of_registers(T* strided, std::int64_t stride, T* dense,
                                                                         std::int64_t step) {
   constexpr int n = square<T, R>, wide = in_register<T, R>;
   static_assert(way != Way::Pack || parts == 1);
@@ -93,7 +93,7 @@ template <typename T, int R, Way way, int parts>
   for (int part = 0; part < parts; ++part) {
 #pragma GCC unroll 16
     for (int k = 0; k < n; ++k) {
-      if constexpr (way == Way::Pack) std::memcpy(&rows[part][k], apart + k * stride, R);
+      if constexpr (way == Way::Pack) std::memcpy(&rows[part][k], strided + k * stride, R);
       else rows[part][k] = load_row<T, R>(dense + (part * wide + k) * step, step);
     }
     transpose<T, R, n / 2>(rows[part]);
@@ -104,8 +104,8 @@ template <typename T, int R, Way way, int parts>
     else
 #pragma GCC unroll 4
       for (int part = 0; part < parts; ++part) {
-        if constexpr (way == Way::Stream) stream<R>(apart + k * stride + part * wide, rows[part][k]);
-        else std::memcpy(apart + k * stride + part * wide, &rows[part][k], R);
+        if constexpr (way == Way::Stream) stream<R>(strided + k * stride + part * wide, rows[part][k]);
+        else std::memcpy(strided + k * stride + part * wide, &rows[part][k], R);
       }
   }
 }
@@ -115,7 +115,7 @@ template <typename T>
 void fetch_columns(const Block<T>& block, std::int64_t from, std::int64_t count) {
   constexpr std::int64_t line = 64 / sizeof(T);
   for (std::int64_t c = from; c < from + count && c < block.columns; ++c)
-    for (std::int64_t r = 0; r < block.rows; r += line) __builtin_prefetch(block.apart + c * block.stride + r, 0, 2);
+    for (std::int64_t r = 0; r < block.rows; r += line) __builtin_prefetch(block.strided + c * block.stride + r, 0, 2);
 }
 
 template <typename T, int R, Way way>
@@ -124,13 +124,13 @@ template <typename T, int R, Way way>
   constexpr int wide = in_register<T, R>, parts = way == Way::Pack ? 1 : 64 / R, line = parts * wide;
   for (std::int64_t c = 0; c < block.columns; c += square<T, R>) {
     if (way != Way::Stream && block.far) fetch_columns(block, c + ahead, square<T, R>);
-    T *apart = block.apart + c * block.stride, *dense = block.dense + c;
+    T *strided = block.strided + c * block.stride, *dense = block.dense + c;
     std::int64_t r = 0;
     for (; r + line <= block.rows; r += line)
-      squares_of_registers<T, R, way, parts>(apart + r, block.stride, dense + r * block.step, block.step);
+      squares_of_registers<T, R, way, parts>(strided + r, block.stride, dense + r * block.step, block.step);
     if constexpr (parts > 1)
       for (; r < block.rows; r += wide)
-        squares_of_registers<T, R, way, 1>(apart + r, block.stride, dense + r * block.step, block.step);
+        squares_of_registers<T, R, way, 1>(strided + r, block.stride, dense + r * block.step, block.step);
   }
 }
 

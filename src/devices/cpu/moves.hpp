@@ -10,10 +10,11 @@ enum class Way : std::uint8_t {
   Stream,  // back, past the caches
 };
 
-// Entry (r, c): apart[r * row_stride + c * stride] and dense[r * step + c]. T: an unsigned integer of the entry's size.
+// Entry (r, c): strided[r * row_stride + c * stride] and dense[r * step + c]. T: an unsigned integer of the entry's
+// size.
 template <typename T>
 struct Block {
-  T* apart;
+  T* strided;
   std::int64_t row_stride, stride;
   T* dense;
   std::int64_t step, rows, columns;

@@ -24,28 +24,28 @@ void put(T* place, T value) {
 }
 
 template <typename T>
-void pack_row(const T* apart, std::int64_t stride, T* dense, std::int64_t count) {
+void pack_row(const T* strided, std::int64_t stride, T* dense, std::int64_t count) {
   constexpr int n = 16 / sizeof(T);
   using Vector [[gnu::vector_size(16)]] = T;
-  auto taken = [&]<int... k>(std::integer_sequence<int, k...>) { return Vector{at(apart + k * stride)...}; };
-  for (; count >= n; count -= n, apart += n * stride, dense += n) {  // one store for several loads
+  auto taken = [&]<int... k>(std::integer_sequence<int, k...>) { return Vector{at(strided + k * stride)...}; };
+  for (; count >= n; count -= n, strided += n * stride, dense += n) {  // one store for several loads
     Vector vector = taken(std::make_integer_sequence<int, n>{});
     std::memcpy(dense, &vector, 16);
   }
-  for (; count > 0; --count, apart += stride) put(dense++, at(apart));
+  for (; count > 0; --count, strided += stride) put(dense++, at(strided));
 }
 
 template <typename T>
-void unpack_row(T* apart, std::int64_t stride, const T* dense, std::int64_t count) {
+void unpack_row(T* strided, std::int64_t stride, const T* dense, std::int64_t count) {
   constexpr int n = 16 / sizeof(T);
-  for (; count >= n; count -= n, apart += n * stride, dense += n)
-    for (int k = 0; k < n; ++k) put(apart + k * stride, at(dense + k));
-  for (; count > 0; --count, apart += stride) put(apart, at(dense++));
+  for (; count >= n; count -= n, strided += n * stride, dense += n)
+    for (int k = 0; k < n; ++k) put(strided + k * stride, at(dense + k));
+  for (; count > 0; --count, strided += stride) put(strided, at(dense++));
 }
 
 template <typename T>
 Block<T> part(const Block<T>& all, std::int64_t row, std::int64_t column) {
-  return {all.apart + row * all.row_stride + column * all.stride,
+  return {all.strided + row * all.row_stride + column * all.stride,
           all.row_stride,
           all.stride,
           all.dense + row * all.step + column,
@@ -62,10 +62,10 @@ void move_rows(const MoveWidths<T>& moves, Way way, const Block<T>& block) {
   const Block<T> rest = part(block, 0, done);
   const std::size_t size = static_cast<std::size_t>(rest.columns) * sizeof(T);
   for (std::int64_t r = 0; r < rest.rows; ++r) {
-    T *apart = rest.apart + r * rest.row_stride, *dense = rest.dense + r * rest.step;
-    if (rest.stride == 1) std::memcpy(packs ? dense : apart, packs ? apart : dense, size);
-    else if (packs) pack_row(apart, rest.stride, dense, rest.columns);
-    else unpack_row(apart, rest.stride, dense, rest.columns);
+    T *strided = rest.strided + r * rest.row_stride, *dense = rest.dense + r * rest.step;
+    if (rest.stride == 1) std::memcpy(packs ? dense : strided, packs ? strided : dense, size);
+    else if (packs) pack_row(strided, rest.stride, dense, rest.columns);
+    else unpack_row(strided, rest.stride, dense, rest.columns);
   }
 }
 
@@ -73,16 +73,16 @@ template <typename T>
 void move_one_by_one(Way way, const Block<T>& block) {
   for (std::int64_t c = 0; c < block.columns; ++c)
     for (std::int64_t r = 0; r < block.rows; ++r) {
-      T *apart = block.apart + r * block.row_stride + c * block.stride, *dense = block.dense + r * block.step + c;
-      if (way == Way::Pack) put(dense, at(apart));
-      else put(apart, at(dense));
+      T *strided = block.strided + r * block.row_stride + c * block.stride, *dense = block.dense + r * block.step + c;
+      if (way == Way::Pack) put(dense, at(strided));
+      else put(strided, at(dense));
     }
 }
 
 // Streaming stores are worth it for whole lines only.
 template <typename T>
 bool lined_up(const Block<T>& block) {
-  return reinterpret_cast<std::uintptr_t>(block.apart) % 64 == 0 && block.stride * sizeof(T) % 64 == 0 &&
+  return reinterpret_cast<std::uintptr_t>(block.strided) % 64 == 0 && block.stride * sizeof(T) % 64 == 0 &&
          block.rows * sizeof(T) % 64 == 0;
 }
 
@@ -119,7 +119,7 @@ void move_squares(const MoveWidths<T>& moves, const Moves<T>& how, Way way, cons
 template <typename T>
 void move_across(const MoveWidths<T>& moves, Way way, Block<T> block) {
   if (block.row_stride == -1)  // from the other end
-    block = {block.apart - (block.rows - 1),
+    block = {block.strided - (block.rows - 1),
              1,
              block.stride,
              block.dense + (block.rows - 1) * block.step,

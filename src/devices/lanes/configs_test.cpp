@@ -5,13 +5,15 @@
 
 #include <bit>
 #include <cstdlib>
+#include <optional>
 #include <random>
 
 #include "devices/arguments.hpp"
 #include "devices/lanes/lanes_device.hpp"
-#include "ir/contract.hpp"
 #include "plan/check.hpp"
 #include "reference/reference.hpp"
+#include "schedule/resolve_groups.hpp"
+#include "schedule/sum_classes.hpp"
 
 namespace trireme {
 namespace {
@@ -44,8 +46,25 @@ constexpr std::string_view programs[] = {
     // groups that no power of two holds, with groups inside them and across them
     "p(x[i,j], gamma[j], w[j / 40]) -> (y[i,j], r[i, j / 40])\n"
     "  r = rsqrt(mean(x * x, j / 40) + 1)\n  y = x * r * gamma * w + sum(x, j / 8) + amax(x, j / 16)\n",
+    // every so many columns, twice, with groups of neighbours inside
+    "p(x[i,j], gamma[j % 64]) -> (y[i,j], s[i, j % 64])\n"
+    "  s = rsqrt(mean(x * x, j % 64) + 1)\n  h = x * s * gamma\n  y = h - amax(h, j % 64) + sum(h, j / 16)\n",
+    "p(x[i,j], v[i, j % 2]) -> (y[i,j], s[i, j % 2])\n"
+    "  s = sum(x * v, j % 2)\n  y = x * s + amin(x - s, j % 2)\n",
+    "p(x[i,j], w[j]) -> (y[i,j], s[i, j % 128], m[i, j % 8])\n"
+    "  s = sum(x, j % 128)\n  m = sum(x * s, j % 8)\n  y = (x - s) * w + m\n",
+    // no power of two, with the neighbours of as many
+    "p(x[i,j]) -> (y[i,j], s[i, j % 24])\n"
+    "  s = sum(x, j % 24)\n  y = x - s * amax(x, j / 8)\n",
+    "p(x[i,j]) -> (y[i,j], s[i, j % 7])\n"
+    "  s = sum(x, j % 7)\n  y = x - s + amax(x * s, j / 7) * mean(x, j % 7)\n",
+    "p(x[i,j]) -> (y[i,j])\n  y = x - mean(x, j % 200)\n",
+    // beside the row's sum
+    "p(x[i,j]) -> (y[i,j], r[i])\n"
+    "  r = sum(x)\n  a = sum(x * r, j % 32)\n  y = x - a * amax(a + x, j % 16)\n",
+    "p(x[i,j]) -> (y[i,j], a[i, j / 96], b[i, j % 40])\n"
+    "  h = x * rsqrt(mean(x * x) + 1)\n  a = amax(h, j / 96)\n  b = sum(h - a, j % 40)\n  y = h * a + b\n",
 };
-constexpr std::size_t small_groups = 8, groups_of_40 = 9;
 
 struct Draw {
   std::mt19937 random;
@@ -56,9 +75,12 @@ struct Draw {
 };
 
 // A config that lowers for so many columns, whose rows begin at multiples of `alignment` elements.
-Config draw_config(Draw& draw, std::int64_t columns, std::int64_t stripe, Type compute, std::int64_t alignment) {
-  std::int64_t stripes = (columns + stripe - 1) / stripe;
-  Config config{.simd = draw.one_of({true, false, false})};
+Config draw_config(Draw& draw, const Program& given, std::int64_t columns, std::int64_t alignment) {
+  std::optional<Program> made;
+  const Program& program = with_row_sums(given, made);
+  Config config{.simd = draw.one_of({true, false, false}), .columns = columns};
+  config.group = config.simd ? 0 : group_of_stripes(program, columns);
+  if (config.group) alignment = std::min(alignment, config.group & -config.group);
   config.hoist = draw.one_of({true, false});
   config.reload = draw.one_of({true, false});
   config.streaming = draw.one_of({true, false});
@@ -67,17 +89,18 @@ Config draw_config(Draw& draw, std::int64_t columns, std::int64_t stripe, Type c
     config.unroll = draw.one_of({1, 2, 4, 16});
     config.overlap = draw.one_of({true, false});
     config.prefetch = draw.one_of({true, false});
-    if (stripes <= 4 && draw.one_of({true, false})) {
-      config.columns = columns;
+    const std::int64_t stripes = config.stripes_of_row();
+    // What goes lane by lane is not unrolled (valid.cpp).
+    if (stripes <= 4 && !goes_lane_by_lane(program, {}, columns, config.lanes) && draw.one_of({true, false}))
       config.stripes = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(stripes)));
-    }
+    else if (!fixes_columns(program)) config.columns = 0;
     if (!config.stripes) config.hoist = config.reload = false;
     return config;
   }
-  config.columns = columns;
-  config.vector =
-      static_cast<int>(std::min<std::int64_t>(alignment, draw.one_of({1, 2, 4, compute == Type::F64 ? 2 : 8})));
+  const int widest = *program.compute == Type::F64 ? 2 : 8;
+  config.vector = static_cast<int>(std::min<std::int64_t>(alignment, draw.one_of({1, 2, 4, widest})));
   config.lanes = draw.one_of({4, 8, 16, 32, 32});
+  const std::int64_t stripes = config.stripes_of_row();
   if (draw.one_of({true, true, true, false})) {
     config.stripes = draw.one_of({1, 2, 4});
     config.cluster = draw.one_of({1, 1, 2, 3, 4, 5, 8});
@@ -130,13 +153,9 @@ TEST(Configs, give_the_bits_of_the_reference) {
     bool backward = draw.one_of({true, false});
     std::string line = fmt::format("p {}x{} x={}{}", rows, columns, type, backward ? " backward" : "");
     std::int64_t alignment = std::min<std::int64_t>(16, columns & -columns);
-    const std::int64_t stripe = which == groups_of_40 && columns > 40 ? 40 : contract::stripe;
-    const Type compute = std::string_view(type) == "f64" ? Type::F64 : Type::F32;
-    Config config = draw_config(draw, columns, stripe, compute, std::min(alignment, stripe & -stripe));
+    const Prepared drawn = prepare_problem(parse_problem(line).value(), text).value();
+    Config config = draw_config(draw, drawn.program, columns, alignment);
     config.rows = draw.one_of({1, 2, 3, 7});
-    // What goes lane by lane is not unrolled (valid.cpp).
-    if (config.simd && (which == small_groups || (which == groups_of_40 && columns <= 40)))
-      config.stripes = 0, config.hoist = config.reload = false;
     compared += check(text, line, config, config.rows);
     if (HasFailure()) FAIL() << "in turn " << turn;
   }
@@ -148,7 +167,7 @@ TEST(Configs, give_the_bits_of_the_reference) {
 TEST(Configs, chosen_for_large_batches) {
   const Machine machine{.simd = false, .shared_bytes = 232448, .clusters = true, .processors = 132};
   int clusters = 0, rings = 0, staged = 0;
-  for (std::size_t p : {0, 1, 2, 3, 4, 5, 7, 8, 9})
+  for (std::size_t p : {0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 13})
     for (const char* backward : {"", " backward"})
       for (std::int64_t columns : {96, 512, 2880, 5120, 7168, 12288, 18432, 32768, 131072}) {
         if (columns > 20000 && (p + *backward) % 2) continue;  // slow here

@@ -1,6 +1,8 @@
 // Lives, registers and places on the stack; what is written down is encode.cpp's.
 #include "targets/aarch64/assembler.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace trireme::aarch64 {
@@ -39,6 +41,28 @@ void Assembler::bind(Label label) { body_.push_back({.extra = {.label = label}})
 void Assembler::comment(std::string text) {
   comments_.push_back(std::move(text));
   body_.push_back({.comment = static_cast<int>(comments_.size()) - 1});
+}
+
+void Assembler::comment_with_places(std::string text, std::vector<Register> registers) {
+  comment(std::move(text));
+  places_[static_cast<int>(comments_.size()) - 1] = std::move(registers);
+}
+
+void Assembler::complete_comments() {
+  for (int at = 0; at < static_cast<int>(body_.size()); ++at) {
+    const int number = body_[static_cast<std::size_t>(at)].comment;
+    const auto known = places_.find(number);
+    if (number < 0 || known == places_.end()) continue;
+    std::string places;
+    for (Register each : known->second) {
+      const Virtual& held = of(each.id);
+      if (held.first < 0 || held.first > at || held.last < at) continue;
+      places += places.empty() ? " in " : ", ";
+      if (held.place >= 0) places += fmt::format("[sp, #{}]", held.place);
+      else places += fmt::format("{}{}", held.group == General ? 'x' : 'v', held.machine);
+    }
+    comments_[static_cast<std::size_t>(number)] += places;
+  }
 }
 
 void Assembler::load_constant(Vec dst, const Constant& value) {

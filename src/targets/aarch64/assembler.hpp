@@ -45,6 +45,8 @@ class Assembler {
   void load_constant(Vec dst, const Constant& value);
   Vec constant(const Constant& value);  // in a register that is filled once, before everything else
   void comment(std::string text);
+  // A comment that ends with where these registers' values then are: "; rstd: f17 in v3". No longer needed: nowhere.
+  void comment_with_places(std::string text, std::vector<Register> registers);
 
   // The arguments of a function, at its begin; leave() at its end.
   void enter(const std::array<Gp, 4>& arguments);
@@ -74,6 +76,7 @@ class Assembler {
   static bool is_virtual(int id) { return id >= machine_registers; }
   Virtual& of(int id) { return virtuals_[static_cast<std::size_t>(id - machine_registers)]; }
   void measure_lives();
+  void complete_comments();
   bool give_registers(bool keep_spares);  // false: something lies on the stack
   int wished(const Virtual& wanting) const;
   void give_places();
@@ -89,6 +92,7 @@ class Assembler {
   std::vector<Virtual> virtuals_;
   std::vector<int> by_first_;  // virtual registers in order of their first touch
   std::vector<std::string> comments_;
+  std::map<int, std::vector<Register>> places_;  // what a comment is to say, by its number
   std::vector<Constant> constants_;
   std::map<Constant, int> constant_of_;
   std::map<Constant, Vec> kept_;

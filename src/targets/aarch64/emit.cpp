@@ -112,10 +112,21 @@ class Walker {
     if (with_notes_) as_.comment("; " + text);
   }
 
+  void say_places(const Instr& name) {
+    std::vector<Register> registers;
+    for (Reg each : kernel_.names[static_cast<std::size_t>(name.imm)].registers) {
+      if (each.bank == Bank::Lane) registers.push_back(lane(each));
+      else if (each.bank == Bank::Mask) registers.push_back(mask(each));
+      else registers.push_back(each.bank == Bank::Index ? index(each) : pointer(each));
+    }
+    as_.comment_with_places("; " + comment_of(name, kernel_), std::move(registers));
+  }
+
   void block(const std::vector<Instr>& instructions) {
     forget_sums();
     for (const Instr& each : instructions) {
-      if (std::string text = with_notes_ ? comment_of(each, kernel_) : ""; !text.empty()) say(text);
+      if (with_notes_ && each.code == Do::Name) say_places(each);
+      else if (std::string text = with_notes_ ? comment_of(each, kernel_) : ""; !text.empty()) say(text);
       instruction(each);
       if (each.dst && (each.dst == sum_.a || each.dst == sum_.b)) forget_sums();
     }
@@ -256,7 +267,8 @@ class Walker {
 
       case Do::While: return loop(i);
       case Do::If: return branch(i);
-      case Do::Note: return;
+      case Do::Note:
+      case Do::Name: return;
       default: return complain(fmt::format("code {} belongs to thread machines", static_cast<int>(i.code)));
     }
   }

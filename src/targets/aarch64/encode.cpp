@@ -92,6 +92,7 @@ std::optional<MachineCode> Assembler::finish(bool with_listing) {
   measure_lives();
   if (!give_registers(false)) give_registers(true);
   give_places();
+  complete_comments();
   if (stack_bytes_ > 32760) return std::nullopt;  // beyond what an offset of 8 bytes times 4095 reaches
   encoded_.clear();
   enclose(true);
@@ -164,11 +165,10 @@ std::string Assembler::text_of(const Instruction& instruction) const {
   std::string text;
   const std::string_view form = instruction.form->text;
   for (std::size_t at = 0; at < form.size(); ++at) {
-    if (form[at] != '%') {
-      text += form[at];
-      continue;
-    }
-    const char what = form[++at];
+    const std::size_t next = std::min(form.find('%', at), form.size());
+    text += form.substr(at, next - at);
+    if (next == form.size()) break;
+    const char what = form[at = next + 1];
     if (what == 't') text += extra.of_2d ? "2d" : "4s";
     else if (what == 'i') text += std::to_string(extra.shown);
     else if (what == 'l')

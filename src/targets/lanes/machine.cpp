@@ -147,7 +147,8 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
     case Do::While: return repeat(instr, active);
     case Do::If: return choose(instr, active);
     case Do::Prefetch:
-    case Do::Note: return true;
+    case Do::Note:
+    case Do::Name: return true;
   }
   return true;
 }

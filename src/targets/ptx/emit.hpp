@@ -16,7 +16,9 @@ namespace trireme::ptx {
 extern const Target target;  // in the table of targets
 
 // One module; its entries are named like the kernels and take the slots as a block of bytes, then first, last, total.
-Result<std::string> emit(const Kernels& kernels, std::string_view arch = "sm_80");
-Result<std::string> emit(std::span<const trireme::Kernel> kernels, std::string_view arch = "sm_80");
+// With names: comments say which registers hold the program's values, for readers; the rest is the same.
+Result<std::string> emit(const Kernels& kernels, std::string_view arch = "sm_80", bool with_names = false);
+Result<std::string> emit(std::span<const trireme::Kernel> kernels, std::string_view arch = "sm_80",
+                         bool with_names = false);
 
 }  // namespace trireme::ptx

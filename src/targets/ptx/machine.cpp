@@ -12,7 +12,8 @@ template <typename R>
 using BitsOf = std::conditional_t<std::same_as<R, F32>, U32, U64>;
 
 template <typename R>
-Machine<R>::Machine(const trireme::Kernel& form, Kernel& k, int arch) : form_(form), k_(k), arch_(arch) {
+Machine<R>::Machine(const trireme::Kernel& form, Kernel& k, int arch, bool with_names)
+    : form_(form), k_(k), arch_(arch), with_names_(with_names) {
   args_ = k_.param_bytes("args", static_cast<std::uint32_t>(8 * form.slots.size()));
   bounds_[0] = k_.param<U64>("first");
   bounds_[1] = k_.param<U64>("last");
@@ -68,7 +69,7 @@ void Machine<R>::block(const std::vector<Instr>& body) {
 template <typename R>
 void Machine<R>::instruction(const Instr& instr) {
   auto condition = [&] { return k_.setp(IntCompare::Lt, index(instr.a), second(instr)); };
-  if (instr.code != Do::Random) drawn_.reset();
+  if (instr.code != Do::Random && instr.code != Do::Name) drawn_.reset();
   switch (instr.code) {
     case Do::IndexConstant:
     case Do::IndexSlot:
@@ -186,7 +187,19 @@ void Machine<R>::instruction(const Instr& instr) {
       }
       break;
     case Do::Note: k_.comment(form_.notes[instr.imm]); break;
+    case Do::Name: say_name(form_.names[instr.imm]); break;
   }
+}
+
+template <typename R>
+void Machine<R>::say_name(const trireme::Kernel::Named& named) {
+  if (!with_names_) return;
+  std::string text = named.name + ":";
+  const std::string_view prefix = std::same_as<R, F32> ? "%f" : "%fd";
+  for (Reg each : named.registers)
+    text += each.bank == Bank::Mask ? fmt::format(" %p{}", mask(each).value.id)
+                                    : fmt::format(" {}{}", prefix, lane(each).value.id);
+  k_.comment(text);
 }
 
 // Blocks that share a row are the machine's cluster if they meet, else neighbours in the grid.

@@ -10,13 +10,14 @@ namespace trireme::ptx {
 template <typename R>
 class Machine {
  public:
-  Machine(const trireme::Kernel& form, Kernel& k, int arch);
+  Machine(const trireme::Kernel& form, Kernel& k, int arch, bool with_names);
   Status run();
 
  private:
   void block(const std::vector<Instr>& body);
   void instruction(const Instr& instr);
   void index(const Instr& instr);
+  void say_name(const trireme::Kernel::Named& named);
   U32 block_number(bool rank);
   void divide(const Instr& instr, U64 d);
   void reciprocal_from_one(R divisor, R d);
@@ -73,6 +74,7 @@ class Machine {
   const trireme::Kernel& form_;
   Kernel& k_;
   int arch_;
+  bool with_names_;  // in comments
   ParameterBytes args_;
   Parameter<U64> bounds_[3];
   std::vector<R> lanes_;

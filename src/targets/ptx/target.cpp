@@ -71,7 +71,7 @@ Result<Artifact> emit_artifact(const Kernels& kernels, std::string_view arch, co
   return Artifact{{text.begin(), text.end()}};
 }
 
-Result<std::string> list(const Kernels& kernels, std::string_view arch) { return emit(kernels, arch); }
+Result<std::string> list(const Kernels& kernels, std::string_view arch) { return emit(kernels, arch, true); }
 
 std::string entries_of(const Kernels& kernels, const Artifact&) {
   std::string text;

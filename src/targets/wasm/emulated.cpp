@@ -11,8 +11,9 @@ namespace {
 
 bool is_fma(const Instr& instr) { return instr.code == Do::Primitive && instr.op == Primitive::Fma; }
 
-// Nothing but registers in and one out.
+// Nothing but registers in and one out; or for readers.
 bool is_pure(const Instr& instr) {
+  if (instr.code == Do::Name) return true;
   return (instr.code == Do::Primitive || instr.code == Do::LaneConstant || instr.code == Do::LaneMove) && instr.dst;
 }
 
@@ -29,6 +30,7 @@ std::size_t Machine::run_at(const std::vector<Instr>& body, std::size_t first) c
   };
   for (; end < body.size() && is_pure(body[end]); ++end) {
     const Instr& instr = body[end];
+    if (instr.code == Do::Name) continue;
     for (Reg operand : {instr.a, instr.b, instr.c})
       if (operand && !contains(written, operand)) read.push_back(operand);
     if (contains(read, instr.dst)) break;
@@ -48,6 +50,8 @@ Status Machine::emulated_run(std::span<const Instr> run) {
     writer_->release();
     if (is_fma(instr)) {
       fast_fma(instr);
+    } else if (instr.code == Do::Name) {
+      TRIREME_CHECK(step(instr));
     } else {
       wide_.erase(instr.dst.id), powers_.erase(instr.dst.id);
       if (instr.op == Primitive::BitsShiftLeft && instr.imm >= 23) powers_.insert(instr.dst.id);  // no mantissa is left

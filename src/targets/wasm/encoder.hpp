@@ -79,6 +79,7 @@ struct Body {
   std::vector<Global> globals;   // those used; items hold positions in these two
   std::vector<Callee> callees;
   std::vector<Item> items;
+  std::vector<std::pair<std::size_t, std::string>> comments;  // of the text, each before the item of that number
 };
 Status check(const Body& body);  // types the operand stack: the validation algorithm of the specification's appendix
 std::vector<std::uint8_t> encode(const Body& body);  // as in the code section, without its size
@@ -130,6 +131,7 @@ class Function {
     v128_const(lanes);
   }
 
+  void comment(std::string text) { body_.comments.emplace_back(body_.items.size(), std::move(text)); }
   void op(PlainOp op) { push(op.instruction); }
   void memory(Op<Immediate::Memory> op, MemArg at = {}) { push_memory(op.instruction, at, 0); }
   void lane(Op<Immediate::Lane> op, std::uint8_t lane) { push(op.instruction, lane); }

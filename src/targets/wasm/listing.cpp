@@ -86,10 +86,16 @@ std::string text(const Body& body, std::string_view export_name) {
   if (body.signature.result != Type::None) out += fmt::format(" (result {})", name(body.signature.result));
   for (std::size_t k = parameters; k < body.locals.size(); ++k) out += "\n  ", declare("local", body.locals[k]);
   std::size_t depth = 1;
+  auto comment = body.comments.begin();
   for (const Body::Item& item : body.items) {
+    for (; comment != body.comments.end() && comment->first == static_cast<std::size_t>(&item - body.items.data());
+         ++comment)
+      out += fmt::format("\n{:{}};; {}", "", 2 * depth, comment->second);
     const Immediate kind = item.instruction->immediate;
     if (kind == Immediate::Else || kind == Immediate::End) --depth;
-    out += fmt::format("\n{:{}}{}{}", "", 2 * depth, item.instruction->name, immediate(body, item));
+    out += '\n';
+    out.append(2 * depth, ' ') += item.instruction->name;
+    out += immediate(body, item);
     if (kind == Immediate::Else || kind == Immediate::Block) ++depth;
   }
   return out + ")\n";

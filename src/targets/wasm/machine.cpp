@@ -150,6 +150,13 @@ Status Machine::step(const Instr& instr) {
     case Do::If: return control(instr);
     case Do::Prefetch:  // there is no such instruction
     case Do::Note: break;
+    case Do::Name: {
+      const Kernel::Named& named = kernel_.names[instr.imm];
+      std::string text = named.name + ":";
+      for (Reg each : named.registers) text += fmt::format(" ${}{}", each.bank == Bank::Mask ? "m" : "v", each.id);
+      f().comment(std::move(text));
+      break;
+    }
     case Do::LaneBit:
     case Do::ThreadLane:
     case Do::ThreadGroup:

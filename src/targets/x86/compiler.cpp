@@ -36,6 +36,7 @@ void Compiler::begin(bool avx512) {
   constants_at_ = newLabel();
   virtuals_.clear();
   asides_.clear();
+  comments_.clear();
   nodes_.clear();
   stack_bytes_ = 0;
   registers_[General] = {rcx, 6, 7, 8, 9, 10, 11, rbx, 12, 13, 14, 15};  // rsp and rbp are the frame's
@@ -89,6 +90,7 @@ asmjit::Error Compiler::finish() {
   do give_registers();
   while (!keep_enough_spares());
   give_places();
+  complete_comments();
   rewrite();
   enclose();
   return finalize();
@@ -184,6 +186,34 @@ void Compiler::give_one(int index, int at) {
   owners[*best] = index;
   until[*best] = wanting.last;
   prices[*best] = price;
+}
+
+void Compiler::comment_with_places(std::string text, std::vector<std::uint32_t> ids) {
+  comment("", 0);
+  comments_.push_back({cursor(), std::move(text), std::move(ids)});
+}
+
+void Compiler::complete_comments() {
+  std::size_t at = 0;
+  for (Comment& each : comments_) {
+    while (nodes_[at] != each.node) ++at;
+    asmjit::String places;
+    for (std::uint32_t id : each.ids) {
+      const Virtual& held = of(id);
+      if (held.first < 0 || held.first > static_cast<int>(at) || held.last < static_cast<int>(at)) continue;
+      const asmjit::RegType type = held.group == General ? asmjit::RegType::kX86_Gpq
+                                   : held.group == Mask  ? asmjit::RegType::kX86_KReg
+                                   : avx512_             ? asmjit::RegType::kX86_Zmm
+                                                         : asmjit::RegType::kX86_Ymm;
+      places.append(places.empty() ? " in " : ", ");
+      if (held.place >= 0) places.appendFormat("[rsp+%d]", held.place);
+      else
+        asmjit::Formatter::formatRegister(places, asmjit::FormatFlags::kNone, this, arch(), type,
+                                          static_cast<std::uint32_t>(held.machine));
+    }
+    each.text += places.data();
+    each.node->setInlineComment(each.text.c_str());
+  }
 }
 
 void Compiler::rewrite() {

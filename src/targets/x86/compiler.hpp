@@ -4,6 +4,7 @@
 #pragma once
 #include <asmjit/x86.h>
 
+#include <string>
 #include <vector>
 
 #include "support/few.hpp"
@@ -40,6 +41,9 @@ class Compiler : public asmjit::x86::Builder {
     emit();
     asides_.push_back({before->next(), cursor()});
   }
+  // A comment that ends with where these registers' values then are: "; rstd: f17 in zmm3". Not yet made, or no longer
+  // needed: nowhere.
+  void comment_with_places(std::string text, std::vector<std::uint32_t> ids);
   // Gives registers and encodes.
   asmjit::Error finish();
 
@@ -56,6 +60,11 @@ class Compiler : public asmjit::x86::Builder {
   };
   struct Aside {
     asmjit::BaseNode *first, *last;
+  };
+  struct Comment {
+    asmjit::BaseNode* node;
+    std::string text;
+    std::vector<std::uint32_t> ids;
   };
   // How an instruction gets at what lies on the stack: one operand may be there, others pass through spare registers.
   struct Spill {
@@ -90,6 +99,7 @@ class Compiler : public asmjit::x86::Builder {
   Spill spill_of(asmjit::InstNode* node);
   bool keep_enough_spares();
   void give_places();
+  void complete_comments();
   void rewrite();
   void pass_through_spares(const Spill& spill);
   void move_spare(Group group, int spare, int place, bool load);
@@ -101,6 +111,7 @@ class Compiler : public asmjit::x86::Builder {
   asmjit::Label constants_at_;
   std::vector<Virtual> virtuals_;
   std::vector<Aside> asides_;
+  std::vector<Comment> comments_;  // in the order of their nodes
   asmjit::BaseNode* exit_ = nullptr;
   std::uint32_t stack_bytes_ = 0;
 

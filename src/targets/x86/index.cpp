@@ -70,6 +70,20 @@ void Machine::divide(bool quotient, const Gp& dst, const Gp& a, const Gp& b, std
   cc_.mov(dst, quotient ? rax : rdx);
 }
 
+// Both below 2^32: the upper half of a product with 2^64 / by, rounded up.
+void Machine::divide_narrow(bool quotient, const Gp& dst, const Gp& a, std::int64_t by) {
+  using asmjit::x86::rax, asmjit::x86::rdx;
+  const auto divisor = static_cast<std::uint64_t>(by);
+  const Gp inverse = in_register(static_cast<std::int64_t>(~std::uint64_t{0} / divisor + 1));
+  const Gp high = new_gp();
+  cc_.mov(rax, a);
+  cc_.mul(rdx, rax, inverse);
+  cc_.mov(high, rdx);
+  if (quotient) return void(cc_.mov(dst, high));
+  multiply(high, high, {}, by);
+  two_operand(Inst::kIdSub, dst, a, high);
+}
+
 void Machine::pointer_add(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm) {
   if (imm == 1 || imm == 2 || imm == 4 || imm == 8)
     return void(cc_.lea(dst, ptr(a, b, std::countr_zero(static_cast<std::uint64_t>(imm)))));

@@ -37,6 +37,7 @@ class Machine {
 
   // Index registers; `b` not valid: imm takes its place.
   void index(Do code, const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
+  void divide_narrow(bool quotient, const Gp& dst, const Gp& a, std::int64_t by);
   void pointer_add(const Gp& dst, const Gp& a, const Gp& b, std::int64_t imm);
   Gp in_register(std::int64_t value);
   asmjit::Operand index_operand(const Gp& b, std::int64_t imm);  // `b`, or an immediate where it fits one

@@ -71,6 +71,11 @@ asmjit::x86::Reg Registers::find(Reg r, Bank bank) {
   return found->machine;
 }
 
+asmjit::x86::Reg Registers::made(Reg r) {
+  const Life* found = life(r);
+  return found ? found->machine : asmjit::x86::Reg();
+}
+
 bool Registers::dies(Reg r, const Instr& i) const {
   const Life& known = lives_[static_cast<int>(r.bank)][r.id];
   return known.local && known.last == &i;

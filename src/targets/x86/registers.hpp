@@ -17,6 +17,9 @@ class Registers {
   Gp index(Reg r) { return find(r, Bank::Index).as<Gp>(); }
   Gp pointer(Reg r) { return find(r, Bank::Pointer).as<Gp>(); }
 
+  // Not valid where nothing has been kept in it.
+  asmjit::x86::Reg made(Reg r);
+
   // Nothing reads it after `i`, as far as one run of instructions shows.
   bool dies(Reg r, const Instr& i) const;
   // Only ever a LaneConstant, and neither zero nor NaN.

@@ -117,9 +117,17 @@ class Walker {
     if (with_notes_) cc_.comment(line.data(), line.size());
   }
 
+  void say_places(const Instr& name) {
+    std::vector<std::uint32_t> ids;
+    for (Reg each : kernel_.names[name.imm].registers)
+      if (const auto made = registers_.made(each); made.isValid()) ids.push_back(made.id());
+    cc_.comment_with_places("; " + comment_of(name, kernel_), std::move(ids));
+  }
+
   void block(const std::vector<Instr>& instructions) {
     for (const Instr& each : instructions) {
-      if (std::string text = with_notes_ ? comment_of(each, kernel_) : ""; !text.empty()) say(text);
+      if (with_notes_ && each.code == Do::Name) say_places(each);
+      else if (std::string text = with_notes_ ? comment_of(each, kernel_) : ""; !text.empty()) say(text);
       instruction(each);
     }
   }
@@ -223,7 +231,10 @@ class Walker {
       case Do::IndexAnd:
       case Do::IndexShiftRight:
       case Do::IndexDivide:
-      case Do::IndexRemainder: return machine_.index(i.code, index(i.dst), index(i.a), index_or_none(i.b), i.imm);
+      case Do::IndexRemainder:
+        if (i.narrow && !i.b && i.imm > 1)
+          return machine_.divide_narrow(i.code == Do::IndexDivide, index(i.dst), index(i.a), i.imm);
+        return machine_.index(i.code, index(i.dst), index(i.a), index_or_none(i.b), i.imm);
       case Do::IndexLoad: return machine_.index_load(index(i.dst), address(i), i.type, registers_.mask_or_none(i.c));
       case Do::PointerSlot: return void(cc_.mov(pointer(i.dst), slot(i)));
       case Do::PointerAdd: return machine_.pointer_add(pointer(i.dst), pointer(i.a), index(i.b), i.imm);
@@ -252,7 +263,8 @@ class Walker {
 
       case Do::While: return loop(i);
       case Do::If: return branch(i);
-      case Do::Note: return;
+      case Do::Note:
+      case Do::Name: return;
 
       case Do::ThreadLane:
       case Do::ThreadGroup:

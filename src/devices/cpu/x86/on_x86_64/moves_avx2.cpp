@@ -24,30 +24,30 @@ namespace {
 template <typename T>
 constexpr int in_16 = 16 / static_cast<int>(sizeof(T));
 
-// Whole registers of columns. 16 bytes of entries lie in `apart` times 16 bytes of memory, from the lowest entry to the
-// highest: each byte of them is one of those, in parts of 16 bytes. The last part ends with the highest entry.
-template <typename T, int apart>
+// Whole registers of columns. 16 bytes of entries lie in `stride` times 16 bytes of memory, from the lowest entry to
+// the highest: each byte of them is one of those, in parts of 16 bytes. The last part ends with the highest entry.
+template <typename T, int stride>
 [[TRIREME_TARGET]] void pack_rows(const Block<T> block) {  // its own: stores of vectors may alias anything
-  constexpr int n = in_16<T>, size = sizeof(T), last = ((n - 1) * apart + 1) * size - 16;
-  int from[apart];
-  __m128i which[apart];  // byte of a part for each byte of the entries, or none
-  for (int k = 0; k < apart; ++k) {
+  constexpr int n = in_16<T>, size = sizeof(T), last = ((n - 1) * stride + 1) * size - 16;
+  int from[stride];
+  __m128i which[stride];  // byte of a part for each byte of the entries, or none
+  for (int k = 0; k < stride; ++k) {
     alignas(16) std::int8_t bytes[16];
     from[k] = std::min(16 * k, last);  // of 8 bytes, 4 apart, the last but one would end beyond it, too
     for (int t = 0; t < 16; ++t) {
-      int entry = block.stride > 0 ? t / size : n - 1 - t / size, byte = entry * apart * size + t % size;
+      int entry = block.stride > 0 ? t / size : n - 1 - t / size, byte = entry * stride * size + t % size;
       bytes[t] = static_cast<std::int8_t>(byte / 16 == k ? byte - from[k] : -1);
     }
     which[k] = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes));
   }
   for (std::int64_t r = 0; r < block.rows; ++r) {
-    const T* row = block.apart + r * block.row_stride + (block.stride > 0 ? 0 : (block.columns - 1) * block.stride);
+    const T* row = block.strided + r * block.row_stride + (block.stride > 0 ? 0 : (block.columns - 1) * block.stride);
     for (std::int64_t c = 0; c < block.columns; c += n) {  // upwards in memory, as it is fetched ahead
-      const T* lowest = row + c * apart;
+      const T* lowest = row + c * stride;
       T* dense = block.dense + r * block.step + (block.stride > 0 ? c : block.columns - n - c);
       __m128i entries = _mm_setzero_si128();
 #pragma GCC unroll 4
-      for (int k = 0; k < apart; ++k) {
+      for (int k = 0; k < stride; ++k) {
         const auto* part = reinterpret_cast<const __m128i*>(reinterpret_cast<const char*>(lowest) + from[k]);
         entries = _mm_or_si128(entries, _mm_shuffle_epi8(_mm_loadu_si128(part), which[k]));
       }
@@ -65,14 +65,14 @@ template <typename T, Way way>
   for (int t = 0; t < 16; ++t) bytes[t] = static_cast<std::int8_t>((16 / size - 1 - t / size) * size + t % size);
   const __m256i which = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(bytes)));
   for (std::int64_t r = 0; r < block.rows; ++r) {
-    T *row = block.apart + r * block.row_stride - (whole - 1), *dense = block.dense + r * block.step + whole - n;
+    T *row = block.strided + r * block.row_stride - (whole - 1), *dense = block.dense + r * block.step + whole - n;
     const bool streams = way == Way::Stream && reinterpret_cast<std::uintptr_t>(row) % 32 == 0;
     for (std::int64_t c = 0; c < whole; c += n) {  // upwards in memory, as it is fetched ahead
-      auto *apart = reinterpret_cast<__m256i*>(row + c), *copy = reinterpret_cast<__m256i*>(dense - c);
-      const __m256i entries = _mm256_loadu_si256(way == Way::Pack ? apart : copy);
+      auto *strided = reinterpret_cast<__m256i*>(row + c), *copy = reinterpret_cast<__m256i*>(dense - c);
+      const __m256i entries = _mm256_loadu_si256(way == Way::Pack ? strided : copy);
       const __m256i turned = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(entries, which), 0x4e);
-      if (streams) _mm256_stream_si256(apart, turned);
-      else _mm256_storeu_si256(way == Way::Pack ? copy : apart, turned);
+      if (streams) _mm256_stream_si256(strided, turned);
+      else _mm256_storeu_si256(way == Way::Pack ? copy : strided, turned);
     }
   }
   return whole;

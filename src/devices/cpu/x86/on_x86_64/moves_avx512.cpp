@@ -44,17 +44,17 @@ template <typename T>
 // it, or downwards as many from the other end.
 template <typename T, int lines>
 struct Where {
-  alignas(64) T dense[in_register<T, 64>];         // each entry's place in its line of memory
-  alignas(64) T apart[lines][in_register<T, 64>];  // each line's elements: which entry
-  std::uint32_t dense_of[lines] = {};              // which entries come from a line
-  std::uint32_t apart_of[lines] = {};              // which elements of a line are entries
-  constexpr explicit Where(bool up) : dense{}, apart{} {
+  alignas(64) T dense[in_register<T, 64>];           // each entry's place in its line of memory
+  alignas(64) T strided[lines][in_register<T, 64>];  // each line's elements: which entry
+  std::uint32_t dense_of[lines] = {};                // which entries come from a line
+  std::uint32_t apart_of[lines] = {};                // which elements of a line are entries
+  constexpr explicit Where(bool up) : dense{}, strided{} {
     constexpr int n = in_register<T, 64>;
     for (int t = 0; t < n; ++t) {
       int element = (up ? t : n - 1 - t) * lines;
       dense[t] = static_cast<T>(element % n);
       dense_of[element / n] |= 1u << t;
-      apart[element / n][element % n] = static_cast<T>(t);
+      strided[element / n][element % n] = static_cast<T>(t);
       apart_of[element / n] |= 1u << element % n;
     }
   }
@@ -70,7 +70,7 @@ template <typename T, Way way, int lines>
   const Where<T, lines> where = up ? upwards : downwards;
   const __m512i to_dense = _mm512_load_si512(where.dense);
   for (std::int64_t r = 0; r < block.rows; ++r) {
-    T* row = block.apart + r * block.row_stride + (up ? 0 : (block.columns - 1) * block.stride);  // its lowest entry
+    T* row = block.strided + r * block.row_stride + (up ? 0 : (block.columns - 1) * block.stride);  // its lowest entry
     // Backwards: whole lines, where they begin at 64 bytes.
     const bool streams = way == Way::Stream && lines == 1 && reinterpret_cast<std::uintptr_t>(row) % 64 == 0;
     for (std::int64_t c = 0; c < block.columns; c += n) {  // upwards in memory, as it is fetched ahead
@@ -87,7 +87,7 @@ template <typename T, Way way, int lines>
         const __m512i entries = _mm512_loadu_si512(dense);
 #pragma GCC unroll 4
         for (int k = 0; k < lines; ++k) {
-          const __m512i line = taken<T>(entries, ~0u, _mm512_load_si512(where.apart[k]), entries);
+          const __m512i line = taken<T>(entries, ~0u, _mm512_load_si512(where.strided[k]), entries);
           if (streams) _mm512_stream_si512(reinterpret_cast<__m512i*>(lowest), line);
           else store(lowest + k * n, where.apart_of[k], line);
         }

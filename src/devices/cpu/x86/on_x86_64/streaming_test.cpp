@@ -8,7 +8,7 @@
 #include "devices/cpu/cpu_device.hpp"
 #include "devices/cpu/x86/devices.hpp"
 #include "plan/check.hpp"
-#include "plan/problem.hpp"
+#include "problem/problem.hpp"
 #include "reference/reference.hpp"
 
 namespace trireme::cpu {
