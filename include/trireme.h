@@ -83,7 +83,7 @@ TRIREME_C_API const char* trireme_operator_text(size_t index);
 TRIREME_C_API trireme_status trireme_program_parse(const char* text, size_t bytes, trireme_program** program);
 TRIREME_C_API trireme_status trireme_program_named(const char* name, trireme_program** program);
 TRIREME_C_API trireme_status trireme_program_differentiate(const trireme_program* program, trireme_program** backward);
-/* The same for gradients of the results that are named, any of them. */
+/* The same for gradients of the results that are named, any of them but a colmax. */
 TRIREME_C_API trireme_status trireme_program_differentiate_for(const trireme_program* program,
                                                                const char* const* gradients, size_t gradient_count,
                                                                trireme_program** backward);
@@ -217,9 +217,12 @@ typedef struct trireme_plan_options {
 
 /* The shape of the problem that a call's arrays make, found in theirs: that of the first [i,j] array. Without one, its
  * outer axes are those of the first array that has each row ([i], [i, j / 32]), its last `axes` (0 is taken as 1) those
- * of the first that has each column ([j], a table [token, j]). `shape` has room for 8. */
+ * of the first that has each column ([j], a table [token, j]). Where none has each row, the first that divides them,
+ * [i / m], says as many as fill its entries; `constants` has m where it is not its default. `shape` has room for 8. */
 TRIREME_C_API trireme_status trireme_problem_shape(const trireme_program* program, const trireme_named_shape* arrays,
-                                                   size_t array_count, int32_t axes, int64_t* shape, int32_t* rank);
+                                                   size_t array_count, int32_t axes,
+                                                   const trireme_named_value* constants, size_t constant_count,
+                                                   int64_t* shape, int32_t* rank);
 
 /* `device`: "cpu", a name of the list, or a further GPU: "cuda:1". */
 TRIREME_C_API trireme_status trireme_plan_create(const char* device, const trireme_program* program,
@@ -500,4 +503,5 @@ TRIREME_C_API trireme_status trireme_wasm_kernel_destroy(trireme_wasm_kernel* ke
 #ifdef __cplusplus
 }
 #endif
+#include "trireme/receipts.h"
 #endif

@@ -175,9 +175,11 @@ class TRIREME_API Plan {
 
 // The shape of the problem that a call's arrays make, found in theirs, by name: that of the first [i,j] array. Without
 // one, its outer axes are those of the first array that has each row ([i], [i, j / 32]), its normalised axes the last
-// ones of the first that has each column ([j], a table [token, j]). InvalidArgument names what is needed.
+// ones of the first that has each column ([j], a table [token, j]). Where none has each row, the first that divides
+// them, [i / m], says as many as fill its entries; `constants` has m where it is not its default. InvalidArgument names
+// what is needed.
 TRIREME_API Result<Dims> problem_shape(const RowProgram& program, const std::map<std::string, Dims>& shapes,
-                                       Axes axes = last(1));
+                                       Axes axes = last(1), const std::map<std::string, double>& constants = {});
 
 struct RunSettings {
   std::map<std::string, double> constants = {};

@@ -93,8 +93,11 @@ class Call {
     std::vector<trireme_named_shape> shapes;
     for (std::size_t k = 0; k < op_.operands.size() + op_.results.size(); ++k)
       if (arrays_[k]) shapes.push_back({said_.array(k).text.c_str(), arrays_[k]->rank, arrays_[k]->shape});
-    const trireme_status status =
-        trireme_problem_shape(op_.program, shapes.data(), shapes.size(), said_.axes, shape.extents, &shape.rank);
+    std::vector<trireme_named_value> constants;
+    for (std::size_t k = 0; k < op_.constants.size(); ++k)
+      constants.push_back({op_.constants[k].text.c_str(), values_[k]});
+    const trireme_status status = trireme_problem_shape(op_.program, shapes.data(), shapes.size(), said_.axes,
+                                                        constants.data(), constants.size(), shape.extents, &shape.rank);
     if (status == TRIREME_OK) return true;
     raise_type("%s", trireme_last_error());
     return false;

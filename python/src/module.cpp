@@ -6,6 +6,7 @@
 #include "errors.hpp"
 #include "operator.hpp"
 #include "plan_type.hpp"
+#include "receipt.hpp"
 #include "torch_call.hpp"
 
 namespace trireme::python {
@@ -248,6 +249,13 @@ PyMethodDef functions[] = {
     {"operator_texts", guarded<operator_texts>, METH_NOARGS, "name -> text of the operators that come with Trireme."},
     {"devices", guarded<devices>, METH_NOARGS, "name -> why it is missing here, or ''."},
     {"digest", guarded<digest>, METH_VARARGS, "digest(line, text or None, device, threads)"},
+    {"block_digests", guarded<block_digests>, METH_VARARGS,
+     "(rows, columns, rows of a block, type, digests a line each): (array, axes, type or None, hash)"},
+    {"receipt_make", guarded<receipt_make>, METH_VARARGS, "(operator, arrays, types, constants, axes, hash)"},
+    {"receipt_parse", guarded<receipt_parse>, METH_VARARGS, "(canonical form, what a signature covers) of a text."},
+    {"receipt_sign", guarded<receipt_sign>, METH_VARARGS, "The same with a signature: (text, key, value)"},
+    {"receipt_check", guarded<receipt_check>, METH_VARARGS,
+     "(passed, report as JSON): (text, arrays, types, device, first row, last row, threads)"},
     {"emit", guarded<emit>, METH_VARARGS, "Kernels as text or bytes."},
     {"use_torch", guarded<use_torch>, METH_VARARGS, "What calls on torch's tensors ask torch."},
     {"layout", guarded<layout>, METH_O, "(shape, strides, type, device, address) of an array."},

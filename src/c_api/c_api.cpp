@@ -303,7 +303,8 @@ const char* trireme_device_missing(size_t index) {
 // ---- plans ----
 
 trireme_status trireme_problem_shape(const trireme_program* program, const trireme_named_shape* arrays,
-                                     size_t array_count, int32_t axes, int64_t* shape, int32_t* rank) {
+                                     size_t array_count, int32_t axes, const trireme_named_value* constants,
+                                     size_t constant_count, int64_t* shape, int32_t* rank) {
   return guarded([&]() -> Status {
     TRIREME_TRY(object, Programs::get(program, "program"));
     TRIREME_CHECK(given(shape, "shape"));
@@ -315,7 +316,9 @@ trireme_status trireme_problem_shape(const trireme_program* program, const trire
       shapes[each.name] = dims;
       return Done{};
     }));
-    TRIREME_TRY(found, problem_shape(object->program, shapes, last(std::max(axes, 1))));
+    std::map<std::string, double> values;
+    TRIREME_CHECK(read_constants(constants, constant_count, values));
+    TRIREME_TRY(found, problem_shape(object->program, shapes, last(std::max(axes, 1)), values));
     if (found.size() > max_rank)
       return invalid("the problem's shape would have " + std::to_string(found.size()) + " axes");
     std::copy(found.begin(), found.end(), shape);

@@ -1,23 +1,6 @@
 // The part of the C ABI that runs plans: arguments and workspaces.
 #include "c_api/guard.hpp"
 
-namespace trireme::c_api {
-namespace {
-
-Result<View> view_of(const trireme_view* from) {
-  TRIREME_TRY(raw, versioned(from, "view", sizeof(trireme_view)));
-  TRIREME_TRY(type, type_of(raw.type));
-  View view{.data = const_cast<void*>(raw.data), .type = type};  // C has one view for operands and results
-  TRIREME_TRY(shape, dims_of(raw.shape, raw.rank, "shape"));
-  view.shape = shape;
-  if (raw.strides) view.strides = dims_of(raw.strides, raw.rank, "strides").value();
-  view.bytes = raw.bytes == TRIREME_UNKNOWN_BYTES ? unknown_bytes : static_cast<std::size_t>(raw.bytes);
-  return view;
-}
-
-}  // namespace
-}  // namespace trireme::c_api
-
 using namespace trireme;
 using namespace trireme::c_api;
 

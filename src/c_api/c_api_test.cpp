@@ -103,6 +103,29 @@ TEST(CApi, WhatBindingsAsk) {
   for (trireme_program* each : {program, backward}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
 }
 
+// A backward may ask for the type of a gradient that no array carries.
+TEST(CApi, TypesOfWhatIsAbsent) {
+  trireme_program *program = nullptr, *backward = nullptr;
+  ASSERT_EQ(trireme_program_named("rms_norm_quant", &program), TRIREME_OK);
+  const char* gradients[] = {"scale"};
+  ASSERT_EQ(trireme_program_differentiate_for(program, gradients, 1, &backward), TRIREME_OK) << trireme_last_error();
+  const int64_t shape[] = {3, 8};
+  trireme_plan_options options = options_for(shape, 2);
+  const char* absent[] = {"dq"};
+  options.absent = absent, options.absent_count = 1;
+  trireme_plan* plan = nullptr;
+  expect_refused(trireme_plan_create("cpu", backward, &options, &plan), TRIREME_INVALID_ARGUMENT,
+                 "largest(dq) needs a type for 'dq'");
+  const trireme_named_type types[] = {{"dq", TRIREME_F8E4M3}};
+  options.types = types, options.type_count = 1;
+  ASSERT_EQ(trireme_plan_create("cpu", backward, &options, &plan), TRIREME_OK) << trireme_last_error();
+  const char* line = nullptr;
+  ASSERT_EQ(trireme_plan_line(plan, &line), TRIREME_OK);
+  EXPECT_STREQ(line, "rms_norm_quant 3x8 dq=none:f8e4m3 backward gradients=scale");
+  EXPECT_EQ(trireme_plan_destroy(plan), TRIREME_OK);
+  for (trireme_program* each : {program, backward}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
+}
+
 // Where the reference serves there are no workspaces.
 bool has_kernels() { return trireme::Device::cpu().value().name() != "reference"; }
 
@@ -216,16 +239,28 @@ TEST(CApi, ShapesOfProblems) {
   const trireme_named_shape arrays[] = {{"token", 2, tokens}, {"table", 2, table}};
   int64_t shape[8] = {};
   int32_t rank = 0;
-  ASSERT_EQ(trireme_problem_shape(program, arrays, 2, 0, shape, &rank), TRIREME_OK);
+  ASSERT_EQ(trireme_problem_shape(program, arrays, 2, 0, nullptr, 0, shape, &rank), TRIREME_OK);
   EXPECT_EQ(rank, 3);
   EXPECT_EQ(std::vector<int64_t>(shape, shape + 3), std::vector<int64_t>({2, 3, 50}));
-  expect_refused(trireme_problem_shape(program, arrays, 1, 1, shape, &rank), TRIREME_INVALID_ARGUMENT,
+  expect_refused(trireme_problem_shape(program, arrays, 1, 1, nullptr, 0, shape, &rank), TRIREME_INVALID_ARGUMENT,
                  "embedding needs an array for table, or y: nothing else says how many columns there are");
   const int64_t many[] = {1, 1, 1, 1, 1, 1, 1, 1};
   const trireme_named_shape nine[] = {{"token", 8, many}, {"table", 2, table}};
-  expect_refused(trireme_problem_shape(program, nine, 2, 1, shape, &rank), TRIREME_INVALID_ARGUMENT, "9 axes");
-  expect_refused(trireme_problem_shape(program, nullptr, 2, 1, shape, &rank), TRIREME_INVALID_ARGUMENT, "arrays");
-  expect_refused(trireme_problem_shape(program, arrays, 2, 1, nullptr, &rank), TRIREME_INVALID_ARGUMENT, "shape");
+  expect_refused(trireme_problem_shape(program, nine, 2, 1, nullptr, 0, shape, &rank), TRIREME_INVALID_ARGUMENT,
+                 "9 axes");
+  expect_refused(trireme_problem_shape(program, nullptr, 2, 1, nullptr, 0, shape, &rank), TRIREME_INVALID_ARGUMENT,
+                 "arrays");
+  expect_refused(trireme_problem_shape(program, arrays, 2, 1, nullptr, 0, nullptr, &rank), TRIREME_INVALID_ARGUMENT,
+                 "shape");
+  expect_refused(trireme_problem_shape(program, arrays, 2, 1, nullptr, 1, shape, &rank), TRIREME_INVALID_ARGUMENT,
+                 "constants");
+  trireme_program_destroy(program);
+  ASSERT_EQ(trireme_program_named("matmul", &program), TRIREME_OK);
+  const int64_t x[] = {3, 64};
+  const trireme_named_shape factor[] = {{"x", 2, x}};
+  const trireme_named_value m[] = {{"m", 5}};
+  ASSERT_EQ(trireme_problem_shape(program, factor, 1, 1, m, 1, shape, &rank), TRIREME_OK);
+  EXPECT_EQ(std::vector<int64_t>(shape, shape + rank), std::vector<int64_t>({15, 64}));
   trireme_program_destroy(program);
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/kernel_abi.hpp"
+#include "kernel_abi/module.hpp"
 #include "trireme.h"
 
 namespace {

@@ -116,6 +116,17 @@ inline Result<Type> type_of(std::int32_t type) {
   return invalid("there is no type " + std::to_string(type));
 }
 
+inline Result<View> view_of(const trireme_view* from) {
+  TRIREME_TRY(raw, versioned(from, "view", sizeof(trireme_view)));
+  TRIREME_TRY(type, type_of(raw.type));
+  View view{.data = const_cast<void*>(raw.data), .type = type};  // C has one view for operands and results
+  TRIREME_TRY(shape, dims_of(raw.shape, raw.rank, "shape"));
+  view.shape = shape;
+  if (raw.strides) view.strides = dims_of(raw.strides, raw.rank, "strides").value();
+  view.bytes = raw.bytes == TRIREME_UNKNOWN_BYTES ? unknown_bytes : static_cast<std::size_t>(raw.bytes);
+  return view;
+}
+
 // Lists of options, by name.
 inline Status read_types(const trireme_named_type* list, std::size_t count, std::map<std::string, Type>& into) {
   return each_of(list, count, "types", [&](const trireme_named_type& each) -> Status {

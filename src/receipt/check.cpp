@@ -11,7 +11,7 @@
 #include "ir/integers.hpp"
 #include "layout/elements.hpp"
 #include "plan/difference.hpp"
-#include "plan/digest.hpp"
+#include "problem/digest.hpp"
 #include "support/float_types.hpp"
 
 namespace trireme::receipts {
@@ -25,15 +25,15 @@ constexpr std::int64_t most_elements = std::int64_t{1} << 36;
 Error refused(const std::string& what) { return {Code::InvalidArgument, "check: " + what}; }
 
 // The blocks of an array that hold `rows` of it, against their leaves.
-Result<CheckedArray> check_blocks(const ArrayDigests& array, const std::set<std::int64_t>& blocks,
+Result<CheckedArray> check_blocks(Hash hash, const ArrayDigests& array, const std::set<std::int64_t>& blocks,
                                   const ReadRows& read) {
   CheckedArray checked{.name = array.name};
   std::vector<std::byte> memory;
   for (const std::int64_t block : blocks) {
-    const std::int64_t first = block * array.block(), last = std::min(first + array.block(), array.rows);
+    const std::int64_t first = block * array.block(), last = array.block_end(first);
     memory.resize(static_cast<std::size_t>((last - first) * array.row_bytes()));
     TRIREME_CHECK(read(first, memory));
-    if (digest_rows(array, memory) == array.leaves[static_cast<std::size_t>(block)]) continue;
+    if (digest_rows(hash, array.type, memory) == array.leaves[static_cast<std::size_t>(block)]) continue;
     checked.state = State::Different, checked.first_row = first, checked.last_row = last;
     break;
   }
@@ -179,7 +179,7 @@ class Checker {
       const auto reader = arrays_.find(operand.name);
       if (reader == arrays_.end()) return refused(fmt::format("the operand '{}' is needed", operand.name));
       TRIREME_TRY(blocks, needed_blocks(k, array));
-      TRIREME_TRY(checked, check_blocks(array, blocks, reader->second));
+      TRIREME_TRY(checked, check_blocks(receipt_.hash, array, blocks, reader->second));
       report_.operands.push_back(checked);
       if (checked.state != State::Same) return Done{};
       Buffer& buffer = part_->buffers.operands[k];
@@ -188,7 +188,7 @@ class Checker {
         continue;
       }
       for (const std::int64_t block : blocks) {
-        const std::int64_t first = block * array.block(), last = std::min(first + array.block(), array.rows);
+        const std::int64_t first = block * array.block(), last = array.block_end(first);
         TRIREME_CHECK(
             reader->second(first, std::span<std::byte>(buffer.memory)
                                       .subspan(static_cast<std::size_t>(first * array.row_bytes()),
@@ -208,9 +208,9 @@ class Checker {
       return Done{};
     };
     const std::set<std::int64_t> blocks = blocks_of_rows(array, from, to);
-    TRIREME_TRY(found, check_blocks(array, blocks, computed));
+    TRIREME_TRY(found, check_blocks(receipt_.hash, array, blocks, computed));
     if (const auto given = arrays_.find(array.name); given != arrays_.end()) {
-      TRIREME_TRY(theirs, check_blocks(array, blocks, given->second));
+      TRIREME_TRY(theirs, check_blocks(receipt_.hash, array, blocks, given->second));
       report_.given.push_back(theirs);
       TRIREME_CHECK(find_element(k, array, from, to, start, given->second, found));
     }

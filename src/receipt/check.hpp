@@ -1,6 +1,5 @@
 // Checks a receipt: the operands against their digests, then the results, computed again.
 #pragma once
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,9 +10,6 @@
 #include "receipt/receipt.hpp"
 
 namespace trireme::receipts {
-
-// An array of a caller's: reads whole rows, row-major and without gaps, from `first_row` on.
-using ReadRows = std::function<Status(std::int64_t first_row, std::span<std::byte> rows)>;
 
 struct CheckOptions {
   std::optional<std::pair<std::int64_t, std::int64_t>> rows;  // first and behind the last; all unless said

@@ -9,16 +9,18 @@
 #include "ir/contract.hpp"
 #include "language/parse.hpp"
 #include "layout/elements.hpp"
-#include "plan/digest.hpp"
-#include "plan/resolve.hpp"
-#include "receipt/json.hpp"
+#include "problem/digest.hpp"
+#include "problem/resolve.hpp"
 #include "support/float_types.hpp"
 #include "support/hash.hpp"
+#include "support/json.hpp"
 
 namespace trireme::receipts {
 namespace {
 
-constexpr std::int64_t format_version = 1, most_blocks = 1024;
+using json::Json, json::List, json::Object, json::max_whole;
+
+constexpr std::int64_t format_version = 1;
 
 Error wrong(const std::string& what) { return {Code::InvalidArgument, "the receipt: " + what}; }
 
@@ -32,18 +34,7 @@ bool is_hex(std::string_view text, std::size_t digits) {
   return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
-std::string text_digest(std::string_view text) { return hex(Hasher().add(text).value()); }
-
-ArrayDigests digests_of(const std::string& name, const Buffer& buffer) {
-  ArrayDigests made{name, buffer.array.type, buffer.row_extent, buffer.column_extent};
-  const std::span<const std::byte> memory(buffer.memory.data(), static_cast<std::size_t>(made.rows * made.row_bytes()));
-  made.digest = digest_rows(made, memory);
-  const auto block_bytes = static_cast<std::size_t>(made.block() * made.row_bytes());
-  for (std::size_t at = 0; at < memory.size(); at += block_bytes)
-    made.leaves.push_back(digest_rows(made, memory.subspan(at, std::min(block_bytes, memory.size() - at))));
-  made.root = root_of(made.leaves);
-  return made;
-}
+std::string text_digest(Hash hash, std::string_view text) { return digest_of(hash, text.data(), text.size()); }
 
 Json json_of(const ArrayDigests& array) {
   List leaves;
@@ -52,8 +43,9 @@ Json json_of(const ArrayDigests& array) {
                  {"type", {std::string(name(array.type))}},
                  {"rows", {array.rows}},
                  {"columns", {array.columns}},
+                 {"block", {array.block()}},
                  {"digest", {array.digest}},
-                 {"tree", {Object{{"block", {array.block()}}, {"leaves", {leaves}}, {"root", {array.root}}}}}}};
+                 {"leaves", {leaves}}}};
 }
 
 template <typename Names>
@@ -66,16 +58,18 @@ Json names_in(const Names& names) {
 // The fields of one object: each is there, has the right kind, and no other is there.
 class Fields {
  public:
-  static Result<Fields> of(const Json& json, const std::string& where, std::initializer_list<const char*> names) {
+  static Result<Fields> of(const Json& json, const std::string& where, std::initializer_list<const char*> names,
+                           std::string_view optional = {}) {
     const Object* object = std::get_if<Object>(&json.value);
     if (!object) return wrong(where + " is an object");
     for (const char* name : names)
       if (!object->contains(name)) return wrong(fmt::format("{} has no '{}'", where, name));
     for (const auto& [name, value] : *object)
-      if (std::find(names.begin(), names.end(), name) == names.end())
+      if (name != optional && std::find(names.begin(), names.end(), name) == names.end())
         return wrong(fmt::format("{} has a field '{}', which this version does not know", where, name));
     return Fields(*object, where);
   }
+  bool has(const char* name) const { return object_->contains(name); }
   const Json& json(const char* name) const { return object_->at(name); }
   template <typename T>
   Result<T> get(const char* name, const char* kind) const {
@@ -85,9 +79,9 @@ class Fields {
   }
   Result<std::string> text(const char* name) const { return get<std::string>(name, "a text"); }
   Result<List> list(const char* name) const { return get<List>(name, "a list"); }
-  Result<std::string> digest(const char* name) const {
+  Result<std::string> hex(const char* name, std::size_t digits) const {
     TRIREME_TRY(found, text(name));
-    if (!is_hex(found, 32)) return wrong(fmt::format("'{}' of {} is 32 hex digits", name, where_));
+    if (!is_hex(found, digits)) return wrong(fmt::format("'{}' of {} is {} hex digits", name, where_, digits));
     return found;
   }
   Result<std::int64_t> whole(const char* name, std::int64_t least, std::int64_t most) const {
@@ -119,37 +113,36 @@ class Fields {
   std::string where_;
 };
 
-Result<std::vector<ArrayDigests>> arrays_in(const Fields& receipt, const char* which) {
+Result<std::vector<ArrayDigests>> arrays_in(const Fields& receipt, const char* which, Hash hash) {
   TRIREME_TRY(list, receipt.list(which));
   std::vector<ArrayDigests> made;
   for (const Json& each : list) {
     TRIREME_TRY(fields, Fields::of(each, fmt::format("an entry of '{}'", which),
-                                   {"name", "type", "rows", "columns", "digest", "tree"}));
+                                   {"name", "type", "rows", "columns", "block", "digest", "leaves"}));
     TRIREME_TRY(name, fields.text("name"));
     if (!is_name(name)) return wrong("an array's name is a name");
     TRIREME_TRY(type, fields.type("type"));
     TRIREME_TRY(rows, fields.whole("rows", 0, max_whole));
     TRIREME_TRY(columns, fields.whole("columns", 1, max_whole));
-    TRIREME_TRY(digest, fields.digest("digest"));
+    TRIREME_TRY(digest, fields.hex("digest", digits(hash)));
     ArrayDigests array{name, type, rows, columns, digest};
     if (rows > 0 && columns > (std::int64_t{1} << 56) / rows)
       return wrong(fmt::format("'{}' has more than 2^56 entries", name));
-    TRIREME_TRY(tree, Fields::of(fields.json("tree"), "the tree of '" + name + "'", {"block", "leaves", "root"}));
-    TRIREME_TRY(block, tree.whole("block", 1, max_whole));
+    TRIREME_TRY(block, fields.whole("block", 1, max_whole));
     if (block != array.block())
       return wrong(
           fmt::format("'{}' has blocks of {} rows, and {} are right for {}", name, block, array.block(), rows));
-    TRIREME_TRY(leaves, tree.list("leaves"));
+    TRIREME_TRY(leaves, fields.list("leaves"));
     if (static_cast<std::int64_t>(leaves.size()) != array.blocks())
       return wrong(fmt::format("'{}' has {} leaves, and {} blocks", name, leaves.size(), array.blocks()));
     for (const Json& leaf : leaves) {
       const std::string* text = std::get_if<std::string>(&leaf.value);
-      if (!text || !is_hex(*text, 32)) return wrong(fmt::format("a leaf of '{}' is 32 hex digits", name));
+      if (!text || !is_hex(*text, digits(hash)))
+        return wrong(fmt::format("a leaf of '{}' is {} hex digits", name, digits(hash)));
       array.leaves.push_back(*text);
     }
-    TRIREME_TRY(root, tree.digest("root"));
-    if (root != root_of(array.leaves)) return wrong(fmt::format("the root of '{}' is not that of its leaves", name));
-    array.root = root;
+    if (digest != root_of(hash, array.leaves))
+      return wrong(fmt::format("the digest of '{}' is not that of its leaves", name));
     made.push_back(std::move(array));
   }
   return made;
@@ -157,69 +150,59 @@ Result<std::vector<ArrayDigests>> arrays_in(const Fields& receipt, const char* w
 
 }  // namespace
 
-std::int64_t block_rows(std::int64_t rows) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((rows + most_blocks - 1) / most_blocks)));
-}
-
-std::string digest_rows(const ArrayDigests& array, std::span<const std::byte> rows) {
-  const Array there{.data = const_cast<std::byte*>(rows.data()),  // read only
-                    .type = array.type,
-                    .row_stride = array.columns,
-                    .column_stride = 1};
-  const DigestPart part{in_bytes(there), static_cast<std::int64_t>(rows.size()) / array.row_bytes(),
-                        columns_in_bytes(array.type, array.columns)};
-  return digest(std::span(&part, 1));
-}
-
-std::string root_of(const std::vector<std::string>& leaves) {
-  if (leaves.empty()) return hex(Hasher().value());
-  std::vector<std::string> level = leaves;
-  auto bytes_of = [](const std::string& digits) {
-    std::string made;
-    for (std::size_t k = 0; k < digits.size(); k += 2)
-      made += static_cast<char>(std::stoi(digits.substr(k, 2), nullptr, 16));
-    return made;
-  };
-  while (level.size() > 1) {
-    std::vector<std::string> above;
-    for (std::size_t k = 0; k + 1 < level.size(); k += 2)
-      above.push_back(hex(Hasher().add(bytes_of(level[k]) + bytes_of(level[k + 1])).value()));
-    if (level.size() % 2) above.push_back(level.back());
-    level = std::move(above);
-  }
-  return level[0];
-}
-
-Result<Receipt> make_receipt(const Prepared& ran, std::string_view text) {
-  Receipt receipt{.contract = contract::version,
+Result<Receipt> make_receipt(const Prepared& laid, std::string_view text, Hash hash,
+                             const std::function<Result<ReadRows>(std::size_t array)>& rows_of_array) {
+  Receipt receipt{.hash = hash,
+                  .contract = contract::version,
                   .text = std::string(text),
-                  .backward = ran.problem.backward,
-                  .gradients = ran.problem.gradients,
-                  .shape = ran.problem.shape,
-                  .axes = ran.problem.axes,
-                  .compute = *ran.bound.compute,
-                  .absent = ran.problem.absent};
-  if (!ran.problem.accumulate.empty() || ran.problem.row_block)
+                  .backward = laid.problem.backward,
+                  .gradients = laid.problem.gradients,
+                  .shape = laid.problem.shape,
+                  .axes = laid.problem.axes,
+                  .compute = *laid.bound.compute,
+                  .absent = laid.problem.absent};
+  if (!laid.problem.accumulate.empty() || laid.problem.row_block)
     return Error{Code::Unsupported, "a receipt says nothing of accumulated results, nor of row blocks"};
-  if (!is_utf8(text)) return Error{Code::Unsupported, "a receipt holds the program's text, which is not UTF-8 here"};
-  for (const Output& each : ran.source.results) receipt.absent.erase(each.name);
-  for (const Operand& each : ran.source.operands) {
+  for (NodeId id = 0; id < laid.source.size(); ++id)
+    if (laid.source[id].op == Op::Largest && laid.problem.absent.contains(laid.source.symbols[laid.source[id].payload]))
+      return Error{Code::Unsupported,
+                   "a receipt says nothing of the types of what is absent, and the program asks for that of '" +
+                       laid.source.symbols[laid.source[id].payload] + "'"};
+  if (!json::is_utf8(text))
+    return Error{Code::Unsupported, "a receipt holds the program's text, which is not UTF-8 here"};
+  for (const Output& each : laid.source.results) receipt.absent.erase(each.name);
+  for (const Operand& each : laid.source.operands) {
     if (!each.constant) continue;
-    const auto said = ran.problem.constants.find(each.name);
-    if (said != ran.problem.constants.end()) receipt.constants[each.name] = said->second;
+    const auto said = laid.problem.constants.find(each.name);
+    if (said != laid.problem.constants.end()) receipt.constants[each.name] = said->second;
     else if (each.fallback != no_node)
-      if (const std::optional<double> number = as_number(ran.source, each.fallback))
+      if (const std::optional<double> number = as_number(laid.source, each.fallback))
         receipt.constants[each.name] = *number;
   }
-  for (std::size_t k = 0; k < ran.bound.operands.size(); ++k)
-    if (const Operand& each = ran.bound.operands[k]; !each.constant && each.type)
-      receipt.operands.push_back(digests_of(each.name, ran.buffers.operands[k]));
-  for (std::size_t k = 0; k < ran.bound.results.size(); ++k)
-    receipt.results.push_back(digests_of(ran.bound.results[k].name, ran.buffers.results[k]));
+  for (std::size_t k = 0; k < laid.bound.array_count(); ++k) {
+    const Program::Array array = laid.bound.array(k);
+    if (!array.in_memory || !array.type) continue;
+    const Buffer& buffer = laid.buffer(k);
+    ArrayDigests digests{array.name, *array.type, buffer.row_extent, buffer.column_extent};
+    TRIREME_TRY(read, rows_of_array(k));
+    TRIREME_CHECK(take_digests(hash, digests, read));
+    (array.result ? receipt.results : receipt.operands).push_back(std::move(digests));
+  }
   return receipt;
 }
 
-std::string print(const Receipt& receipt) {
+Status check_signature(const Receipt& receipt) {
+  const Signature& signature = *receipt.signature;
+  if (receipt.hash != Hash::Sha256)
+    return wrong("one that is signed has digests by sha256: XXH3 is no cryptographic hash");
+  if (!is_hex(signature.key, 64)) return wrong("the key of a signature is 64 hex digits");
+  if (!is_hex(signature.value, 128)) return wrong("the value of a signature is 128 hex digits");
+  return Done{};
+}
+
+namespace {
+
+std::string printed(const Receipt& receipt, bool with_signature) {
   List shape, operands, results;
   for (std::int64_t each : receipt.shape) shape.push_back({each});
   for (const ArrayDigests& each : receipt.operands) operands.push_back(json_of(each));
@@ -227,11 +210,11 @@ std::string print(const Receipt& receipt) {
   Object constants;
   for (const auto& [name, value] : receipt.constants)
     constants[name] = {fmt::format("{:016x}", canonical_bits(Type::F64, std::bit_cast<std::uint64_t>(value)))};
-  return canonical({Object{
+  Object fields{
       {"receipt", {format_version}},
-      {"hash", {std::string("xxh3-128")}},
+      {"hash", {std::string(name(receipt.hash))}},
       {"contract", {static_cast<std::int64_t>(receipt.contract)}},
-      {"program", {Object{{"text", {receipt.text}}, {"digest", {text_digest(receipt.text)}}}}},
+      {"program", {Object{{"text", {receipt.text}}, {"digest", {text_digest(receipt.hash, receipt.text)}}}}},
       {"direction", {std::string(receipt.backward ? "backward" : "forward")}},
       {"gradients", names_in(receipt.gradients)},
       {"shape", {shape}},
@@ -241,24 +224,39 @@ std::string print(const Receipt& receipt) {
       {"absent", names_in(receipt.absent)},
       {"operands", {operands}},
       {"results", {results}},
-  }});
+  };
+  if (with_signature && receipt.signature)
+    fields["signature"].value = Object{{"algorithm", {std::string("ed25519")}},
+                                       {"key", {receipt.signature->key}},
+                                       {"value", {receipt.signature->value}}};
+  Json whole;
+  whole.value.emplace<Object>(std::move(fields));
+  return json::canonical(whole);
 }
 
+}  // namespace
+
+std::string print(const Receipt& receipt) { return printed(receipt, true); }
+std::string signed_form(const Receipt& receipt) { return printed(receipt, false); }
+
 Result<Receipt> parse_receipt(std::string_view text) {
-  TRIREME_TRY(json, parse_json(text));
-  TRIREME_TRY(fields, Fields::of(json, "it",
+  TRIREME_TRY(parsed, json::parse(text));
+  TRIREME_TRY(fields, Fields::of(parsed, "it",
                                  {"receipt", "hash", "contract", "program", "direction", "gradients", "shape", "axes",
-                                  "compute", "constants", "absent", "operands", "results"}));
+                                  "compute", "constants", "absent", "operands", "results"},
+                                 "signature"));
   TRIREME_CHECK(fields.whole("receipt", format_version, format_version));
-  TRIREME_TRY(hash, fields.text("hash"));
-  if (hash != "xxh3-128") return wrong("digests by '" + hash + "'; this version knows xxh3-128");
   Receipt receipt;
+  TRIREME_TRY(hash_name, fields.text("hash"));
+  const Result<Hash> hash = hash_named(hash_name);
+  if (!hash) return wrong(hash.error().message);
+  receipt.hash = *hash;
   TRIREME_TRY(contract, fields.whole("contract", 0, 1 << 20));
   receipt.contract = static_cast<int>(contract);
   TRIREME_TRY(program, Fields::of(fields.json("program"), "'program'", {"text", "digest"}));
   TRIREME_TRY(program_text, program.text("text"));
-  TRIREME_TRY(digest, program.digest("digest"));
-  if (digest != text_digest(program_text)) return wrong("the program's digest is not that of its text");
+  TRIREME_TRY(digest, program.hex("digest", digits(*hash)));
+  if (digest != text_digest(*hash, program_text)) return wrong("the program's digest is not that of its text");
   receipt.text = program_text;
   TRIREME_TRY(direction, fields.text("direction"));
   if (direction != "forward" && direction != "backward") return wrong("'direction' is forward or backward");
@@ -286,10 +284,19 @@ Result<Receipt> parse_receipt(std::string_view text) {
   }
   TRIREME_TRY(absent, fields.names("absent"));
   receipt.absent = absent;
-  TRIREME_TRY(operands, arrays_in(fields, "operands"));
-  TRIREME_TRY(results, arrays_in(fields, "results"));
+  TRIREME_TRY(operands, arrays_in(fields, "operands", *hash));
+  TRIREME_TRY(results, arrays_in(fields, "results", *hash));
   if (results.empty()) return wrong("it has no results");
   receipt.operands = std::move(operands), receipt.results = std::move(results);
+  if (fields.has("signature")) {
+    TRIREME_TRY(signature, Fields::of(fields.json("signature"), "'signature'", {"algorithm", "key", "value"}));
+    TRIREME_TRY(algorithm, signature.text("algorithm"));
+    if (algorithm != "ed25519") return wrong("a signature by '" + algorithm + "'; this version knows ed25519");
+    TRIREME_TRY(key, signature.text("key"));
+    TRIREME_TRY(value, signature.text("value"));
+    receipt.signature = Signature{key, value};
+    TRIREME_CHECK(check_signature(receipt));
+  }
   return receipt;
 }
 

@@ -4,36 +4,26 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "plan/check.hpp"
+#include "receipt/array_digests.hpp"
 #include "trireme/result.hpp"
 #include "trireme/type.hpp"
 
 namespace trireme::receipts {
 
-// Rows of a block of an array that has `rows`: the least power of two that makes at most 1024 blocks.
-std::int64_t block_rows(std::int64_t rows);
-
-// `rows` rows of `columns` entries, row-major and without gaps.
-struct ArrayDigests {
-  std::string name;
-  Type type = Type::F32;
-  std::int64_t rows = 0, columns = 0;
-  std::string digest;               // of all entries, as a problem line's
-  std::vector<std::string> leaves;  // of each block of rows
-  std::string root;                 // of the tree over them
-
-  std::int64_t row_bytes() const { return columns * bits(type) / 8; }
-  std::int64_t block() const { return block_rows(rows); }
-  std::int64_t blocks() const { return (rows + block() - 1) / block(); }
+// Ed25519 (RFC 8032) over signed_form(). Made and verified outside: here it is text.
+struct Signature {
+  std::string key, value;  // the public key's 64 and the signature's 128 hex digits
 };
 
 struct Receipt {
+  Hash hash = Hash::Xxh3;  // of all its digests
   int contract = 0;
   std::string text;  // of the program
   bool backward = false;
@@ -44,15 +34,17 @@ struct Receipt {
   std::map<std::string, double> constants;
   std::set<std::string> absent;  // operands
   std::vector<ArrayDigests> operands, results;
+  std::optional<Signature> signature;
 };
 
-std::string digest_rows(const ArrayDigests& array, std::span<const std::byte> rows);  // whole rows of it
-std::string root_of(const std::vector<std::string>& leaves);
+// Of a problem that is laid out as its arrays are, and was run. `rows_of_array`: what reads them, as Program::array
+// counts.
+Result<Receipt> make_receipt(const Prepared& laid, std::string_view text, Hash hash,
+                             const std::function<Result<ReadRows>(std::size_t array)>& rows_of_array);
 
-// Of a problem that has been run, its arrays without gaps.
-Result<Receipt> make_receipt(const Prepared& ran, std::string_view text);
-
-std::string print(const Receipt& receipt);  // canonical, without a newline
+std::string print(const Receipt& receipt);        // canonical, without a newline
+std::string signed_form(const Receipt& receipt);  // the same without the signature: what a signature covers
+Status check_signature(const Receipt& receipt);   // that one may stand there: its form, and the hash
 Result<Receipt> parse_receipt(std::string_view json);
 
 // The problem that a receipt says, laid out without memory and found to be what its arrays say.

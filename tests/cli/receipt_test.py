@@ -3,6 +3,7 @@ Receipts: written by `run`, checked by `check`, by all rows and by some, whateve
 operands, results and receipts are found, and broken receipts are errors.
 """
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -107,8 +108,8 @@ broken("beyond 2^53", lambda r: r.update(axes=10**30))
 broken("should have", lambda r: r.update(shape=[1 << 40, 24]))
 broken("2^62", lambda r: r.update(shape=[(1 << 53) - 1, (1 << 53) - 1]))
 broken("a list", lambda r: r.update(operands="x"))
-broken("leaves", lambda r: r["results"][0]["tree"]["leaves"].pop())
-broken("root", lambda r: r["results"][0]["tree"].update(root="0" * 32))
+broken("leaves", lambda r: r["results"][0]["leaves"].pop())
+broken("not that of its leaves", lambda r: r["results"][0].update(digest="0" * 32))
 broken("contract version", lambda r: r.update(contract=77))
 broken("not that of its text", lambda r: r["program"].update(text="f(x[i,j]) -> (y[i,j])\n y = x"))
 broken("compute type", lambda r: r.update(compute="f64"))
@@ -120,4 +121,92 @@ for text in (b'{"a":"\xff"}', b'{"a":"\xc0\x80"}', b'{"a":"\xed\xa0\x80"}', b'{"
     check(2, "not UTF-8", "check", "b.json", *given)
 check(2, "'x' is needed", "check", "r.json", *given[2:])
 check(2, "rows 7:7", "check", "r.json", *given, "--rows", "7:7")
+
+# With the results or not at all, and never in the place of one.
+kept = np.load(folder / "y.npy")
+scaled = ["run", "wrapped.row", "--in", "x=x.npy", "--in", "w=w.npy", "--in", "s=s.npy"]
+for place in ("y.npy", "./y.npy"):
+    check(2, "same file", *scaled, "--out", "y=y.npy", "--receipt", place)
+check(2, "missing/r.json", *scaled, "--out", "y=y.npy", "--receipt", "missing/r.json")
+if not np.array_equal(np.load(folder / "y.npy"), kept) or list(folder.glob(".trireme-*")):
+    failed += 1
+    print("FAIL a result was written without its receipt")
+
+# Signatures.
+for each in ("one", "two"):
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", f"{each}.pem"], cwd=folder, check=True)
+    subprocess.run(["openssl", "pkey", "-in", f"{each}.pem", "-pubout", "-out", f"{each}.pub"], cwd=folder, check=True)
+given = ["--in", "x=x.npy", "--in", "w=w.npy", "--in", "s=s.npy"]
+check(2, "no cryptographic hash", *scaled, "--out", "y=y.npy", "--receipt", "s.json", "--sign", "one.pem", "--hash", "xxh3-128")
+check(2, "no private key", *scaled, "--out", "y=y.npy", "--receipt", "s.json", "--sign", "one.pub")
+check(2, "md5", *scaled, "--out", "y=y.npy", "--receipt", "s.json", "--hash", "md5")
+check(0, "y.npy", *scaled, "--out", "y=y.npy", "--receipt", "s.json", "--sign", "one.pem")
+check(0, "signature    by the key of", "check", "s.json", *given, "--key", "one.pub", "--rows", "0:1")
+check(0, "signature    by the key of", "check", "s.json", *given, "--rows", "0:1")
+check(1, "BY ANOTHER KEY", "check", "s.json", *given, "--key", "two.pub")
+check(1, "MISSING", "check", "r.json", *given, "--key", "one.pub")
+check(2, "no public key", "check", "s.json", *given, "--key", "one.pem")
+signed = json.loads((folder / "s.json").read_text())
+key = signed["signature"]["key"]
+check(0, "holds", "check", "s.json", *given, "--key", key, "--rows", "9:10")
+report = json.loads(trireme("check", "s.json", *given, "--key", key, "--json")[1])
+expected = {"device", "given", "operands", "results", "rows", "signature", "verdict"}
+if set(report) != expected or report["verdict"] != "holds" or report["signature"] != {"key": key, "state": "verified"}:
+    failed += 1
+    print("FAIL check --json:", report)
+# What the signature covers is the canonical form without it: another program verifies it.
+value = signed.pop("signature")["value"]
+(folder / "form").write_text(json.dumps(signed, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+(folder / "value").write_bytes(bytes.fromhex(value))
+verified = subprocess.run(["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "one.pub", "-rawin", "-in", "form", "-sigfile",
+                           "value"], cwd=folder, capture_output=True, text=True)
+if verified.returncode:
+    failed += 1
+    print("FAIL openssl says", verified.stdout, verified.stderr)
+
+
+def changed(value):
+    """Another value of the same kind."""
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, str):
+        return value[:-1] + ("0" if value[-1:] != "0" else "1")
+    if isinstance(value, list):
+        return value[:-1] if value else ["more"]
+    return {**value, "more": 1}
+
+
+def fields(value, path=()):
+    """The paths of all fields, of lists' first entries."""
+    for name in value if isinstance(value, dict) else range(min(len(value), 1)) if isinstance(value, list) else ():
+        yield (*path, name)
+        yield from fields(value[name], (*path, name))
+
+
+# Every field in turn: the signature or the form says no. Without a signature computing again does.
+for name, demands in (("s.json", ["--key", key]), ("more.json", [])):
+    if name == "more.json":
+        check(0, "y.npy", *scaled, "--out", "y=y.npy", "--receipt", name)
+    whole = json.loads((folder / name).read_text())
+    for path in fields(whole):
+        copy = json.loads(json.dumps(whole))
+        place = copy
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = changed(place[path[-1]])
+        (folder / "b.json").write_text(json.dumps(copy))
+        code, output = trireme("check", "b.json", *given, *demands)
+        if code not in (1, 2) or not output:
+            failed += 1
+            print(f"FAIL {name} with another {path}: exit {code}, {output}")
+
+# Without libcrypto: said where it is wanted, and nothing but the signature is left unverified.
+none = folder / "none"
+none.mkdir()
+for library in ("libcrypto.so.3", "libcrypto.so.1.1"):
+    (none / library).write_text("no library")
+os.environ["LD_LIBRARY_PATH"] = str(none)
+check(2, "libcrypto.so.3 (or .1.1), which is not here", *scaled, "--out", "y=y.npy", "--receipt", "s2.json", "--sign", "one.pem")
+check(2, "libcrypto.so.3", "check", "s.json", *given, "--key", "one.pub")
+check(0, "not verified", "check", "s.json", *given, "--rows", "0:1")
 sys.exit(1 if failed else 0)

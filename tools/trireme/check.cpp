@@ -7,9 +7,11 @@
 #include <memory>
 
 #include "device_choice.hpp"
+#include "ed25519.hpp"
 #include "files.hpp"
 #include "npy_file.hpp"
 #include "plan/threads.hpp"
+#include "receipt/report.hpp"
 #include "trireme/device.hpp"
 #include "verbs.hpp"
 
@@ -19,9 +21,10 @@ namespace {
 using receipts::CheckedArray;
 
 struct CheckVerbOptions {
-  std::string receipt, device = "cpu", rows;
+  std::string receipt, device = "cpu", rows, key;
   std::vector<std::string> inputs, outputs;
   int threads = 1;
+  bool json = false;
 };
 
 Error misuse(const std::string& what) { return {Code::InvalidArgument, what}; }
@@ -80,6 +83,46 @@ void print_array(const CheckedArray& array, const char* same, const char* differ
   fmt::print("  {:<12} {}\n", array.name, what);
 }
 
+struct SignatureFinding {
+  std::string state, key,
+      what;  // "none", "verified", "not verified", "wrong", "another key", "missing"; of whom; in words
+  bool passed() const { return state == "none" || state == "verified" || state == "not verified"; }
+};
+
+// With a key the receipt must be signed by it. Without one a signature that is there must be right, where that can be
+// found out.
+Result<SignatureFinding> check_signature(const receipts::Receipt& receipt, const std::string& wanted) {
+  if (!receipt.signature)
+    return wanted.empty() ? SignatureFinding{"none", "", ""}
+                          : SignatureFinding{"missing", "", "MISSING: the receipt is not signed, and --key wants it"};
+  SignatureFinding found{"verified", receipt.signature->key, "by the key of " + receipt.signature->key};
+  if (!wanted.empty()) {
+    TRIREME_TRY(key, public_key(wanted));
+    if (key != receipt.signature->key)
+      return SignatureFinding{"another key", found.key, "BY ANOTHER KEY: " + found.key + ", wanted " + key};
+  }
+  const Result<bool> right = verify(*receipt.signature, receipts::signed_form(receipt));
+  if (!right) {
+    if (!wanted.empty() || right.error().code != Code::NoDevice) return right.error();
+    return SignatureFinding{"not verified", found.key, "not verified: " + right.error().message};
+  }
+  if (!*right) return SignatureFinding{"wrong", found.key, "WRONG: not of this receipt by the key of " + found.key};
+  return found;
+}
+
+int print_json(receipts::CheckReport report, const std::string& device, const SignatureFinding& signature) {
+  json::Object all = receipts::report_of(report, device), made;
+  made["state"].value = signature.state;
+  if (!signature.key.empty()) made["key"].value = signature.key;
+  all["signature"].value = std::move(made);
+  const bool passed = report.passed() && signature.passed();
+  all["verdict"].value = std::string(passed ? "holds" : "fails");
+  json::Json whole;
+  whole.value = std::move(all);
+  fmt::print("{}\n", json::canonical(whole));
+  return passed ? fine : check_failed;
+}
+
 Result<int> check_the_receipt(const CheckVerbOptions& options) {
   TRIREME_TRY(device, Device::named(options.device));
   TRIREME_TRY(bytes, read_file(options.receipt));
@@ -87,6 +130,9 @@ Result<int> check_the_receipt(const CheckVerbOptions& options) {
   Result<receipts::Receipt> receipt =
       receipts::parse_receipt({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!receipt) return named(receipt.error());
+  TRIREME_TRY(signature, check_signature(*receipt, options.key));
+  if (!options.json && !signature.what.empty()) fmt::print("  {:<12} {}\n", "signature", signature.what);
+  if (!signature.passed()) return options.json ? print_json({}, device.name(), signature) : check_failed;
   receipts::CheckOptions how;
   if (!options.rows.empty()) {
     TRIREME_TRY(rows, rows_in(options.rows));
@@ -99,6 +145,7 @@ Result<int> check_the_receipt(const CheckVerbOptions& options) {
   TRIREME_CHECK(add_files("--out", options.outputs, receipt->results, readers));
   Result<receipts::CheckReport> report = receipts::check_receipt(*receipt, readers, device.entry(), how);
   if (!report) return named(report.error());
+  if (options.json) return print_json(*report, device.name(), signature);
   for (const CheckedArray& each : report->operands)
     print_array(each, "matches the receipt", "DIFFERS FROM THE RECEIPT");
   for (const CheckedArray& each : report->given) print_array(each, "matches the receipt", "DIFFERS FROM THE RECEIPT");
@@ -119,6 +166,9 @@ Command check_verb() {
   verb.option("--out", options->outputs, "A result that is at hand, to name the first element that differs; repeatable",
               {.type = "NAME=FILE"});
   verb.option("--rows", options->rows, "Only these rows, widened to whole blocks; the last is B - 1", {.type = "A:B"});
+  verb.option("--key", options->key, "Whose signature the receipt must bear: a public key in PEM, or its 64 hex digits",
+              {.type = "FILE"});
+  verb.option("--json", options->json, "JSON instead of lines (docs/json.md)");
   verb.option("--device", options->device,
               "Where they are computed: cpu, cuda, wasm, reference, or a name that 'doctor' lists",
               {.type = "NAME", .show_default = true, .words = device_words});
@@ -126,7 +176,9 @@ Command check_verb() {
   verb.footer =
       "Operands are compared with the receipt first. With --rows, results that run over all rows are left out.\n"
       "  trireme check r.json --in x=x.npy --in gamma=g.npy --rows 32:48 --device reference\n"
-      "Exits with 1 if an array is not the receipt's or a bit differs, and names the first row (docs/receipts.md).";
+      "Exits with 1 if an array is not the receipt's or a bit differs, and names the first row, or block of rows of an "
+      "array\n"
+      "that has more than 1024; --out names the element (docs/receipts.md).";
   verb.run = [options] { return check_the_receipt(*options); };
   return verb;
 }
