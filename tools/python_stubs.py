@@ -20,6 +20,7 @@ from ._core import (
 from ._emit import Emission as Emission, emit as emit
 from ._operator import Exchange as Exchange, Operator as Operator, Phase as Phase, Plan as Plan, op as op
 from ._operators import operator as operator, operators as operators
+from ._receipt import BlockDigests as BlockDigests, CheckReport as CheckReport, Receipt as Receipt, block_digests as block_digests
 from ._verify import devices as devices, verify as verify
 
 __version__: str

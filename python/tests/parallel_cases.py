@@ -5,7 +5,9 @@ Cases of DTensors are in dtensor_cases.
 """
 import datetime
 import faulthandler
+import math
 import os
+import pathlib
 import sys
 import traceback
 
@@ -41,11 +43,10 @@ def case_columns(rank, size):
                 if tt._cut.cut_inside_groups(operator, tuple(values[each] for each in operator.constants), widths)[0]:
                     continue
                 compared.add(name)
-                # A sum over rows and all columns is added up machine by machine.
                 compare(operator, parallel.columns(operator, cut=widths), operands, constants,
-                        by_columns(Machine(widths, rank), values), lambda where: aligned and ("j" in where or where == "[i]"))
-    assert refused >= {"rms_norm_rope", "sinkhorn"} and len(refused) < len(NAMED) / 3, refused
-    assert set(NAMED) - compared - refused <= {"group_norm"}, compared  # whose pixels no cut here is a multiple of: see groups
+                        by_columns(Machine(widths, rank), values), lambda where: aligned)
+    assert refused == {"rms_norm_rope", "rms_norm_rope_positions", "rope", "rope_interleaved", "sinkhorn"}, refused
+    assert set(NAMED) - compared - refused == {"group_norm"}, compared  # whose pixels no cut here is a multiple of: see groups
 
 
 def case_groups(rank, size):
@@ -109,6 +110,17 @@ def case_groups(rank, size):
         assert "what it divides i and j by must be the same" in str(error)
 
 
+def sums_are_exact(where, widths, columns, constants):
+    """Whether rows of such a result, or blocks of its sums, are those of one machine."""
+    row, total = tt._rows.row_of(where, constants), sum(widths)
+    if row is not None and not row.wrap:
+        return True
+    divide, wrap = (row.divide, row.wrap) if row else (1, 1)
+    block = trireme._core.row_block(total // wrap, math.prod(tt._register.extents(where, (total, columns), 1, constants)))
+    unit = 256 if where == "[]" else divide * wrap * block // math.gcd(block, divide)
+    return total % (divide * wrap) == 0 and all(sum(widths[:k]) % unit == 0 for k in range(len(widths)))
+
+
 def case_rows(rank, size):
     """Every operator: rows are what they are, and sums over rows have the bits of one machine where rows are cut at blocks."""
     for name in NAMED:
@@ -116,21 +128,57 @@ def case_rows(rank, size):
         cuts = [(240,) * size, (512,) * size, tuple(96 * k for k in range(size))]
         for widths in cuts if size == 2 else cuts[2:] if size == 3 else cuts[1:2]:
             operands, constants = sample(operator, sum(widths), 32)
-            block, begins = trireme._core.row_block(sum(widths), 32), [sum(widths[:k]) for k in range(size)]
-
             def exact(where):
-                row = tt._rows.row_of(where, constants)
-                if row is not None and not row.wrap:
-                    return True
-                if row is not None or "position" in str(operator.operator.operands):  # blocks do not begin where those do
-                    return False
-                return all(first % (256 if where == "[]" else block) == 0 for first in begins)
+                # Blocks of sums do not begin where positions have a new entry.
+                blocks_begin = "position" not in str(operator.operator.operands) or where in ("[i,j]", "[i]")
+                return blocks_begin and sums_are_exact(where, widths, 32, constants)
 
-            try:
-                compare(operator, parallel.rows(operator, cut=None if widths[0] else widths), operands, constants,
-                        by_rows(Machine(widths, rank), constants), exact)
-            except trireme.Unsupported as error:
-                assert "computes with" in str(error) or "multiples of" in str(error), error
+            compare(operator, parallel.rows(operator, cut=None if widths[0] else widths), operands, constants,
+                    by_rows(Machine(widths, rank), constants), exact)
+
+
+def case_counted(rank, size):
+    """Rows that know their number, or that wrap, are cut anywhere; of a largest value over rows and columns every machine has all."""
+    programs = [("counted(x[i,j]) -> (y[i,j], t[])\n    y = select(j <= i, x * i, 0)\n    t = colsum(x * i)", {}),
+                ("heads(x[i,j], w[i % 3, j], b[(i / 2) % 5]) -> (y[i,j])\n    y = x * w * b", {}),
+                ("range(x[i,j]) -> (y[i,j], top[], each[j], head[i % 3, j], pair[i / 2])\n    y = x * 2\n    top = colmax(abs(x))\n"
+                 "    each = colmax(x)\n    head = colmax(x)\n    pair = colmax(-x)", {})]
+    for text, constants in programs:
+        operator = tt.op(text)
+        for widths in ((34,) * size, tuple(2 + 8 * k for k in range(size)), (2,) * (size - 1) + (0,), (468,) * size):
+            operands, _ = sample(operator, sum(widths), 40)
+            compare(operator, parallel.rows(operator, cut=widths), operands, constants, by_rows(Machine(widths, rank), constants),
+                    lambda where: "range" in operator.name or sums_are_exact(where, widths, 40, constants))
+    assert sums_are_exact("[i % 3, j]", (468,) * size, 40, {}) or size > 3
+    operator = tt.op("range(x[i,j]) -> (y[i,j], top[], per[i % 4])\n    y = x * 2\n    top = colmax(abs(x))\n    per = colmax(x + amax(x))")
+    for widths in ((40,) * size, (256 * 3, *(256,) * (size - 1))):
+        operands, _ = sample(operator, 9, sum(widths))
+        compare(operator, parallel.columns(operator, cut=widths), operands, {}, by_columns(Machine(widths, rank), {}), lambda where: True)
+
+
+def case_random(rank, size):
+    """Random numbers count rows and columns over all machines: wherever it is cut, what is drawn is what one machine draws."""
+    rounded = tt.op("rounded(p[i,j], g[i,j], seed[]) -> (q[i,j], t[j])\n    q = cast_stochastic(p - 0.1 * g, q, random(seed, 1))\n"
+                    "    t = colsum(p * random(seed, 2))")
+    placed = tt.op("placed(x[i,j], seed[], a = 3) -> (y[i,j])\n    y = x * random(seed, 0, a * 2, 5) + random(seed, 1) * i")
+    dropout, seed = tt.named("dropout"), torch.tensor(0x1234567890ABCDEF)
+    assert 0.2 < (dropout(torch.ones(64, 64), seed, p=0.3) == 0).float().mean() < 0.4
+    types = {"types": {"q": torch.bfloat16}}
+    for operator, arrays, constants in ((dropout, 1, {"p": 0.3}), (rounded, 2, types), (placed, 1, {"a": 7.0})):
+        values = {**operator.constants, **constants}
+        for widths in ((96,) * size, tuple(41 + 6 * k for k in range(size)), (1,) * size):
+            operands = [*torch.randn(arrays, 11, sum(widths)), seed]
+            compare(operator, parallel.columns(operator, cut=widths), operands, constants, by_columns(Machine(widths, rank), values),
+                    lambda where: True)
+        for widths in ((512,) * size, tuple(3 + 8 * k for k in range(size)), (2,) * (size - 1) + (0,)):
+            operands = [*torch.randn(arrays, sum(widths), 37), seed]
+            compare(operator, parallel.rows(operator, cut=widths), operands, constants, by_rows(Machine(widths, rank), values),
+                    lambda where: where == "[i,j]" or sums_are_exact(where, widths, 37, constants))
+    try:
+        parallel.rows(dropout, in_order=False)(torch.randn(4, 8), seed)
+        raise AssertionError("rows that nobody can count were not noticed")
+    except trireme.Unsupported as error:
+        assert "computes with random, which counts rows over all machines; spread them in order" in str(error), error
 
 
 def case_composed(rank, size):
@@ -164,7 +212,7 @@ def case_once(rank, size):
             cuts = by_columns(Machine(widths, rank), {**operator.constants, **constants})
             many = parallel.columns(operator, cut=widths, compose=True)
             compare(operator, many, operands, constants, cuts, lambda where: False)  # the operator's values
-            compare(operator, many, operands, constants, cuts, lambda where: aligned and ("j" in where or where == "[i]"), one)
+            compare(operator, many, operands, constants, cuts, lambda where: aligned, one)
         mine = [cuts(each, where[1]) for each, where in zip(operands, operator.operator.operands)]
         assert gathers(lambda: many(*mine, **constants)) == numbers, name
     torch.manual_seed(1)
@@ -182,6 +230,29 @@ def case_once(rank, size):
     assert gathers(lambda: parallel.log_probability(machine.cut(x, -1), target, compose=True)) == 1
     norm = parallel.LayerNorm(512, columns=dist.group.WORLD, compose=True)
     assert gathers(lambda: norm(machine.cut(x, -1))) == 1
+
+
+def case_exchanges(rank, size):
+    """The tables of docs/distributed.md are counted: so many collectives, so many numbers a row."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+    import exchange_model
+    rows, width, sent = 8, 512, []
+    kept = tt._exchange._gather
+    tt._exchange._gather = lambda tensor, *more: sent.append(tensor.numel()) or kept(tensor, *more)
+    for name in ("rms_norm", "layer_norm", "softmax", "masked_softmax", "cross_entropy", "logprob_entropy", "dynamic_tanh", "swiglu",
+                 "poly_norm", "kl_div", "grouped_rms_norm"):
+        operator, forms = tt.named(name), exchange_model.forms(trireme.operator(name))
+        operands, constants = sample(operator, rows, width * size)
+        cuts = by_columns(Machine((width,) * size, rank), {**operator.constants, **constants})
+        for composed in (False, True):
+            mine = [cuts(each, where[1]).requires_grad_(each.is_floating_point()) for each, where in zip(operands, operator.operator.operands)]
+            sent.clear()
+            made = parallel.columns(operator, compose=composed)(*mine, **constants)
+            assert sent == [rows * each for each in forms[composed]], (name, composed, sent, forms)
+            sent.clear()
+            sum(each.sum() for each in (made if isinstance(made, tuple) else (made,)) if each.requires_grad).backward()
+            assert sent == [rows * each for each in forms[2 + composed]], (name, composed, "backward", sent, forms)
+    tt._exchange._gather = kept
 
 
 def case_losses(rank, size):
@@ -277,14 +348,14 @@ def case_errors(rank, size):
     assert parallel.rows("rms_norm", in_order=False)(torch.randn(3 + rank, 30)).shape == (3 + rank, 30)
     none = [0] + [7] * (size - 1)
     refused(lambda: parallel.columns("rms_norm", cut=none)(torch.randn(3, none[rank])), ValueError, "has no columns")
-    refused(lambda: parallel.sum_over(torch.randn(3 + rank)), ValueError, "the number of elements")
+    refused(lambda: parallel.sum_over(torch.randn(3 + rank)), ValueError, "shapes must be those of the other machines")
     refused(lambda: norm(torch.randn(3, 4, 5), axes=2), trireme.Unsupported, "axes=1")
     turn = tt.op("turn(x[i,j]) -> (y[i,j])\n    y = rotate(x, 1)")
-    refused(lambda: parallel.columns(turn)(torch.randn(3, 30)), trireme.Unsupported, "rotate reads columns of other parts")
+    refused(lambda: parallel.columns(turn)(torch.randn(3, 30)), trireme.Unsupported, "rotate reads columns of other parts", "parallel.rows")
     counted = tt.op("counted(x[i,j]) -> (y[i,j])\n    y = x * i")
-    refused(lambda: parallel.rows(counted)(torch.randn(3, 30)), trireme.Unsupported, "computes with i")
-    heads = parallel.rows("rms_norm_heads")
-    refused(lambda: heads(torch.randn(3, 30), torch.randn(2, 30), heads=2.0), trireme.Unsupported, "cut rows at multiples of 2")
+    refused(lambda: parallel.rows(counted, in_order=False)(torch.randn(3, 30)), trireme.Unsupported, "computes with i")
+    pairs = parallel.rows("moe_sum")
+    refused(lambda: pairs(torch.randn(3, 30), torch.randn(3), experts=2.0), trireme.Unsupported, "cut rows at multiples of 2")
     # Shapes that all know, and that differ now.
     for rows in (3, 5000, 7):
         norm(torch.randn(rows, 30))
@@ -300,6 +371,18 @@ def case_errors(rank, size):
     for rows in (3, 5000, 7):
         backward(rows)
     refused(lambda: backward(5000 if rank else 3), ValueError, "shapes must be those of the other machines")
+    # Sums of whole tensors, small ones and large ones, of shapes that all know; eager and compiled.
+    around = lambda x: parallel.reduce_from(parallel.copy_to(x) * 2)
+    for call in (parallel.sum_over, around, torch.compile(around, fullgraph=True, backend="aot_eager")):
+        for shape in ((3, 4), (4, 3), (300, 211), (301, 211), (4, 3)):
+            assert call(torch.ones(shape)).shape == shape
+        for here, there in (((4, 3), (300, 211)), ((300, 211), (301, 211)), ((4, 3), (3, 4))):
+            refused(lambda: call(torch.randn(there if rank else here)), ValueError, "shapes must be those of the other machines",
+                    str([here[0] * here[1]] + [there[0] * there[1]] * (size - 1)))
+        refused(lambda: call(torch.randn(4, 3).to(torch.float32 if rank else torch.bfloat16)), ValueError, "not of the same thing")
+    x = torch.randn(300 if rank else 3, requires_grad=True)
+    y = parallel.copy_to(x).sum()
+    refused(y.backward, ValueError, "shapes must be those of the other machines")
     assert norm(torch.randn(3, 30)).shape == (3, 30)  # and goes on
 
 
@@ -308,7 +391,8 @@ def spread_model(rank, size):
     norm, head, once = parallel.columns("layer_norm"), parallel.rows("rms_norm"), parallel.columns("softmax", compose=True)
 
     def model(x, w, b, y, g):
-        return norm(x, w, b).square().sum() + head(y, g).square().sum() + parallel.cross_entropy(x, target) + once(x).square().sum()
+        linear = parallel.reduce_from(parallel.copy_to(y) * 0.5).square().sum()
+        return norm(x, w, b).square().sum() + head(y, g).square().sum() + parallel.cross_entropy(x, target) + once(x).square().sum() + linear
 
     machine = Machine((300,) * size, rank)
     torch.manual_seed(6)
@@ -338,8 +422,10 @@ def case_compiled(rank, size):
 
     check_compiled(rank, size, aot_autograd(fw_compiler=note, bw_compiler=note,
                                             partition_fn=min_cut_rematerialization_partition), same)  # as Inductor's
-    gathers = [each for each in seen if "all_gather" in each]
-    assert len(gathers) == 8, gathers  # layer_norm 2 + 1, cross_entropy 2, rms_norm's dgamma 1, composed softmax 1 + 1
+    said, gathers = ([each for each in seen if name in each] for name in ("agreed", "all_gather"))
+    # layer_norm 2 + 1, cross_entropy 2, rms_norm's dgamma 1, composed softmax 1 + 1, reduce_from 1, copy_to 1
+    assert len(said) == 10, said
+    assert len(gathers) == 10 + 10, gathers  # and before each what it is
 
 
 def case_inductor(rank, size):
@@ -378,11 +464,10 @@ def case_second(rank, size):
 
 
 def case_differs(rank, size):
-    """Shapes that all machines know, and that differ in a later call: who changed asks, who did not waits in the collective."""
-    norm = torch.compile(parallel.columns("rms_norm"), backend="aot_eager") if os.environ.get("COMPILED") else parallel.columns("rms_norm")
-    for rows in (3, 5000):
-        norm(torch.randn(rows, 256))
-    norm(torch.randn(3 if rank else 5000, 256))
+    """A shape that one machine knows and the last one does not: who does not asks, who does waits in the collective."""
+    norm = parallel.columns("rms_norm")
+    norm(torch.randn(3, 256))
+    norm(torch.randn(3 if rank < size - 1 else 5000, 256))
 
 
 def case_fails(rank, size):
@@ -399,15 +484,30 @@ def case_dies_first(rank, size):
     parallel.rows("rms_norm")(torch.randn(3, 256))
 
 
-def case_dies(rank, size):
+def goes_away(rank, size, call):
     """The last machine goes away in the midst: the others get an error, before the group's time is over."""
-    norm = parallel.columns("rms_norm")
-    x = torch.randn(3, 256)
-    norm(x)
+    call()
     if rank == size - 1:
         os._exit(7)
     for _ in range(3):
-        norm(x)
+        call()
+
+
+def case_dies(rank, size):
+    norm, x = parallel.columns("rms_norm"), torch.randn(3, 256)
+    goes_away(rank, size, lambda: norm(x))
+
+
+def case_dies_backward(rank, size):
+    norm, x = parallel.columns("rms_norm"), torch.randn(3, 256, requires_grad=True)
+    made = [norm(x).sum() for _ in range(4)]
+    goes_away(rank, size, lambda: made.pop().backward())
+
+
+def case_dies_rows(rank, size):
+    """Rows exchange in their backward alone."""
+    norm, x, w = parallel.rows("rms_norm"), torch.randn(3, 256), torch.randn(256, requires_grad=True)
+    goes_away(rank, size, lambda: norm(x, w).sum().backward())
 
 
 CASES = {name.removeprefix("case_"): function for name, function in [*globals().items(), *vars(dtensor_cases).items()]
@@ -428,6 +528,7 @@ def main(names, seconds=60):
             print(f"machine {rank} of {size}, case {name}:\n{traceback.format_exc()}", flush=True)
             os._exit(1)  # the others see it at once
         print(f"fine {name} {rank}", flush=True)
+    dist.barrier()  # nobody takes its end of a connection away while another still uses it
     dist.destroy_process_group()
 
 

@@ -53,8 +53,8 @@ FUNCTIONS = {
 }
 
 
-# Problems here take the shape of an operand per element.
-NAMED = [name for name in trireme.operators() if any(each[1] == "[i,j]" for each in trireme.operator(name).operands)]
+# Those whose operands a problem's rows and columns draw: a table has rows of its own.
+NAMED = [name for name in trireme.operators() if name != "embedding"]
 
 
 def drawn(seed, stream, rows, columns):
@@ -139,15 +139,21 @@ def entries(value, spread, rows, columns, names):
 
 
 class Problem:
-    """A small problem of an operator's first `#: try` line, in f64."""
+    """A small problem of an operator's first `#: try` line, in f64. `constants`: others than the line's."""
 
-    def __init__(self, name, which=0, dtype=torch.float64, shape=None):
+    def __init__(self, name, which=0, dtype=torch.float64, shape=None, **constants):
         self.operator = trireme.operator(name)
         text = _core.operator_texts()[name]
         words = re.findall(r"#:\s*try\s+([^#\n]*)", text)[which].split()
         self.rows, self.columns = shape or (int(extent) for extent in words[0].split("x"))
-        constants = {each[0] for each in self.operator.constants}
-        self.constants = {key: float(value) for key, value in (word.split("=") for word in words[1:]) if key in constants}
+        known = {each[0] for each in self.operator.constants}
+        self.constants = {key: float(value) for key, value in (word.split("=") for word in words[1:]) if key in known}
+        self.constants |= constants
+        of_rows = [each[1].strip("[]").split(",")[0].strip() for each in self.operator.operands]
+        for each in of_rows if "i" not in of_rows else ():  # who divides them says as many rows as fill its entries
+            if each.startswith("i / "):
+                share = each[len("i / "):]
+                self.constants[share] = max(k for k in range(1, int(self.constants[share]) + 1) if self.rows % k == 0) * 1.0
         self.types = {"q": "i8"} if "q" in [each[0] for each in self.operator.results] else {}
         spreads = " ".join(each[1] for each in self.operator.operands + self.operator.results)
         given = dict(word.split("=") for word in words[1:])

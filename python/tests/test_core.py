@@ -60,8 +60,9 @@ def test_shapes_without_an_operand_per_element():
     product = np.empty(12, np.float32)
     trireme.matmul(a, b, m=4, out=product)
     assert np.array_equal(product.reshape(3, 4), a @ b.T)
-    with pytest.raises(TypeError, match="matmul needs an array for y: nothing else says how many rows there are"):
-        trireme.matmul(a, b, m=4)
+    assert np.array_equal(trireme.matmul(a, b, m=4), product)  # a says how many rows there are, 4 to an entry
+    with pytest.raises(TypeError, match="matmul needs an array for x, or y: nothing else says how many rows there are"):
+        trireme.matmul(None, b, m=4)
     with pytest.raises(TypeError, match="embedding needs an array for token, or y: nothing else says how many rows"):
         trireme.embedding(None, table)
     assert [name for name, *_ in trireme.embedding.gradient().results] == ["dscale"]

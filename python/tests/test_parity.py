@@ -1,5 +1,6 @@
 """A token's bits are its own: alone, in any batch, in prefill or decode shape, from strided memory, by any number of threads,
 without gradients, compiled, in a CUDA graph, and on the CPU as on a GPU. What a trainer and a sampler share (docs/parity.md)."""
+import functools
 import os
 import pathlib
 import re
@@ -15,6 +16,38 @@ PLACES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(
     not torch.cuda.is_available(), reason="no GPU; bench/gpu_python.sh runs these where there is one"))]
 
 
+HEADS, WIDTH = 5, 103  # of a token's columns, where it has several rows
+
+
+def heads(x):
+    return x.unflatten(-1, (HEADS, WIDTH))
+
+
+def tokens_of(target, columns):
+    """What belongs to each token, by its target: rows of a table."""
+    table = torch.linspace(-2, 2, COLUMNS * columns, device=target.device).view(COLUMNS, columns)
+    return table.sin()[target.reshape(-1)]
+
+
+def rope(name, x, weight, target):
+    """By a position of each token, or by its own row of the tables."""
+    x, own = x[..., :HEADS * 102].unflatten(-1, (HEADS, 102)), target.reshape(-1)
+    angles = torch.arange(COLUMNS * 51, device=x.device).view(COLUMNS, 51)
+    cos, sin = angles.cos(), angles.sin()
+    if name == "rms_norm_rope_positions":
+        return tt.named(name)(x, weight[:102], own, cos, sin, heads=HEADS)
+    return tt.named(name)(x, weight[:102], cos[own], sin[own], heads=HEADS, positions=own.numel())
+
+
+def on(name, **constants):
+    """The operator on elements and the weight."""
+    return lambda *given: tt.named(name)(*given[:-1], **constants)
+
+
+def on_elements(name):
+    return lambda *given: tt.named(name)(*given[:-2])
+
+
 # By name: (how many operands of elements, the call on them, a weight and a target for each token).
 OPERATORS = {
     "rms_norm": (1, lambda x, weight, target: tt.rms_norm(x, (COLUMNS,), weight, 1e-5)),
@@ -22,9 +55,23 @@ OPERATORS = {
     "add_rms_norm": (2, lambda x, h, weight, target: tt.add_rms_norm(x, h, weight, 1e-5)),
     "add_layer_norm": (2, lambda x, h, weight, target: tt.add_layer_norm(x, h, weight, weight, 1e-5)),
     "l2_norm": (1, lambda x, weight, target: tt.l2_norm(x)),
+    "rms_norm_llama": (1, on("rms_norm_llama")),
+    "gated_rms_norm": (2, on("gated_rms_norm")),
+    "grouped_rms_norm": (1, on("grouped_rms_norm", group=64)),
+    "gated_group_norm": (2, on("gated_group_norm", group=64)),
+    "rms_norm_heads": (1, lambda x, weight, target: tt.named("rms_norm_heads")(heads(x), heads(weight), heads=HEADS)),
+    "rms_norm_rope": (1, functools.partial(rope, "rms_norm_rope")),
+    "rms_norm_rope_positions": (1, functools.partial(rope, "rms_norm_rope_positions")),
+    "modulated_layer_norm": (1, lambda x, weight, target: tt.named("modulated_layer_norm")(
+        heads(x), tokens_of(target, WIDTH).to(x.dtype), tokens_of(target + 1, WIDTH).to(x.dtype), tokens=HEADS)),
+    "group_norm": (1, lambda x, weight, target: tt.group_norm(heads(x.reshape(-1, COLUMNS)), HEADS, weight[:HEADS], weight[-HEADS:])),
+    "poly_norm": (1, lambda x, weight, target: tt.named("poly_norm")(x, *(weight[k:k + 1].reshape(()) for k in range(4)))),
     "swiglu": (2, lambda x, gate, weight, target: tt.swiglu(x, gate)),
     "clamped_swiglu": (2, lambda x, gate, weight, target: tt.clamped_swiglu(x, gate)),
-    "geglu": (2, lambda x, gate, weight, target: tt.geglu(x, gate)),
+    "swiglu_llama": (2, on_elements("swiglu_llama")),
+    "swiglu_oai": (2, on_elements("swiglu_oai")),
+    "reglu": (2, on_elements("reglu")),
+    "geglu_erf": (2, lambda x, gate, weight, target: tt.geglu(x, gate)),
     "geglu_tanh": (2, lambda x, gate, weight, target: tt.geglu(x, gate, "tanh")),
     "relu_squared": (1, lambda x, weight, target: tt.named("relu_squared")(x)),
     "dynamic_tanh": (1, lambda x, weight, target: tt.named("dynamic_tanh")(x, torch.full((), 0.5, device=x.device), weight, weight)),
@@ -132,23 +179,32 @@ def test_compiled(name, backend, device):
     torch._dynamo.reset()
     case = Case(name, torch.bfloat16, device)
     compiled = torch.compile(case.call, fullgraph=True, backend=backend)
-    for outer in ((), (2, TOKENS // 2)):
-        assert_same(case.run(*outer, call=compiled), case.run(), outer)
-        assert_same(case.train(*outer, call=compiled), case.train(), outer)
+    for way in (case.run, case.train):
+        for outer in ((), (2, TOKENS // 2), (TOKENS, 1)):
+            assert_same(way(*outer, call=compiled), way(), outer)
+        alone = [each.reshape(1, -1) for each in way(call=compiled, tokens=slice(3, 4))]
+        assert all(torch.equal(each, whole.reshape(TOKENS, -1)[3:4]) for each, whole in zip(alone, way(), strict=True))
 
 
 @pytest.mark.parametrize("device", PLACES[1:])
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("way", ["run", "train"])
 @pytest.mark.parametrize("name", OPERATORS)
-def test_cuda_graphs(name, device):
+def test_cuda_graphs(name, way, compiled, device):
+    torch._dynamo.reset()
     case = Case(name, torch.bfloat16, device)
-    wanted = case.run()
-    side = torch.cuda.Stream()
+    call = torch.compile(case.call, fullgraph=True, backend=BACKENDS[-1]) if compiled else case.call
+    wanted, side = getattr(case, way)(), torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        case.run()
+        for _ in range(2):
+            getattr(case, way)(call=call)
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        made = case.run()
+        made = getattr(case, way)(call=call)
+    for each in made:
+        each.fill_(7)
     graph.replay()
     torch.cuda.synchronize()
     assert_same(made, wanted, "replayed")

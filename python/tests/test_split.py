@@ -109,6 +109,23 @@ def test_what_cannot_be_split_is_refused_with_a_reason():
         trireme.op("turn(x[i,j]) -> (y[i,j])\n    y = rotate(x, 1)").split()
 
 
+@pytest.mark.parametrize("parts", [1, 2, 4, 8])
+def test_weights_gradients_are_the_same_bits_for_any_number_of_parts(rng, parts):
+    x, dy = (rng.standard_normal((2048, 40)).astype("f4") for _ in range(2))
+    gamma, backward, block = np.ones(40, "f4"), trireme.layer_norm.gradient(), trireme._core.row_block(2048, 40)
+    _, average, rstd = trireme.layer_norm(x, results="all")
+
+    def gradients(rows, **more):
+        given = {"dy": dy[rows], "x": x[rows], "gamma": gamma, "average": average[rows], "rstd": rstd[rows]}
+        return backward(*(given.get(name) for name, *_ in backward.operands), results=["dgamma", "dbeta"], **more)
+
+    share = 2048 // parts
+    nodes = [gradients(slice(k * share, (k + 1) * share), row_block=block) for k in range(parts)]
+    while len(nodes) > 1:
+        nodes = [tuple(a + b for a, b in zip(*nodes[k:k + 2])) for k in range(0, len(nodes), 2)]
+    assert share % block == 0 and [each.tobytes() for each in nodes[0]] == [each.tobytes() for each in gradients(slice(None))]
+
+
 def test_row_blocks_of_a_larger_problem(rng):
     x = rng.standard_normal((4096, 40)).astype("f4")
     total = trireme.op("p(x[i,j]) -> (c[j])\n    c = colsum(x)")

@@ -14,22 +14,26 @@ f64 = dict(dtype=torch.float64)
 
 
 class Small:
-    """An operator's first problem with few rows and columns, all results as functions of what has gradients."""
+    """An operator's first problem with few rows and columns, all results as functions of what has gradients. Its four columns
+    are two groups, and what is quantised is stored in f16."""
 
     def __init__(self, name):
         self.name, self.operator = name, tt.named(name)
-        self.problem = Problem(name, shape=(6, 4))
+        self.types = {"q": "f16"} if name in QUANTISED else {}
+        groups = {each: 2.0 for each in self.operator.constants if each in ("group", "block", "side")}
+        self.problem = Problem(name, shape=(6, 4), **groups)
         self.leaves = {key: value.requires_grad_() for key, value in self.problem.differentiable().items()
                        if key not in self.operator.held}
 
     def results(self, *leaves):
         operands = {**self.problem.operands, **dict(zip(self.leaves, leaves))}
-        made = self.operator(*operands.values(), **self.problem.constants, results="all")
+        made = self.operator(*operands.values(), **self.problem.constants, types=self.types, results="all")
         return made if isinstance(made, tuple) else (made,)
 
     def torchs(self, *leaves):
         operands = {**self.problem.operands, **dict(zip(self.leaves, leaves))}
-        made = execute(self.problem.operator, operands, self.problem.constants, self.problem.rows, self.problem.columns)
+        made = execute(self.problem.operator, operands, self.problem.constants, self.problem.rows, self.problem.columns,
+                       largest=torch.finfo(torch.float16).max)
         return tuple(made[name] for name in self.operator.results)
 
 
@@ -44,9 +48,9 @@ def test_fault_55_first_and_second_derivatives(name):
                                         check_batched_grad=True)
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("name", NAMED)
 def test_fault_57_every_result_carries_gradients(name):
-    """Statistics too: a loss on log-sum-exps, a penalty on rstd."""
+    """Statistics too, each alone: a loss on log-sum-exps, a penalty on rstd, or on the scale of what is quantised."""
     small = Small(name)
     leaves = tuple(small.leaves.values())
     mine, theirs = small.results(*leaves), small.torchs(*leaves)
@@ -54,12 +58,29 @@ def test_fault_57_every_result_carries_gradients(name):
         assert mine[k].requires_grad, result
         dy = torch.randn_like(mine[k])
         got = torch.autograd.grad(mine[k], leaves, dy, allow_unused=True, retain_graph=True)
-        want = torch.autograd.grad(theirs[k], leaves, dy.reshape(theirs[k].shape), allow_unused=True, retain_graph=True)
+        want = [None] * len(leaves)
+        if theirs[k].requires_grad:  # a power of two, or what is held, does not
+            want = torch.autograd.grad(theirs[k], leaves, dy.to(theirs[k].dtype).reshape(theirs[k].shape), allow_unused=True,
+                                       retain_graph=True)
         for leaf, a, b in zip(small.leaves, got, want):
             if a is None or b is None:
                 assert all(each is None or not each.any() for each in (a, b)), (result, leaf)
             else:
                 torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9, msg=lambda text: f"{result} by {leaf}: {text}")
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_fault_57_statistics_of_what_is_quantised_in_forward_mode(name):
+    """Also where the derivative by the quantised values is not there: their type is."""
+    small = Small(name)
+    leaves = tuple(each.detach() for each in small.leaves.values())
+    tangents = tuple(torch.randn_like(each) for each in leaves)
+    for k, result in enumerate(small.operator.results):
+        if result == "q":
+            continue
+        mine, theirs = (torch.func.jvp(lambda *given, of=of: of(*given)[k], leaves, tangents)[1]
+                        for of in (small.results, small.torchs))
+        torch.testing.assert_close(mine, theirs.reshape(mine.shape).to(mine.dtype), rtol=1e-9, atol=1e-9)
 
 
 def test_fault_57_z_loss():

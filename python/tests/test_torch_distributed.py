@@ -36,12 +36,12 @@ def work(rank, folder):
             found = torch.autograd.grad(made, spread, distribute_tensor(dy, mesh, [placement]))
             for mine, theirs in zip(found, grads):
                 torch.testing.assert_close(mine.full_tensor(), theirs, rtol=1e-5, atol=1e-5)
-    rows = tt.op("per_head(x[i,j], s[i % 5]) -> (y[i,j])\n    y = x * s")
-    try:
-        rows(distribute_tensor(x, mesh, [Shard(0)]), distribute_tensor(w[:5], mesh, [Replicate()]))
-        raise AssertionError("an index over all rows was not noticed")
-    except NotImplementedError as error:
-        assert "i % 5" in str(error) and "multiples of 5" in str(error)
+    rows = tt.op("per_head(x[i,j], s[i % 5]) -> (y[i,j])\n    y = x * s")  # 12 rows a process: neither begins with entry 0 alone
+    assert torch.equal(rows(distribute_tensor(x, mesh, [Shard(0)]), distribute_tensor(w[:5], mesh, [Replicate()])).full_tensor(), rows(x, w[:5]))
+    rows = tt.op("pairs(x[i,j], s[i / 5]) -> (y[i,j])\n    y = x * s")
+    made = rows(distribute_tensor(x, mesh, [Shard(0)]), distribute_tensor(w[:5], mesh, [Replicate()]))  # no part ends with an entry
+    assert made.placements == (Shard(0),) and torch.equal(made.full_tensor(), rows(x, w[:5]))
+    dist.barrier()
     dist.destroy_process_group()
 
 

@@ -306,6 +306,7 @@ THREADS = """
 import os, torch, trireme, trireme.torch as tt
 {set}
 x = torch.zeros(4096, 1024)
+x[0].requires_grad_().sum().backward()  # starts autograd's own threads, one for each kind of device
 threads = lambda: len(os.listdir("/proc/self/task"))
 before = threads()
 trireme.softmax(x)

@@ -139,18 +139,25 @@ def test_programs_of_ones_own():
 
 
 def test_maxima_over_rows():
-    """A colmax is a statistic without a derivative, also beside one that has it."""
+    """A colmax is a statistic whose gradient is refused where it arrives, and nowhere else."""
     operator = tt.op("ranged(x[i,j]) -> (y[i,j], r[i], m[j], t[])\n    r = sum(x)\n    y = x * r\n    m = colmax(x)\n    t = colmax(abs(x))")
     x = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
     y, r, m, t = operator(x, results="all")
     assert torch.equal(m, x.amax(0)) and t == x.abs().max()
-    assert y.requires_grad and r.requires_grad and not m.requires_grad and not t.requires_grad
-    assert torch.autograd.gradcheck(lambda x: operator(x, results=("y", "r", "m"))[:2], (x,), check_forward_ad=True)
+    torch.autograd.grad((y / m.detach() + t.detach()).sum(), x, retain_graph=True)
+    for loss in (y.sum() + m.sum(), (y / t).sum(), m.sum()):
+        with pytest.raises(NotImplementedError, match="no gradient arrives for '[mt]', a colmax.*detach it"):
+            torch.autograd.grad(loss, x, retain_graph=True)
+    with pytest.raises(NotImplementedError, match="'m' is a colmax, and has no tangent"):
+        torch.func.jvp(lambda x: operator(x, results=("y", "m"))[0], (x.detach(),), (torch.ones_like(x),))
+    assert torch.autograd.gradcheck(lambda x: operator(x, results=("y", "r", "m"))[:2], (x,))
+    assert torch.autograd.gradcheck(lambda x: operator(x, results=("y", "r")), (x,), check_forward_ad=True)
     compiled = torch.compile(lambda x: operator(x, results=("y", "m")), fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(x)[1], m)
     torch.testing.assert_close(*(torch.autograd.grad(made[0].square().sum(), x)[0] for made in (compiled(x), operator(x, results="all"))))
     alone = tt.op("largest_of(x[i,j]) -> (m[j])\n    m = colmax(x)")
-    assert not alone(x).requires_grad
+    with pytest.raises(NotImplementedError, match="no gradient arrives for 'm', a colmax"):
+        alone(x).sum().backward()
     got, want = (torch.vmap(work)(x.detach().expand(3, 5, 7)) for work in (alone, lambda x: x.amax(0)))
     assert torch.equal(got, want)
 

@@ -44,22 +44,24 @@ def run(tmp_path, size, cases, wait=60, **more):
     return codes, said
 
 
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone"]
+
+
 def torchrun(size, cases):
     """The same by torchrun: one exit code, one text."""
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}", str(SCRIPT),
-                           *cases], env=environment(), capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run([sys.executable, *TORCHRUN, f"--nproc-per-node={size}", str(SCRIPT), *cases], env=environment(), capture_output=True, text=True, timeout=SECONDS)
     return [done.returncode], [done.stdout + done.stderr]
 
 
 LONG = pytest.mark.skipif(not (os.environ.get("TRIREME_ALL_MODELS") or os.environ.get("LONG")),
                           reason="LONG=1 or TRIREME_ALL_MODELS=1 runs what takes long")
-COMMON = ["columns", "groups", "rows", "composed", "once", "losses", "norms", "sums", "errors"]
+COMMON = ["columns", "groups", "rows", "counted", "random", "composed", "once", "exchanges", "losses", "norms", "sums", "errors"]
 
 
 @pytest.mark.parametrize("size, cases", [
-    (2, [*COMMON, "dtensor", "picked", "ops", "modules", "compiled", "compiled_modules", "second"]),
-    (3, ["picked", "columns", "groups", "rows", "norms", "errors", "losses", "ops", "uneven", "modules"]),
-    (4, ["columns", "groups", "rows", "norms", "sums", "mesh", "once", "uneven", "modules"]),
+    (2, [*COMMON, "dtensor", "axes", "picked", "products", "ops", "rules", "heads", "modules", "compiled", "compiled_modules", "second"]),
+    (3, ["picked", "products", "columns", "groups", "rows", "counted", "random", "norms", "errors", "losses", "ops", "rules", "uneven", "modules"]),
+    (4, ["both", "axes", "columns", "groups", "rows", "norms", "sums", "mesh", "once", "uneven", "modules", "errors", "losses"]),
     pytest.param(2, ["inductor", "inductor_modules"], marks=LONG),
     pytest.param(3, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
     pytest.param(4, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
@@ -79,17 +81,15 @@ def test_what_inductor_keeps_on_disk_is_for_the_machine_that_made_it(tmp_path):
         assert codes == [0, 0], "\n".join(said)
 
 
-FAILURES = [("dies", {}, 7, "Error", ""), ("dies_first", {}, 7, "of the 2 machines of the group, [1] did not come within 8 s", ""),
-            ("differs", {}, 1, "Error", "of the 2 machines of the group, [0] did not come within 8 s"),
-            pytest.param("differs", {"COMPILED": "1"}, 1, "Error", "[0] did not come within 8 s", marks=LONG)]
-
-
-@pytest.mark.parametrize("case, more, last, words, last_words", FAILURES, ids=["dies", "dies_first", "differs", "differs_compiled"])
-def test_a_machine_that_dies_or_differs_ends_in_an_error(tmp_path, case, more, last, words, last_words):
+@pytest.mark.parametrize("case, size, last, words, last_words", [
+    ("dies", 3, 7, "Error", ""), ("dies_backward", 3, 7, "Error", ""), ("dies_rows", 3, 7, "Error", ""),
+    ("dies_first", 2, 7, "of the 2 machines of the group, [1] did not come within 8 s", ""),
+    ("differs", 2, 1, "Error", "of the 2 machines of the group, [0] did not come within 8 s")])
+def test_a_machine_that_dies_or_differs_ends_in_an_error(tmp_path, case, size, last, words, last_words):
     """Every machine ends, with Python's words for it."""
     begin = time.monotonic()
-    codes, said = run(tmp_path, 2, [case], wait=8, **more)
-    assert codes == [1, last] and words in said[0] and last_words in said[1], (codes, said)
+    codes, said = run(tmp_path, size, [case], wait=8)
+    assert codes == [1] * (size - 1) + [last] and all(words in each for each in said[:-1]) and last_words in said[-1], (codes, said)
     assert time.monotonic() - begin < 60
 
 
@@ -101,12 +101,17 @@ def test_torchrun_ends_when_a_machine_fails():
     assert time.monotonic() - begin < 60
 
 
-def test_four_processes_train_as_one(tmp_path):
-    """Losses and weights, bit for bit."""
+@pytest.mark.parametrize("launcher, options, code, words", [
+    ([], ["--reference"], 0, "the same bits: 2 losses, 12 weights"), ([], [], 0, "the same but for roundings: 2 losses"),
+    ([*TORCHRUN, "--nproc-per-node=4"], ["--reference"], 0, "the same bits: 2 losses, 12 weights"),
+    ([*TORCHRUN, "--nproc-per-node=2"], [], 1, "2 processes: tensor parallel by two times data parallel by two is four")],
+    ids=["reference", "plain", "torchrun", "two"])
+def test_four_processes_train_as_one(launcher, options, code, words):
+    """Losses and weights, bit for bit where the products are; by other numbers of processes refused."""
     example = pathlib.Path(__file__).resolve().parents[2] / "examples/train_parallel.py"
-    done = subprocess.run([sys.executable, str(example), "--reference", "--steps", "2"], env=environment(), capture_output=True, text=True,
-                          timeout=SECONDS)
-    assert done.returncode == 0 and "the same bits: 2 losses, 12 weights" in done.stdout, done.stdout + done.stderr
+    done = subprocess.run([sys.executable, *launcher, str(example), *options, "--steps", "2"], env=environment(), capture_output=True,
+                          text=True, timeout=SECONDS)
+    assert done.returncode == code and words in done.stdout + done.stderr, done.stdout + done.stderr
 
 
 def trees():

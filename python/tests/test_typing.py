@@ -24,6 +24,7 @@ tt.rms_norm(4, "x")
 tt.RMSNorm(4).forward("x")
 tt.cross_entropy(x, x, ignore="all")
 tt.patch(model=x)
+tt.trace(x, "folder")
 trireme.rms_norm(x, eps="small")
 trireme.rms_norm(x, epsilon=1e-6)
 trireme.op(3)
@@ -35,6 +36,7 @@ reveal_type(tt.add_rms_norm(x, x))
 reveal_type(trireme.rms_norm.gradient())
 reveal_type(tt.op("f(x[i,j]) -> (y[i,j])\\n y = x"))
 reveal_type(tt.patch(tt.RMSNorm(4)).left)
+reveal_type(tt.trace(tt.RMSNorm(4), "folder").folder)
 """
 
 
@@ -48,7 +50,7 @@ def mypy(*files):
 
 def test_examples_pass_mypy_strict():
     pytest.importorskip("torch", reason="torch is not installed")
-    done = mypy(*sorted((ROOT / "examples").glob("*.py")))
+    done = mypy(*sorted((ROOT / "examples").rglob("*.py")))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -61,7 +63,7 @@ def test_wrong_calls_do_not(tmp_path):
     assert wrong == calls, done.stdout + done.stderr
     seen = [line.split('"')[1].replace("torch._tensor.", "") for line in done.stdout.splitlines() if "Revealed type" in line]
     assert seen == ["Tensor", "tuple[Tensor, Tensor]", "trireme._operator.Operator", "trireme.torch._operator.TorchOperator",
-                    "dict[str, str]"], seen
+                    "dict[str, str]", "pathlib.Path"], seen
 
 
 def untyped(name, function):

@@ -13,13 +13,14 @@ from ._core import (BufferTooSmall, DriverError, InternalError, InvalidArgument,
 from ._emit import Emission, emit
 from ._operator import Exchange, Operator, Phase, Plan, op
 from ._operators import operator, operators
+from ._receipt import BlockDigests, CheckReport, Receipt, block_digests
 from ._verify import devices, verify
 
 __version__ = _core.version
 contract_version = _core.contract_version
 
-__all__ = ["BufferTooSmall", "DriverError", "Emission", "Exchange", "InternalError", "InvalidArgument", "InvalidProgram", "NoDevice",
-           "Operator", "OutOfMemory", "Phase", "Plan", "TriremeError", "Unsupported", "WrongType", "contract_version", "devices", "emit",
+__all__ = ["BlockDigests", "BufferTooSmall", "CheckReport", "DriverError", "Emission", "Exchange", "InternalError", "InvalidArgument", "InvalidProgram", "NoDevice",
+           "Operator", "OutOfMemory", "Phase", "Plan", "Receipt", "TriremeError", "Unsupported", "WrongType", "block_digests", "contract_version", "devices", "emit",
            "op", "operator", "operators", "verify", *operators()]
 
 

@@ -81,8 +81,8 @@ class Operator(_core.Operator):
 
     def gradient(self, gradients: str | Sequence[str] | None = None) -> "Operator":
         """The derived backward, an operator itself: takes gradients of results, gives those of operands. `gradients`: names
-        of the results whose gradients arrive, any of them; unless said, every [i,j] result and every other that no result
-        uses."""
+        of the results whose gradients arrive, any of them but a colmax; unless said, every [i,j] result and every other that
+        no result uses."""
         names = None if gradients is None else tuple(sorted({gradients} if isinstance(gradients, str) else set(gradients)))
         if names not in self._derived:
             self._derived[names] = type(self)(backward_of=self, gradients=names)

@@ -75,9 +75,13 @@ class Function(torch.autograd.function._SingleLevelFunction):
         if forward_ad._current_level >= 0:
             ctx.save_for_forward(*values)
         ctx.call = call
+        ctx.kinds = operator.kinds(operands, call.types) if operator.types_read else {}
         ctx.likes = [None if each is None else (each.dtype, each.shape) for each in operands]
+        # A trace has a gradient for every result, used or not: there a maximum over rows takes no part, elsewhere its gradient
+        # is refused when it arrives.
+        left_out = operator.maxima if operator.maxima and _C._len_torch_dispatch_stack() else ()
         without = [each for k, each in enumerate(made)
-                   if each is not None and not (wanted >> k & 1 and each.is_floating_point() and k not in operator.maxima)]
+                   if each is not None and not (wanted >> k & 1 and each.is_floating_point() and k not in left_out)]
         if without:
             ctx.mark_non_differentiable(*without)
         ctx.set_materialize_grads(False)
@@ -86,7 +90,8 @@ class Function(torch.autograd.function._SingleLevelFunction):
     @staticmethod
     def backward(ctx, *grads):
         call = ctx.call
-        return None, *gradients(call.operator, call, ctx.saved_tensors, grads, ctx.needs_input_grad[1:], ctx.likes)
+        return None, *gradients(call.operator, call, ctx.saved_tensors, grads, ctx.needs_input_grad[1:], ctx.likes,
+                                ctx.kinds)
 
     @staticmethod
     def jvp(ctx, _, *tangents):
@@ -94,18 +99,23 @@ class Function(torch.autograd.function._SingleLevelFunction):
         # Primals without the tangents of this level, which would ask for forward mode again. Those of outer ones go on.
         values = [None if each is None else forward_ad.unpack_dual(each).primal for each in ctx.saved_for_forward]
         with forward_ad._set_fwd_grad_enabled(True):
-            return tangents_of_results(operator, ctx.call, ctx.wanted, values, tangents)
+            return tangents_of_results(operator, ctx.call, ctx.wanted, values, tangents, ctx.kinds)
 
 
-def gradients(self, call, saved, grads, needed, likes):
+def gradients(self, call, saved, grads, needed, likes, kinds):
     """Gradients of all operands from those of all results; None where there is none. `saved`: tensors, as self.saved says;
-    `likes`: the operands' types and shapes."""
+    `likes`: the operands' types and shapes; `kinds`: names of all types by key, where a backward may ask for one."""
     found = [None] * len(self.operands)
     for grad in grads:
         if grad is not None:
             break
     else:
         return found
+    for k in self.maxima:
+        if grads[k] is not None:
+            raise NotImplementedError(f"{self.name}: no gradient arrives for '{self.results[k]}', a colmax: it would be shared by "
+                                      "the elements that equal the maximum, and how many they are is known when all rows are "
+                                      "done; detach it")
     for k in self.tables:
         if needed[k]:
             raise RuntimeError(f"{self.name}: the rows of {self.operands[k]} are picked, and there is no gradient to a picked "
@@ -119,6 +129,12 @@ def gradients(self, call, saved, grads, needed, likes):
     if not wanted:
         return found
     given = [grads[k] if is_grad else saved[k] if k >= 0 else None for is_grad, k in link.sources]
+    if not any(is_grad and each is not None for (is_grad, _), each in zip(link.sources, given)) and not link.by.has_shape(given):
+        # Of results that depend on operands by steps alone, as powers of two do.
+        arrived = next(grad for grad in grads if grad is not None)
+        return [arrived.new_zeros(like[1], dtype=like[0]) if like and needs else None for like, needs in zip(likes, needed)]
+    if link.by.types_read:
+        types += link.by.types_of_absent(given, kinds)
     by = link.by if call.spread is None else call.spread.of(link.by)
     made = by.call(given, [call.constants[k] for k in link.constants], call.axes, types, wanted)
     for k, place in enumerate(link.targets):
@@ -128,9 +144,13 @@ def gradients(self, call, saved, grads, needed, likes):
     return found
 
 
-def tangents_of_results(self, call, given_results, values, tangents):
+def tangents_of_results(self, call, given_results, values, tangents, kinds):
     """Forward mode. The backward of all results is linear in their gradients: its own backward, given the operands' tangents
     as gradients of what it gives, gives the results' tangents as gradients of what it takes. `values`: operands, results."""
+    for k in self.maxima:
+        if given_results >> k & 1:
+            raise NotImplementedError(f"{self.name}: '{self.results[k]}' is a colmax, and has no tangent; leave it out of the "
+                                      "results")
     full = self.root.full_backward
 
     def twice(key):
@@ -148,7 +168,9 @@ def tangents_of_results(self, call, given_results, values, tangents):
     if wanted and given:
         types = second.types_of({place: each.dtype for place, each in zip(places, made) if place >= 0})
         constants = [call.constants[list(self.constants).index(name)] for name in second.constants]
-        found = call.where(second).call([known.get(key) for key in second.operand_keys], constants, call.axes, types, wanted)
+        operands = [known.get(key) for key in second.operand_keys]
+        types += second.types_of_absent(operands, kinds)
+        found = call.where(second).call(operands, constants, call.axes, types, wanted)
     else:
         places = [-1] * len(made)
     return tuple(found[place].view(each.shape) if place >= 0 else torch.zeros_like(each) if has else None
@@ -158,3 +180,10 @@ def tangents_of_results(self, call, given_results, values, tangents):
 def gradient_key(key, level):
     """What the gradient of a value is called among an operator of that level's operands and results."""
     return f"{key}__d{level}"
+
+
+def value_of(key, values):
+    """The one among `values` that a key is a gradient of, of whichever order; None if there is none."""
+    while key and key not in values:
+        key = key.rpartition("__d")[0]
+    return key or None

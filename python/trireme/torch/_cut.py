@@ -10,13 +10,14 @@ import trireme
 from . import _programs
 from ._exchange import STRIPE, Reduction, meet, number_of, stage
 from ._register import extents
-from ._rows import Row, group_of, row_of, sums_over_rows
+from ._rows import Row, group_of, has_columns, row_of, sums_over_rows, takes_largest_of_rows
 
 
 class Phase:
     """A phase of a split program as torch operators, or the whole program where its columns are in one place."""
 
     def __init__(self, text, exchanges=(), groups=()):
+        text = _programs.with_first_row(text)
         parts = _programs.take_apart(text)
         given = [spread.strip("[]").split(",") for _, spread, fallback in parts.operands if not fallback]
         self.like = not any(spread == "[i,j]" for _, spread, _ in parts.operands) and not (
@@ -30,10 +31,16 @@ class Phase:
         self.operands = self.operator.operands[self.like:]
         self.results = {name: spread for name, spread, *_ in self.operator.operator.results}
         self.row_sums = {name for name, spread in self.results.items() if sums_over_rows(parts, name, spread)}
+        self.maxima = {name for name, spread in self.results.items() if takes_largest_of_rows(parts, name, spread)}
+        self.over_rows = self.row_sums | self.maxima
         self.exchanges = exchanges
         self.exchanged = {name for _, names in exchanges for name in names}
         self.groups = groups  # "[j / group]": what it divides j by
-        self.counts = {name.rstrip("_") for name, *_ in self.operator.operator.constants} & {"columns", "first_column"}
+        # Of rows alone: columns are asked for nothing, and one is enough to say how many rows there are.
+        self.of_rows = self.like and not exchanges and not any(
+            has_columns(spread) for spread in [*self.results.values(), *(each[1] for each in parts.operands)])
+        self.computes_with = {name.rstrip("_") for name, *_ in self.operator.operator.constants
+                              if name in _programs.computed_with(text)} & {"columns", "first_column", "first_row"}
 
 
 def phases_of(operator, by_columns, composed=False):
@@ -47,8 +54,15 @@ def phases_of(operator, by_columns, composed=False):
             kept[by_columns, composed] = [
                 Phase(phase.program.text, [(Reduction(each.reduction, each.combine.text), each.names) for each in phase.exchanges],
                       phase.groups)
-                for phase in program.split()]
+                for phase in _split(program)]
     return kept[by_columns, composed]
+
+
+def _split(program):
+    try:
+        return program.split()
+    except trireme.Unsupported as error:
+        raise trireme.Unsupported(f"{error}, by parallel.rows") from None
 
 
 @functools.lru_cache(maxsize=None)
@@ -149,13 +163,12 @@ def _cut(operator, group, widths, mine, what):
 
 
 def check_rows(operator, cut, constants, in_order):
-    """Rows that know their number cannot be anywhere."""
-    parts = _programs.take_apart(operator.operator.text)
-    if found := {"i", "random"} & _programs.names_in(parts.body):
-        raise trireme.Unsupported(f"{operator.name}: the program computes with {found.pop()}, which counts rows over all machines; spread "
-                                  "its columns, or give it all rows")
-    if "colmax(" in parts.body:
-        raise trireme.Unsupported(f"{operator.name}: colmax over machines is not combined; give it all rows")
+    """Rows that are counted have to follow each other, and to be cut where what divides them has a new entry."""
+    body = _programs.names_in(_programs.take_apart(operator.operator.text).body)
+    counts = next((name for name in ("i", "random") if name in body), None)
+    if counts and not in_order:
+        raise trireme.Unsupported(f"{operator.name}: the program computes with {counts}, which counts rows over all machines; spread "
+                                  "them in order: those of one machine before those of the next, over one group")
     for name, spread, *_ in operator.operator.operands + operator.operator.results:
         row = row_of(spread, constants)
         if row is None or row == Row():
@@ -163,11 +176,10 @@ def check_rows(operator, cut, constants, in_order):
         if not in_order:
             raise trireme.Unsupported(f"{operator.name}: '{name}{spread}' counts rows over all machines; spread them in order: "
                                       "those of one machine before those of the next, over one group")
-        period = row.divide * max(row.wrap, 1)
         begins = [sum(cut.widths[:k]) for k in range(len(cut.widths))]
-        if any(first % period for first in begins):
+        if any(first % row.divide for first in begins):
             raise trireme.Unsupported(f"{operator.name}: '{name}{spread}' counts rows over all machines; cut rows at multiples "
-                                      f"of {period}, not at {begins[1:]}")
+                                      f"of {row.divide}, not at {begins[1:]}")
 
 
 def sum_class(spread, constants, rows, by_rows, columns, in_order):

@@ -123,36 +123,33 @@ def ask(group, numbers, what):
     return tuple(tuple(map(int, each.split(b","))) for each in store.multi_get(names))
 
 
-_exchanged = {}  # by group and what was exchanged: how many numbers, and how they were cut, the last time
+def asks_each_time(device):
+    """Whether machines say before each exchange what it is: gloo ends a process that is sent more than it asked for. NCCL's
+    timeout ends machines that differ, unless torch is asked for more."""
+    return device.type == "cpu" or dist.get_debug_level() == dist.DebugLevel.DETAIL
 
 
-def agreed(numbers, size, kind, group, what):
-    """The numbers that are to be exchanged, a copy. Where their size or cut is not that of the last exchange of this kind,
-    the machines ask each other first: gloo ends a process that is sent more than it asked for."""
-    key = group, what
-    if _exchanged.get(key) != (size, kind):
-        found = ask(dist.distributed_c10d._resolve_process_group(group), (size, kind), what)
-        if len(set(found)) > 1:
-            raise ValueError(f"{what}: shapes must be those of the other machines of the group, and machine by machine there are "
-                             f"{[each[0] for each in found]} numbers to exchange, cut as {[each[1] for each in found]}")
-        _exchanged[key] = size, kind
+def agreed(numbers, found, machines, what):
+    """The numbers that are to be exchanged, a copy, where all machines have said the same of them."""
+    said = found.view(machines, -1).tolist()
+    if any(each != said[0] for each in said):
+        sizes = [size for size, _ in said]
+        raise ValueError(f"{what}: shapes must be those of the other machines of the group, and machine by machine there are {sizes} "
+                         f"numbers to exchange{', not of the same thing' if len(set(sizes)) == 1 else ''}")
     return numbers.clone()
 
 
-LIBRARY.define("agreed(Tensor numbers, int size, int kind, str group, str what) -> Tensor")
+LIBRARY.define("agreed(Tensor numbers, Tensor found, int machines, str what) -> Tensor")
 LIBRARY.impl("agreed", agreed, "CompositeExplicitAutograd")
 torch.library.register_fake("trireme::agreed", lambda numbers, *_: torch.empty_like(numbers), lib=LIBRARY)
 
 
-def met_numbers(group, what, kind, number, equal):
-    """Of each machine of the group of that name its `number`, where all mean the same `kind` of thing; and say the same number
-    where they must be `equal`."""
-    found = meet(dist.distributed_c10d._resolve_process_group(group), (number_of(kind), number), [what, "the type", "the number of elements"],
-                 (0, 1) if equal else (0,))
-    return tuple(each[1] for each in found)
-
-
-met_numbers._dynamo_marked_constant = True  # compiled code takes what comes out as it is
+def checked(numbers, group, what, kind=""):
+    """The numbers, once all machines have said that they exchange as many, of the same thing, and cut alike."""
+    if not asks_each_time(numbers.device):
+        return numbers
+    mine = torch.tensor([numbers.numel(), number_of(f"{what} {kind}")], device=numbers.device)
+    return torch.ops.trireme.agreed(numbers, _arrived(_gather_all(mine, 0, group)), group.size(), what)
 
 
 def _timeout(group):
@@ -196,6 +193,7 @@ class Reduction(NamedTuple):
 
 
 SUM = Reduction("sum", "combine_sum(left[i,j], right[i,j]) -> (both[i,j])\n    both = left + right\n")
+AMAX = Reduction("amax", "combine_amax(left[i,j], right[i,j]) -> (both[i,j])\n    both = max(left, right)\n")
 
 
 class Piece(NamedTuple):
@@ -207,7 +205,8 @@ class Piece(NamedTuple):
     counts: tuple = ()  # of each part's runs: the columns they stand for
 
 
-_gather = getattr(collectives, "all_gather_single", None) or collectives.all_gather_tensor  # its name before torch 2.13
+_gather_all = getattr(collectives, "all_gather_single", None) or collectives.all_gather_tensor  # its name before torch 2.13
+_gather = _gather_all  # tests count the collectives of results
 
 
 def _arrived(tensor):
@@ -224,9 +223,8 @@ def trade(tensor, group):
     return _arrived(collectives.all_to_all_single(tensor, None, None, group))
 
 
-def exchange(group, pieces, dtype, device, what=None):
-    """Of each piece the totals, flat: one collective for all. `what`: of the same thing machines exchange as many numbers as the
-    last time, or ask each other; None where the caller sees to it."""
+def exchange(group, pieces, dtype, device, what):
+    """Of each piece the totals, flat: one collective for all. `what`: in the same words on every machine."""
     flat = []
     for piece in pieces:
         for run in piece.runs:
@@ -235,9 +233,7 @@ def exchange(group, pieces, dtype, device, what=None):
         if missing:
             flat.append(torch.zeros(missing * piece.length * piece.reduction.arity, dtype=dtype, device=device))
     mine = torch.cat(flat) if len(flat) > 1 else flat[0].contiguous()
-    if what and (device.type == "cpu" or dist.get_debug_level() == dist.DebugLevel.DETAIL):  # others end by their timeout
-        kind = number_of(str([(piece.reduction.name, piece.length, piece.tree.runs) for piece in pieces]))
-        mine = torch.ops.trireme.agreed(mine, mine.numel(), kind, group.group_name, what)
+    mine = checked(mine, group, what, [(piece.reduction.name, piece.length, piece.tree.runs) for piece in pieces])
     gathered = gather(mine, group).view(group.size(), -1)
     totals, begin = [], 0
     for piece in pieces:

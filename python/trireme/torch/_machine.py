@@ -4,7 +4,7 @@ import math
 import torch
 
 from ._cut import group_size, phases_of, sum_class
-from ._exchange import STRIPE, SUM, Piece, exchange, one_each, one_run, tree_of
+from ._exchange import AMAX, STRIPE, SUM, Piece, exchange, one_each, one_run, tree_of
 from ._register import NAMES, extents
 from ._rows import has_columns, row_of
 
@@ -58,7 +58,7 @@ class Machine:
             together -= totals
             made.update({name: [] for name in totals})
             for begin, count in runs:
-                found = self.call(phase, totals, self.columns_of(phase, known, begin, count), 0, begin)
+                found = self.call(phase, totals, self.columns_of(phase, known, begin, count), 0, begin_column=begin)
                 for name in totals:
                     made[name].append(found[name])
         block = 0
@@ -70,12 +70,12 @@ class Machine:
             together -= names
             made.update({name: [] for name in names})
             for begin, count in pieces:
-                found = self.call(phase, names, self.rows_of(phase, known, begin, count), row_block, 0)
+                found = self.call(phase, names, self.rows_of(phase, known, begin, count), row_block, begin_row=begin)
                 for name in names:
                     made[name].append(found[name])
         if together:
-            found = self.call(phase, together, known, block if together & sums else 0, 0)
-            made.update({name: [each] if name in totals or name in sums else each for name, each in found.items()})
+            found = self.call(phase, together, known, block if together & sums else 0)
+            made.update({name: [each] if name in totals or name in phase.over_rows else each for name, each in found.items()})
         if self.by_columns is not None and any(set(names) & results for _, names in phase.exchanges):
             made.update(self.over_columns(phase, results, made))
         return made
@@ -95,12 +95,12 @@ class Machine:
         return self.sums[name]
 
     def fits(self, unit):
-        """Whether runs of rows of such units begin where every array that counts rows begins anew."""
+        """Whether runs of rows of such units begin where every array that divides rows has a new entry."""
         if not unit or not self.by_rows or not self.spread.in_order:
             return True
         rows = [row_of(where, self.constants) for _, where, *_ in self.operator.operator.operands]
-        period = math.lcm(*(row.divide * max(row.wrap, 1) for row in rows if row is not None))
-        return all(begin % period == 0 for runs in self.row_tree(unit, self.by_rows[0]).runs for begin, _ in runs)
+        least = math.lcm(*(row.divide for row in rows if row is not None))
+        return all(begin % least == 0 for runs in self.row_tree(unit, self.by_rows[0]).runs for begin, _ in runs)
 
     def row_tree(self, unit, cut):
         return tree_of(cut.widths, unit) if unit and self.spread.in_order else one_each(len(cut.widths))
@@ -137,11 +137,25 @@ class Machine:
         # Of an operator without one (a table's picked rows): nobody reads it, and it takes no memory.
         return given[0] if given else torch.empty((), dtype=self.compute, device=self.device).expand(self.rows, self.columns)
 
-    def call(self, phase, results, known, row_block, begin):
+    def turned(self, where, each, begin_row, back=False):
+        """An array whose rows wrap, from the entry of that row of this machine on; or a result of such a call, as all have it."""
+        row = None if each is None else row_of(where, self.constants)
+        if row is None or not row.wrap:
+            return each
+        entry = (self.first_row + begin_row) // row.divide % row.wrap
+        return each.roll(entry if back else -entry, 0) if entry else each
+
+    @property
+    def first_row(self):
+        return self.by_rows[0].first if self.by_rows and self.spread.in_order else 0
+
+    def call(self, phase, results, known, row_block, begin_row=0, begin_column=0):
         operator = phase.operator
-        operands = [known.get(name) for name in phase.operands]
+        spreads = {name: where for name, where, *_ in operator.operator.operands}
+        operands = [self.turned(spreads[name], known.get(name), begin_row) for name in phase.operands]
         if phase.like:
-            operands.insert(0, known["like"] if "like" in known else self.like(known))
+            like = known["like"] if "like" in known else self.like(known)
+            operands.insert(0, like.narrow(-1, 0, 1) if phase.of_rows else like)
         said = dict(self.constants)
         for name, _, optional, fallback in operator.operator.constants:
             if name in said:
@@ -149,18 +163,23 @@ class Machine:
             if name.rstrip("_") == "columns":
                 said[name] = float(self.by_columns.total)
             elif name.rstrip("_") == "first_column":
-                said[name] = float(self.by_columns.first + begin)
+                said[name] = float(self.by_columns.first + begin_column)
+            elif name.rstrip("_") == "first_row":
+                said[name] = float(self.first_row + begin_row)
             else:
                 said[name] = fallback
         kinds = {}
         for name in results:
-            partial = name in phase.exchanged or (name in phase.row_sums and self.by_rows and not self.own_entries(name))
+            partial = name in phase.exchanged or (name in phase.over_rows and self.by_rows and not self.own_entries(name))
             kinds[name] = self.compute if partial or name not in self.storage else self.storage[name]
         places = {name: k for k, name in enumerate(operator.results)}
-        made = operator.call(operands, [said[name] for name in operator.constants], 1,
-                             ",".join(f"{name}={NAMES[kinds[name]]}" for name in sorted(kinds)),
+        for name in operator.types_read - results:  # not there, and its type is asked for
+            if known.get(name) is None and name in self.storage:
+                kinds[name] = self.storage[name]
+        types = ",".join(f"{name}={NAMES[kinds[name]]}" for name in sorted(kinds))
+        made = operator.call(operands, [said[name] for name in operator.constants], 1, types,
                              sum(1 << places[name] for name in results), row_block=row_block)
-        return {name: made[places[name]] for name in results}
+        return {name: self.turned(phase.results[name], made[places[name]], begin_row, back=True) for name in results}
 
     # ---- exchanges ----
 
@@ -169,33 +188,23 @@ class Machine:
         groups = {}
         for reduction, names in phase.exchanges:
             if set(names) & results:
-                is_sum = names[0] in phase.row_sums
-                groups.setdefault((reduction, is_sum), []).append(names)
+                groups.setdefault(reduction, []).append(names)
         pieces, tree = [], self.column_tree(phase)
-        for (reduction, is_sum), lists in groups.items():
-            if is_sum:  # [] and its like: one value a machine, of each run of rows
-                flat = torch.cat([each.reshape(-1) for names in lists for each in made[names[0]]])
-                pieces.append(Piece(reduction, one_each(len(self.by_columns.widths)), [(flat,)], flat.numel()))
-            else:
-                runs = [tuple(torch.cat([made[names[k]][run].reshape(-1) for names in lists])
-                              for k in range(reduction.arity)) for run in range(len(made[lists[0][0]]))]
-                counts = tuple(tuple(count for _, count in each) for each in tree.runs) if reduction.arity > 1 else ()
-                pieces.append(Piece(reduction, tree, runs, len(lists) * self.rows, counts))
+        for reduction, lists in groups.items():
+            runs = [tuple(torch.cat([made[names[k]][run].reshape(-1) for names in lists])
+                          for k in range(reduction.arity)) for run in range(len(made[lists[0][0]]))]
+            counts = tuple(tuple(count for _, count in each) for each in tree.runs) if reduction.arity > 1 else ()
+            pieces.append(Piece(reduction, tree, runs, runs[0][0].numel(), counts))
         found = {}
         made_of_all = exchange(self.spread.columns, pieces, self.compute, self.device, self.what(phase))
-        for ((reduction, is_sum), lists), totals in zip(groups.items(), made_of_all):
+        for lists, totals in zip(groups.values(), made_of_all):
             begin = 0
             for names in lists:
-                if is_sum:
-                    kept = []
-                    for each in made[names[0]]:
-                        kept.append(totals[0][begin:begin + each.numel()].view(each.shape))
-                        begin += each.numel()
-                    found[names[0]] = kept
-                else:
-                    for k, name in enumerate(names):
-                        found[name] = totals[k][begin:begin + self.rows]
-                    begin += self.rows
+                of_run = made[names[0]][0]
+                for k, name in enumerate(names):
+                    total = totals[k][begin:begin + of_run.numel()].view(of_run.shape)
+                    found[name] = [total] if name in phase.over_rows else total
+                begin += of_run.numel()
         return found
 
     def what(self, phase):
@@ -205,15 +214,18 @@ class Machine:
 
     def over_rows(self, made, group, cut):
         """Totals of results that sum over rows, which machines share; those of machines' own entries are theirs."""
-        names = [name for name in sorted(made) if name in self.sums and not self.own_entries(name)]
+        largest = {name for phase in self.phases for name in phase.maxima}
+        names = [name for name in sorted(made) if name in largest | self.sums.keys() and not self.own_entries(name)]
         if not names:
             return {}
         pieces = []
         for name in names:
-            length = math.prod(self.result_shape(name))
-            pieces.append(Piece(SUM, self.row_tree(self.sums[name][0], cut), [(each.reshape(-1),) for each in made[name]], length))
+            length, runs = math.prod(self.result_shape(name)), [(each.reshape(-1),) for each in made[name]]
+            tree = one_each(len(cut.widths)) if name in largest else self.row_tree(self.sums[name][0], cut)
+            pieces.append(Piece(AMAX if name in largest else SUM, tree, runs, length))
         if self.spread.in_order and cut.total == 0:
-            return {name: [torch.zeros(self.result_shape(name), dtype=self.compute, device=self.device)] for name in names}
+            return {name: [torch.full(self.result_shape(name), -math.inf if name in largest else 0, dtype=self.compute, device=self.device)]
+                    for name in names}
         totals = exchange(group, pieces, self.compute, self.device, self.what(self.phases[-1]))
         return {name: [each[0].view(self.result_shape(name))] for name, each in zip(names, totals)}
 

@@ -17,8 +17,8 @@ from torch import Tensor
 import trireme
 
 from . import _distributed, _inline, _programs
-from ._autograd import Call, Function, gradient_key, is_distributed, is_plain, is_wrapped, needs_graph
-from ._made import MADE
+from ._autograd import Call, Function, gradient_key, is_distributed, is_plain, is_wrapped, needs_graph, value_of
+from ._made import keep
 from ._register import DTYPES, NAMES, fill, problem_shape, register, storage_types, types_dict, types_text
 
 if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
@@ -77,7 +77,7 @@ class TorchOperator:
         self._chosen = {}  # places and names of results, by `wanted`
         self.inlined = None  # the program in torch's operations, where compiled code is to have it
         self.overload = register(self)
-        MADE[name] = self
+        keep(self)
 
     def _key(self, name):
         is_gradient = self.parent and not self.has_keys and name not in self.parent.operands + self.parent.results
@@ -111,13 +111,6 @@ class TorchOperator:
         names = self.results if results == "all" else [results] if isinstance(results, str) else results
         return operands, constants, [self.results.index(name) for name in names]
 
-    def first_element(self, operands: Sequence[Tensor | None]) -> int:
-        """The place of the first [i,j] operand that is given: where rows and columns are spread over machines, it says how."""
-        for k, (_, spread, *_) in enumerate(self.operator.operands):
-            if spread == "[i,j]" and operands[k] is not None:
-                return k
-        raise TypeError(f"{self.__name__}{self.__signature__} has no [i,j] operand, which would say how the others are cut")
-
     # ---- calls ----
 
     def call(self, operands: Sequence[Tensor | None], constants: Sequence[float], axes: int = 1, types: str = "",
@@ -149,7 +142,7 @@ class TorchOperator:
 
     def _inline(self, operands, constants, axes, types, wanted):
         kinds = storage_types(self, operands, dict(each.split("=") for each in types.split(",")) if types else {})
-        return _inline.run(self, operands, constants, axes, kinds, problem_shape(self, operands, axes), wanted)
+        return _inline.run(self, operands, constants, axes, kinds, problem_shape(self, operands, axes, constants), wanted)
 
     def forward(self, operands: Sequence[Tensor | None], constants: Sequence[float], axes: int, types: str, wanted: int,
                 row_block: int = 0, dim: int | None = None) -> tuple[Tensor | None, ...]:
@@ -179,6 +172,32 @@ class TorchOperator:
     def types_of(self, dtypes: Mapping[int, torch.dtype]) -> str:
         """The text that gives results their types: {place: dtype}."""
         return ",".join(f"{self.results[k]}={NAMES[dtype]}" for k, dtype in dtypes.items())
+
+    @once
+    def types_read(self) -> set[str]:
+        """Operands and results of which the program asks the type, present or not."""
+        return _programs.types_read_by(self.operator)
+
+    def has_shape(self, operands: Sequence[Tensor | None]) -> bool:
+        """Whether the problem's shape can be found in them."""
+        try:
+            return bool(problem_shape(self, operands, 1))
+        except TypeError:
+            return False
+
+    def kinds(self, operands: Sequence[Tensor | None], types: str) -> dict[str, str]:
+        """The names of the types of operands and results, by key."""
+        said = types_dict(types) or {}
+        found = {name: NAMES[dtype] for name, dtype in storage_types(self, operands, said).items()} | said
+        return {key: found[name] for name, key in zip(self.operands + self.results, self.operand_keys + self.result_keys)
+                if name in found}
+
+    def types_of_absent(self, operands: Sequence[Tensor | None], kinds: Mapping[str, str]) -> str:
+        """What follows types_of: those of operands that are not given and whose types are asked for. `kinds`: by key, of the
+        values whose gradients they are."""
+        found = {name: value_of(key, kinds) for name, key, each in zip(self.operands, self.operand_keys, operands)
+                 if each is None and name in self.types_read}
+        return "".join(f",{name}={kinds[key]}" for name, key in found.items() if key is not None)
 
     # ---- derivatives ----
 
@@ -212,13 +231,15 @@ class TorchOperator:
                 name in _programs.names_in(parts.body.replace(f"stop_gradient({name})", ""))]
 
     def _results_without_gradients(self):
-        taken = self.root.backward.operand_keys
+        backward = self.root.backward
+        only_typed = _programs.types_read_by(backward.operator) - _programs.values_read_by(backward.operator)
+        taken = {key for name, key in zip(backward.operands, backward.operand_keys) if name not in only_typed}
         return [k for k, key in enumerate(self.result_keys)
                 if k not in self.maxima and gradient_key(key, self.level + 1) not in taken]
 
     @once
     def maxima(self) -> list[int]:
-        """Places of the results that are maxima over rows: torch is told that they have no derivative."""
+        """Places of the results that are maxima over rows: their gradients are refused."""
         body = _programs.take_apart(self.operator.text).body
         return [k for k, name in enumerate(self.results) if re.search(rf"^ *{name} *= *colmax\(", body, re.M)]
 

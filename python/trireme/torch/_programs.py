@@ -71,6 +71,37 @@ def with_operands(text):
     return parts._replace(body="\n".join(reversed(kept)) + "\n")
 
 
+def with_first_row(text):
+    """The program of rows that others stand before: where it counts rows, by `i` or by what is drawn there, how many is a constant."""
+    parts = take_apart(text)
+    if not names_in(parts.body) & {"i", "random"}:
+        return text
+    name = "first_row"
+    while name in names_in(text):
+        name += "_"
+    body = re.sub(NAME, lambda found: f"(i + {name})" if found.group() == "i" else found.group(), parts.body)
+    for start, stop in reversed(_draws(body)):
+        drawn, _ = _in_parentheses(body, start)
+        seed, stream, row, column = drawn if len(drawn) == 4 else (*drawn, "0", "0")
+        row = name if row == "0" else f"{row} + {name}"
+        body = f"{body[:start]}({seed}, {stream}, {row}, {column}){body[stop:]}"
+    return parts._replace(operands=[*parts.operands, (name, "", "0")], body=body).text()
+
+
+def _draws(body):
+    """Where the parentheses of random(...) stand, as (first, beyond the last) character."""
+    opened = [found.end() - 1 for found in re.finditer(r"\brandom\(", body)]
+    return [(start, _in_parentheses(body, start)[1] + 1) for start in opened]
+
+
+def computed_with(text):
+    """The names that a program's lines compute with. What says where random numbers begin is whole, and no number of theirs."""
+    body = take_apart(text).body
+    for start, stop in reversed(_draws(body)):
+        body = body[:start] + body[stop:]
+    return names_in(body)
+
+
 def names_in(text):
     return set(re.findall(NAME, text))
 
@@ -100,6 +131,11 @@ def values_read_by(operator):
         rest += body[end:start]
         end = stop
     return names_in(rest + body[end:])
+
+
+def types_read_by(operator):
+    """The names of which a program asks the type, present or not: those of largest(v)."""
+    return set(re.findall(rf"\blargest\(({NAME})\)", operator.text))
 
 
 def rename(text, names):

@@ -16,6 +16,7 @@ import trireme
 
 from ._autograd import Call, Function, is_distributed, is_plain, is_wrapped, needs_graph
 from ._programs import counts_rows
+from ._rows import divides_rows, rows_to_an_entry
 
 LIBRARY = torch.library.Library("trireme", "FRAGMENT")
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
@@ -152,9 +153,10 @@ def batched(self, size, in_dims, operands, rest, wanted):
 
 def shape_sources(self, operands):
     """Places of the operands that say the problem's outer and normalised axes (trireme::shape_sources): the first that is
-    [i,j], else the first that has each row and the first that has each column."""
+    [i,j], else the first that has each row, or divides them, and the first that has each column."""
     spreads = [[part.strip() for part in spread.strip("[]").split(",")] for _, spread, *_ in self.operator.operands]
     rows = [k for k, parts in enumerate(spreads) if operands[k] is not None and parts[0] == "i"]
+    rows = rows or [k for k, (_, spread, *_) in enumerate(self.operator.operands) if operands[k] is not None and divides_rows(spread)]
     columns = [k for k, parts in enumerate(spreads) if operands[k] is not None and parts[-1] == "j"]
     whole = [k for k in rows if k in columns]
     if whole:
@@ -162,19 +164,25 @@ def shape_sources(self, operands):
     if rows and columns:
         return rows[0], columns[0]
     missing, place, what = ("rows", 0, "i") if not rows else ("columns", -1, "j")
-    needed = [self.operands[k] for k, parts in enumerate(spreads) if parts[place] == what]
+    needed = [name for name, parts, (_, spread, *_) in zip(self.operands, spreads, self.operator.operands)
+              if parts[place] == what or (not rows and divides_rows(spread))]
     raise TypeError(f"{self.__name__}{self.__signature__} needs an array for {', or '.join(needed) or 'out'}: nothing else says how "
                     f"many {missing} there are")
 
 
-def problem_shape(self, operands, axes):
+def problem_shape(self, operands, axes, constants):
     """What all [i,j] arrays have, in elements of tensors: two columns of f4e2m1 are one."""
     rows, columns = shape_sources(self, operands)
-    if rows == columns:
-        return list(operands[rows].shape)
     outer, inner = list(operands[rows].shape), list(operands[columns].shape)
-    has_groups = "," in self.operator.operands[rows][1]  # an axis more: [i, j / 32]
-    return outer[:len(outer) - has_groups] + inner[len(inner) - axes:]
+    spread = self.operator.operands[rows][1]
+    if spread == "[i,j]":
+        return outer
+    inner = inner[len(inner) - axes:]
+    if divides_rows(spread):  # as many as fill its entries
+        values = (*zip(self.constants, constants), ("n", math.prod(inner)))
+        return [outer[0] * rows_to_an_entry(spread, values), *inner]
+    has_groups = "," in spread  # an axis more: [i, j / 32]
+    return outer[:len(outer) - has_groups] + inner
 
 
 def fake_results(self, operands, constants, axes, types, wanted):
@@ -187,7 +195,7 @@ def fake_results(self, operands, constants, axes, types, wanted):
                                f"{like.device} and {each.device} ({name})!")
     storage = storage_types(self, operands, types)
     values = dict(zip(self.constants, constants))
-    shape = problem_shape(self, operands, axes)
+    shape = problem_shape(self, operands, axes, constants)
     if is_pairs(self.operands[columns], storage, types):
         shape[-1] *= 2
 
@@ -235,6 +243,8 @@ def _extent(text, rows, columns, constants):
             return node.value
         if isinstance(node, ast.Name):
             return math.prod(columns) if node.id == "n" and "n" not in constants else int(constants[node.id])
+        if isinstance(node, ast.UnaryOp):
+            return -number(node.operand)
         left, right = number(node.left), number(node.right)
         return {ast.Add: lambda: left + right, ast.Sub: lambda: left - right, ast.Mult: lambda: left * right,
                 ast.Div: lambda: left // right}[type(node.op)]()

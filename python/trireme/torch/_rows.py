@@ -33,6 +33,20 @@ def row_of(spread, constants):
     return Row(divide, wrap) if isinstance(node, ast.Name) and node.id == "i" else None
 
 
+def divides_rows(spread):
+    """Whether an array has one entry for several rows that follow each other: [i / m, j]."""
+    first = spread.strip("[]").split(",")[0]
+    return first.lstrip("( ").startswith("i /") and "%" not in first
+
+
+def rows_to_an_entry(spread, constants):
+    """m of [i / m, j]. `constants`: pairs of names and values."""
+    return row_of(spread, dict(constants)).divide
+
+
+rows_to_an_entry._dynamo_marked_constant = True  # compiled code takes what comes out as it is
+
+
 def has_columns(spread):
     """Whether an array has an axis of columns, or of groups of them."""
     return "j" in _programs.names_in(spread)
@@ -50,6 +64,8 @@ def group_of(spread, constants):
 def _number(node, constants):
     if isinstance(node, ast.BinOp):
         return _ARITHMETIC[type(node.op)](_number(node.left, constants), _number(node.right, constants))
+    if isinstance(node, ast.UnaryOp):
+        return -_number(node.operand, constants)
     return int(constants[node.id] if isinstance(node, ast.Name) else node.value)
 
 
@@ -62,10 +78,20 @@ def is_picked(spread):
 def sums_over_rows(parts, name, spread):
     """Whether a result of a program, taken apart, is a sum over rows: whose spread has not each row in a place of its own is a
     colsum, or a colmax."""
-    if is_picked(spread) or row_of(spread, _Twos()) == Row():
-        return False
+    return _is_over_rows(spread) and not _is_largest(parts, name)
+
+
+def takes_largest_of_rows(parts, name, spread):
+    return _is_over_rows(spread) and _is_largest(parts, name)
+
+
+def _is_over_rows(spread):
+    return not is_picked(spread) and row_of(spread, _Twos()) != Row()
+
+
+def _is_largest(parts, name):
     line = next(line for line in parts.body.splitlines() if line.split("=")[0].strip() == name)
-    return not line.split("=", 1)[1].strip().startswith("colmax(")
+    return line.split("=", 1)[1].strip().startswith("colmax(")
 
 
 class _Twos(dict):

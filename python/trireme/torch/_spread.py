@@ -19,16 +19,17 @@ from ._rows import is_picked
 
 class Spread:
     """Where the columns and the rows of an operator's tensors are: a process group, or none for one place; of rows several,
-    the innermost first. Cuts: how many each machine has; none where all have as many. Composed: by the fewest exchanges."""
+    the innermost first. Cuts: how many each machine has; none where all have as many. Composed: by the fewest exchanges. Anew:
+    on every machine the indices of rows begin as on the first."""
 
-    def __init__(self, columns=None, rows=(), in_order=True, column_cut=None, row_cut=None, composed=False):
+    def __init__(self, columns=None, rows=(), in_order=True, column_cut=None, row_cut=None, composed=False, anew=False):
         self.columns = columns if columns is not None and columns.size() > 1 else None
         self.rows = tuple(each for each in rows if each.size() > 1)
         # Machine by machine, rows follow each other: those of one before those of the next, in known numbers.
         self.in_order = in_order and len(self.rows) < 2
         self.column_cut = tuple(column_cut) if column_cut and self.columns is not None else None
         self.row_cut = tuple(row_cut) if row_cut and len(self.rows) == 1 else None
-        self.composed = composed
+        self.composed, self.anew = composed, anew
 
     def of(self, operator):
         return SpreadOperator(operator, self)
@@ -37,7 +38,7 @@ class Spread:
     def words(self):
         rows = ",".join(each.group_name for each in self.rows)
         return ("" if self.columns is None else self.columns.group_name, rows, self.in_order, list(self.column_cut or ()),
-                list(self.row_cut or ()), self.composed)
+                list(self.row_cut or ()), self.composed, self.anew)
 
 
 class SpreadOperator:
@@ -64,7 +65,7 @@ class SpreadOperator:
         if wanted == -1:
             wanted = (1 << len(self.operator.results)) - 1
         if torch.compiler.is_compiling():
-            given = [None if each is None else _traced(each) for each in operands]
+            given = [None if each is None else traced(each) for each in operands]
             return tuple(torch.ops.trireme.spread(given, [float(each) for each in constants], axes, types, wanted,
                                                   self.operator.name, *self.spread.words))
         return call_spread(self.operator, self.spread, operands, constants, axes, types, wanted)
@@ -80,7 +81,7 @@ def call_spread(operator, spread, operands, constants, axes, types, wanted):
 
 
 @torch.compiler.allow_in_graph
-def _traced(tensor):
+def traced(tensor):
     """The tensor. Torch keeps what it made of a graph for other processes, unless there is a Python function in it. What `spread`
     is traced to differs between machines, and registers its phases as operators: every process traces it."""
     return tensor
@@ -88,15 +89,15 @@ def _traced(tensor):
 
 # What compiled code calls. Dynamo takes it as it is; when the graph is traced it is its phases and the collectives between.
 LIBRARY.define("spread(Tensor?[] operands, float[] constants, int axes, str types, int wanted, str operator, str columns, "
-               "str rows, bool in_order, int[] column_cut, int[] row_cut, bool composed) -> Tensor[]")
+               "str rows, bool in_order, int[] column_cut, int[] row_cut, bool composed, bool anew) -> Tensor[]")
 
 
-def _spread(operands, constants, axes, types, wanted, operator, columns, rows, in_order, column_cut, row_cut, composed):
+def _spread(operands, constants, axes, types, wanted, operator, columns, rows, in_order, column_cut, row_cut, composed, anew):
     from torch._functorch.utils import enable_single_level_autograd_function
 
     find = dist.distributed_c10d._resolve_process_group
     spread = Spread(find(columns) if columns else None, [find(each) for each in rows.split(",") if each], in_order,
-                    column_cut, row_cut, composed)
+                    column_cut, row_cut, composed, anew)
     with enable_single_level_autograd_function():
         return list(call_spread(MADE[operator], spread, operands, constants, axes, types, wanted))
 
@@ -117,7 +118,7 @@ def run_spread(operator, spread, operands, constants, axes, types, wanted):
                                   "axis is the row")
     storage = storage_types(operator, operands, types_dict(types) or {})
     compute = torch.float64 if torch.float64 in storage.values() else torch.float32
-    whole = tuple(int(extent) for extent in problem_shape(operator, operands, axes))  # cuts and trees are made for numbers: compiled code is, too
+    whole = tuple(int(extent) for extent in problem_shape(operator, operands, axes, constants))  # cuts and trees are made for numbers: compiled code is, too
     said = types_dict(types) or {}
     pairs = {name for name in storage if is_pairs(name, storage, said)}  # two columns an element
     if operator.operands[source] in pairs:
@@ -127,11 +128,12 @@ def run_spread(operator, spread, operands, constants, axes, types, wanted):
     values = dict(zip(operator.constants, constants))
     by_columns, by_rows = cuts_of(operator, spread, like.dtype, rows, columns, wanted, values)
     values = Whole(values, by_columns.total if by_columns else columns)
-    if by_rows:
+    if by_rows and not spread.anew:
         check_rows(operator, by_rows[0], values, spread.in_order)
-    if by_columns is not None and compute == torch.float32 and by_columns.total > 1 << 24 and \
-            any("first_column" in phase.counts for phase in phases_of(operator, True, spread.composed)):
-        raise trireme.Unsupported(f"{operator.name}: the program computes with j, and columns beyond 2^24 are no numbers of f32")
+    counted = set().union(*(phase.computes_with for phase in phases_of(operator, by_columns is not None, spread.composed)))
+    for cut, name, what in ((by_columns, "first_column", "j, and columns"), (by_rows[0] if by_rows else None, "first_row", "i, and rows")):
+        if cut is not None and compute == torch.float32 and cut.total > 1 << 24 and name in counted:
+            raise trireme.Unsupported(f"{operator.name}: the program computes with {what} beyond 2^24 are no numbers of f32")
     machine = Machine(operator, spread, by_columns, by_rows, values, storage, compute, rows, columns, wanted,
                        like.device, pairs)
     known = {}

@@ -186,12 +186,13 @@ def linear_cross_entropy(input: Tensor, weight: Tensor, target: Tensor, bias: Te
                          chunk: int | None = None) -> Tensor:
     """cross_entropy(linear(input, weight, bias), target) without the logits of all tokens: `input[..., hidden]`,
     `weight[classes, hidden]`, `target[...]`. A chunk of tokens at a time has its logits made, its loss and gradients computed,
-    and its memory used again; the backward is left with a factor (of reduction="none", it makes the logits again).
+    and its memory used again; the backward is left with a factor (of reduction="none", it makes the logits again). Of DTensors
+    there are all logits, where their product leaves them: a weight that is cut by classes leaves each machine its classes'.
 
     ce_weight: cross_entropy's weight, of classes. chunk: tokens in a chunk; unless said, those whose logits take 512 MiB."""
     _check_smoothing(label_smoothing)
     reduction = _reduction(reduction, None, None)
-    if _is_transformed():
+    if _is_transformed() or is_distributed(input, weight):
         logits = torch.nn.functional.linear(input, weight, bias)
         loss = cross_entropy(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), ce_weight, ignore_index=ignore_index,
                              reduction=reduction, label_smoothing=label_smoothing, softcap=softcap, z_loss=z_loss)
@@ -221,7 +222,7 @@ def linear_log_probability(input: Tensor, weight: Tensor, target: Tensor, bias: 
     makes the logits again, a chunk at a time."""
     rows = _Classes(target, input.shape[:-1], weight.shape[0], ignore_index)
     program = _loss_programs.log_probability()
-    if _is_transformed():
+    if _is_transformed() or is_distributed(input, weight):
         return program.call([torch.nn.functional.linear(input, weight, bias), rows.target], [1.0 / temperature], wanted=3)[:2]
     logprob, entropy, _ = _linear.rows(input, weight, bias, program, {"target": rows.target.reshape(-1)},
                                        {"inverse_temperature": 1.0 / temperature}, chunk)

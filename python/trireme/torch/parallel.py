@@ -18,9 +18,10 @@ import torch.distributed as dist
 from torch import Tensor
 
 from . import _distributed, _loss_programs, losses
-from ._exchange import SUM, Piece, _combined, exchange, gather, leaves_of, met_numbers, one_each, trade
+from ._exchange import SUM, Piece, _combined, asks_each_time, checked, exchange, gather, leaves_of, meet, number_of, one_each, trade
 from ._operator import TorchOperator, named, op
-from ._spread import Spread, SpreadOperator
+from ._register import LIBRARY
+from ._spread import Spread, SpreadOperator, traced
 
 __all__ = ["LayerNorm", "RMSNorm", "columns", "compose_dtensors", "copy_to", "cross_entropy", "log_probability", "over", "reduce_from", "rows", "sum_over"]
 
@@ -85,23 +86,39 @@ def sum_over(tensor: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
     """The sum over machines, rank 0 first, in neighbouring pairs: the same bits on every machine, at any time. Large tensors
     move as many bytes as a ring's all-reduce does. 16-bit tensors are added in f32, and rounded once."""
     group = _group(group)
-    parts = group.size()
-    if parts == 1:
+    if group.size() == 1:
         return tensor
+    if torch.compiler.is_compiling():
+        total: Tensor = torch.ops.trireme.sum_over(traced(tensor), group.group_name)
+        return total
+    return _sum_over(tensor, group)
+
+
+def _sum_over(tensor, group):
+    parts = group.size()
+    what = f"sum_over of {tensor.dtype} {tuple(map(int, tensor.shape))}"
     wide = tensor.to(torch.promote_types(tensor.dtype, torch.float32)).reshape(-1)
-    met_numbers(group.group_name, "sum_over", f"sum_over {tensor.dtype}", tensor.numel(), True)
+    if not asks_each_time(wide.device):
+        meet(group, (number_of(str(tensor.dtype)), int(wide.numel()), number_of(what)), ["sum_over", "the type", "the number of elements", "the shape"],
+             (0, 1, 2))
     tree = one_each(parts)
     if wide.numel() * wide.element_size() <= _SMALL:
-        total = exchange(group, [Piece(SUM, tree, [(wide,)], wide.numel())], wide.dtype, wide.device)[0][0]
+        total = exchange(group, [Piece(SUM, tree, [(wide,)], wide.numel())], wide.dtype, wide.device, what)[0][0]
     else:  # each machine adds up a share of the elements
         share = -(-wide.numel() // parts)
-        padded = torch.nn.functional.pad(wide, (0, share * parts - wide.numel()))
+        padded = torch.nn.functional.pad(checked(wide, group, what), (0, share * parts - wide.numel()))
         mine = trade(padded, group).view(parts, share)
         values = {leaf: (mine[leaf[0]].unsqueeze(0),) for leaf in leaves_of(tree.shape)}
         piece = Piece(SUM, tree, [], share)
         added = _combined(piece, tree.shape, values)[0][0].view(-1)
         total = gather(added, group)[:wide.numel()]
     return total.to(tensor.dtype).view(tensor.shape)
+
+
+# What compiled code calls; as `spread`, it is collectives when the graph is traced.
+LIBRARY.define("sum_over(Tensor tensor, str group) -> Tensor")
+for _key in ("Autograd", "CompositeExplicitAutograd"):
+    LIBRARY.impl("sum_over", lambda tensor, group: _sum_over(tensor, dist.distributed_c10d._resolve_process_group(group)), _key)
 
 
 class _Copy(torch.autograd.Function):
