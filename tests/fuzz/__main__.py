@@ -28,6 +28,7 @@ from run import Batch, signature_of
 from shrink import shrink
 from tool import Tool
 
+QUICK_MS = 30  # a small program, compiled and run
 BATCH = 20
 ENOUGH = 400  # programs, among which every construct must occur
 
@@ -78,7 +79,10 @@ class Session:
         self.seen = collections.Counter()  # signatures of failures
         self.lock = threading.Lock()
         self.folder = tempfile.mkdtemp(prefix="trireme_fuzz_")
-        self.devices = tuple(options.device or self.tool("doctor").devices())
+        here = self.tool("doctor").devices()
+        self.devices = tuple(options.device or here)
+        # The others start an engine or a compiler for each program.
+        self.quick = tuple(each for each in self.devices if here.get(each, 0) <= QUICK_MS)
         self.start = time.monotonic()
         seconds = options.seconds or (options.hours and options.hours * 3600)
         self.deadline = self.start + seconds if seconds else None
@@ -106,7 +110,7 @@ class Session:
         if self.over():
             return
         tool, tally = self.tool(indices[0]), Tally()
-        for index, case, failure in Batch(tool, self.options.seed, indices, self.devices, tally).found:
+        for index, case, failure in Batch(tool, self.options.seed, indices, self.devices, self.quick, tally).found:
             signature = signature_of(*failure[:2])
             with self.lock:
                 self.seen[signature] += 1

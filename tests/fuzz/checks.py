@@ -10,13 +10,13 @@ from arithmetic import Duals, Intervals
 from evaluate import Evaluation, Inputs, evaluate
 from parse import ParseError, Parser, parse
 from storage import INTEGERS, PACKED, decode, encode, round_to
+from syntax import LITERAL
 from tool import Tool
 
 # Refusals that docs/language.md announces: of a backward, and of problems.
 NO_BACKWARD = re.compile(
     r"no result depends on an operand in memory in a way that has a gradient"
     r"|its backward would have two values called '\w+' \(gradients are called d \+ name\)"
-    r"|largest\(\w+\) has no meaning in its backward"
     r"|the rows of '\w+' are picked by"
     r"|no gradient arrives for '\w+', a colmax"
 )
@@ -220,10 +220,16 @@ def sides(program, backward, at, cotangents, random_state, saved):
     names = {each.name for each in program.operands}
     tables = {**at.tables, **{"d" + each.name: at.tables[each.name] for each in program.results if each.name in at.tables}}
     left, size = 0.0, 0.0
+    nodes = [node for expr in backward.expressions() for node in expr.nodes()]
+    read = {arg.leaf for node in nodes for k, arg in enumerate(node.args) if k not in LITERAL.get(node.op, ())}
+    read |= {expr.leaf for expr in backward.expressions()}
+    typed = {node.args[0].leaf for node in nodes if node.op == "largest"} - read
     for operand in backward.operands:
         if operand.constant or operand.name in names:
             continue
         types[operand.name] = "f32"
+        if operand.name in typed:  # it stands for its type alone
+            continue
         if operand.name in forward:  # a saved result
             if saved:
                 operands[operand.name] = forward[operand.name][0]

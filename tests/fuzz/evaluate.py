@@ -45,9 +45,6 @@ def scalar(expr, constants, columns, lines=None):
 
 def divisor(expr, constants, columns):
     value = scalar(expr, constants, columns)
-    if expr.op == "/":  # what a quotient is made of is positive, too
-        divisor(expr.args[0], constants, columns)
-        divisor(expr.args[1], constants, columns)
     if value < 1:
         raise Invalid(f"divided or wrapped by {value}")
     return value
@@ -329,7 +326,8 @@ class Evaluation:
             return arithmetic.cast_stochastic(kind, self.run(expr.args[0]), self.run(expr.args[2]))
         if op == "random":
             seed = int(self.inputs.operands[expr.args[0].leaf].item())
-            return arithmetic.leaf(uniform(seed, int(number_of(expr.args[1].leaf)), self.inputs.rows, self.inputs.columns))
+            first = [scalar(each, self.inputs.constants, self.inputs.columns, self.lines) for each in expr.args[2:]]
+            return arithmetic.leaf(uniform(seed, int(number_of(expr.args[1].leaf)), self.inputs.rows, self.inputs.columns, *first))
         if op in COMPOSED:
             return self._composed(op, self.run(expr.args[0]))
         if op == "largest":

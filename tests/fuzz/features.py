@@ -7,7 +7,7 @@ INDICES = tuple(f"{form} {what}" for what in ("operand", "result") for form in (
     "wrapped column", "divided and wrapped column", "picked row"))  # fmt: skip
 DIVISORS = tuple(f"divisor: {what}" for what in (
     "number", "constant", "n", "n / number", "n / constant", "constant / number", "constant / constant",
-    "number / number", "quotient of a quotient"))  # fmt: skip
+    "number / number", "quotient of a quotient", "+", "-", "*", "neg"))  # fmt: skip
 GROUPS = ("group: j / g", "group: j % g")
 ROTATIONS = tuple(f"rotation: {what}" for what in (
     "number", "constant", "named by a line", "negative", "n / number", "n / constant", "arithmetic of constants",
@@ -75,6 +75,8 @@ def of_value(value, what, program):
 
 
 def divisor_form(expr):
+    if expr.op in ("+", "-", "*", "neg"):
+        return expr.op
     if expr.op != "/":
         return "n" if expr.leaf == "n" else "number" if expr.op == "number" else "constant"
     parts = [divisor_form(arg) for arg in expr.args]

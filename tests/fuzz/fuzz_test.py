@@ -29,6 +29,7 @@ from functions import UNARY
 from generate import draw
 from parse import parse
 from problem import Problem, draw_problem
+from tool import Tool
 
 here = pathlib.Path(__file__).resolve().parent
 page = (here.parents[1] / "docs/language.md").read_text()
@@ -36,6 +37,7 @@ tool = os.path.realpath(sys.argv.pop(1) if len(sys.argv) > 1 else os.environ["TR
 specification = importlib.util.spec_from_file_location("fuzz", here / "__main__.py")
 fuzz = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(fuzz)
+device = next(iter(Tool(tool, ".").devices()))
 
 # A tool that lies: {how} edits what the true one says.
 LIAR = """#!{python} -SE
@@ -51,7 +53,7 @@ sys.stdout.write(out); sys.stderr.write(err); sys.exit(code)
 OTHER_BITS = """
 if sys.argv[1] == "verify":
     blocks = re.split(r"(?m)^(?=\\S)", out)
-    flip = lambda block: re.sub(r"(?m)^(  cpu:avx2 +)(.)", lambda m: m[1] + ("0" if m[2] != "0" else "1"), block)
+    flip = lambda block: re.sub(r"(?m)^(  {device} +)(.)", lambda m: m[1] + ("0" if m[2] != "0" else "1"), block)
     out = "".join(flip(block) if "max(" in source(block or "x") else block for block in blocks)
 """
 OTHER_VALUES = """
@@ -81,7 +83,7 @@ class Faults(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             if how:
                 liar = pathlib.Path(folder) / "liar"
-                liar.write_text(LIAR.format(python=sys.executable, tool=tool, how=how.format(path=sys.path)))
+                liar.write_text(LIAR.format(python=sys.executable, tool=tool, how=how.format(path=sys.path, device=device)))
                 liar.chmod(liar.stat().st_mode | stat.S_IXUSR)
             arguments = ["--tool", str(liar) if how else tool, "--count", str(count), "--failures", folder + "/kept"]
             arguments += ["--jobs", "1", "--most", "1", "--shrink-seconds", "15", *more]
@@ -92,14 +94,14 @@ class Faults(unittest.TestCase):
             return code, said.getvalue(), [file.read_bytes() for file in kept]
 
     def test_a_true_tool_passes(self):
-        code, said, kept = self.fuzz(None, "--device", "cpu:avx2", count=16)
+        code, said, kept = self.fuzz(None, "--device", device, count=16)
         self.assertEqual((code, kept), (0, []), said)
         self.assertRegex(said, r"\d+ comparisons with the reference")
 
     def test_other_bits_are_found_and_shrunk(self):
-        code, said, kept = self.fuzz(OTHER_BITS, "--device", "cpu:avx2")
+        code, said, kept = self.fuzz(OTHER_BITS, "--device", device)
         self.assertEqual(code, 1, said)
-        self.assertIn("FAIL bits cpu:avx2", said)
+        self.assertIn(f"FAIL bits {device}", said)
         self.assertRegex(said, r"rerun: trireme verify \"\S+/kept/1_\d+_1.row \d+x\d+")
         small = kept[0].decode()
         self.assertLessEqual(len(small.splitlines()), 3, small)
@@ -107,21 +109,21 @@ class Faults(unittest.TestCase):
         self.assertLess(len(small), 70, small)
 
     def test_other_values_are_found_and_shrunk(self):
-        code, said, kept = self.fuzz(OTHER_VALUES, "--device", "cpu:avx2")
+        code, said, kept = self.fuzz(OTHER_VALUES, "--device", device)
         self.assertEqual(code, 1, said)
         self.assertRegex(said, r"FAIL values .*\n.* not within \[")
         self.assertIn(b"square(", kept[0])
         self.assertLessEqual(len(kept[0].splitlines()), 3, kept[0])
 
     def test_crashes_are_found_and_shrunk(self):
-        code, said, kept = self.fuzz(CRASH, "--device", "cpu:avx2")
+        code, said, kept = self.fuzz(CRASH, "--device", device)
         self.assertEqual(code, 1, said)
         self.assertRegex(said, r"FAIL crash (show|malformed) .*\n  ended by signal 11")
         self.assertIn(b"rotate", kept[0])
         self.assertLess(len(kept[0]), 70, kept[0])
 
     def test_errors_without_a_place_are_found(self):
-        code, said, _ = self.fuzz(NO_PLACE, "--device", "cpu:avx2")
+        code, said, _ = self.fuzz(NO_PLACE, "--device", device)
         self.assertEqual(code, 1, said)
         self.assertIn("FAIL malformed without a place", said)
 
@@ -213,6 +215,10 @@ class Numbers(unittest.TestCase):
         for kind in ("f8e4m3", "f8e5m2"):
             finite = [byte for byte in range(256) if np.isfinite(storage.TABLES[kind][byte])]
             np.testing.assert_array_equal(storage.encode(kind, storage.TABLES[kind][finite]), finite)
+
+    def test_zero_rounds_by_chance_to_the_least_step(self):
+        for kind, step in {"f8e8m0": 2.0**-127, "f16": 2.0**-24, "f4e2m1": 0.5, "i8": 1.0}.items():
+            self.assertEqual(storage.round_by_chance(kind, "f32", np.zeros(1), np.full(1, -1.0)), step, kind)
 
     def test_intervals_hold_what_is_computed_in_f32(self):
         """Plain f32 arithmetic in the contract's order is a point of the interval; functions lie inside."""

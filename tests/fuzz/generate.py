@@ -93,7 +93,19 @@ class Generator:
         # An array has as many entries as its axes wrap at: rows that wrapped at a long row's columns would have billions.
         wide = self.columns if extent == self.columns or self.columns <= 4096 else max(extent, 1)
         value = dice.choice([1, 2, 3, 4, 7, max(extent, 1), wide, max(wide // dice.choice(divisors), 1), extent + 3])
-        return self.quotient(value) if dice.random() < 0.35 else self.whole(value)
+        form = dice.random()
+        return self.quotient(value) if form < 0.25 else self.arithmetic(value) if form < 0.45 else self.whole(value)
+
+    def arithmetic(self, value):
+        """The value as a sum, a difference or a product."""
+        part = self.dice.choice((1, 2, 3, 5))
+        if value % part == 0 and self.dice.random() < 0.4:
+            return apply("*", *self.dice.sample((self.whole(value // part), self.whole(part)), 2))
+        if value > part and self.dice.random() < 0.5:
+            return apply("+", self.whole(value - part), self.whole(part))
+        if self.dice.random() < 0.3:
+            return apply("neg", apply("-", self.whole(part), self.whole(value + part)))
+        return apply("-", self.whole(value + part), self.whole(part))
 
     def axis(self, extent):
         if self.dice.random() < 0.6:
@@ -107,10 +119,11 @@ class Generator:
     def group(self):
         """The columns that share j / g, or j % g. The evaluator takes groups one by one: long rows have few."""
         if self.columns > 4096:
-            few = self.dice.choice((2, 7, 128))
+            few = self.dice.choice((2, 7, 96, 128))
             kind, by = self.dice.choice((("/", -(-self.columns // few)), ("%", few)))
             return apply(kind, name("j"), self.whole(by))
-        by = self.whole(self.dice.choice((2, 4, 8, 16, 32, 64, 128))) if self.dice.random() < 0.5 else self.divisor(self.columns)
+        sizes = (2, 4, 8, 16, 24, 32, 40, 64, 96, 100, 128, 200, 250, 256)
+        by = self.whole(self.dice.choice(sizes)) if self.dice.random() < 0.5 else self.divisor(self.columns)
         return apply(self.dice.choice("//%"), name("j"), by)
 
     def rotation(self):
@@ -175,7 +188,11 @@ class Generator:
         return self.leaf(rows, columns)
 
     def random(self):
-        return apply("random", name(self.seed), number(self.dice.choice(("0", "1", "77", "4294967295"))))
+        drawn = (name(self.seed), number(self.dice.choice(("0", "1", "77", "4294967295"))))
+        if self.dice.random() < 0.6:
+            return apply("random", *drawn)
+        row, column = self.dice.choice((0, 1, 37, 2**32 - 1, 2**40 + 3)), self.dice.choice((0, 1, 2, 4, 7, 256, 2**30))
+        return apply("random", *drawn, *(self.whole(each, ("number", "constant")) for each in (row, column)))
 
     def binary(self, sign, again):
         left, right = again(), again()

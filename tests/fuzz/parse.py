@@ -117,9 +117,7 @@ class Parser:
 
     def divisor(self):
         if self.skip("("):
-            out = self.divisor()
-            while self.skip("/"):
-                out = apply("/", out, self.divisor())
+            out = self.binary(("+", "-"), lambda: self.binary(("*", "/"), self.unary))
             self.take(sign=")")
             return out
         kind, text = self.tokens[self.at]
@@ -155,7 +153,8 @@ class Parser:
         if self.peek("("):
             args = self.list_of(self.expression)
             grouped = len(args) == 2 and text in REDUCTIONS or text == "entries"
-            if len(args) != ARITY.get(text) and not grouped:
+            placed = len(args) == 4 and text == "random"  # with a first row and column
+            if len(args) != ARITY.get(text) and not grouped and not placed:
                 raise ParseError(f"{text} with {len(args)} arguments")
             return Expr(text, args)
         return Expr("name", leaf=text)

@@ -112,16 +112,11 @@ def signature_of(kind, said):
     return f"{kind}: {said[:60]}"
 
 
-def quick(devices):
-    """Devices that take milliseconds a line; the others start an engine or a compiler for each."""
-    return tuple(each for each in devices if each not in ("wasm", "wasm:node"))
-
-
 class Batch:
     """Draws the programs of some indices and checks them. `found` has (index, Case, failure) of what went wrong."""
 
-    def __init__(self, tool, seed, indices, devices, tally, mutations=2):
-        self.tool, self.devices, self.tally, self.mutations = tool, devices, tally, mutations
+    def __init__(self, tool, seed, indices, devices, quick, tally, mutations=2):
+        self.tool, self.devices, self.quick, self.tally, self.mutations = tool, devices, quick, tally, mutations
         self.found, self.lines, self.stages = [], [], []
         dice = random.Random(f"{seed}:{indices[0]} batch")
         self.options = {"threads": dice.choice((1, 2, 3, 5)), "chunk": dice.choice((0, 0, 1, 2, 7, 64))}
@@ -187,8 +182,7 @@ class Batch:
         return backward
 
     def check_values(self, index, case, signature, dice, file):
-        target = dice.choice(("cpu", "cpu", "cpu:avx2", "reference", "lanes", "wasm:relaxed", "cuda"))
-        target = target if target in self.devices + ("reference",) else "cpu"
+        target = dice.choice(self.quick + ("reference",))
         case = replace(case, check="values", target=target)
         failures, judged, total = checks.value_failures(self.tool, file, signature, case.problem, target, case.threads)
         self.note(index, case, failures)
@@ -216,8 +210,8 @@ class Batch:
     def verify(self):
         """All lines on the quick devices; two on those that are slow. Then what was printed of bound programs."""
         all_reports = []
-        slow = tuple(each for each in self.devices if each not in quick(self.devices))
-        for chosen, some in ((quick(self.devices), self.lines), (slow, self.lines[:2] if quick(self.devices) else self.lines)):
+        slow = tuple(each for each in self.devices if each not in self.quick)
+        for chosen, some in ((self.quick, self.lines), (slow, self.lines[:2] if self.quick else self.lines)):
             if not chosen or not some:
                 continue
             reports = self.tool.verify([line for _, _, line in some], chosen, **self.options)

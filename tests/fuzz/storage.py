@@ -58,7 +58,8 @@ def round_by_chance(kind, compute, values, random):
             unit = np.zeros_like(finite, dtype=int)
         else:
             smallest = -127 if kind == "f8e8m0" else FORMATS[kind][1]
-            unit = np.maximum(np.frexp(finite)[1] - 1, smallest) - (precision(kind) - 1)
+            exponent = np.where(finite == 0, smallest, np.frexp(finite)[1] - 1)  # frexp has 0 for that of 0
+            unit = np.maximum(exponent, smallest) - (precision(kind) - 1)
         steps = np.ldexp(np.abs(finite), -unit)
         size = np.ldexp(np.floor(steps) + (random < steps - np.floor(steps)), unit)
         return round_to(kind, np.where(np.isfinite(values), np.copysign(size, values), values))

@@ -13,7 +13,7 @@ OTHERS = {"select": 3, "rotate": 2, **dict.fromkeys(COLUMN_REDUCTIONS, 1), "stop
           "random": 2, "cast_stochastic": 3}
 ARITY = {**FUNCTIONS, **CONDITIONS, **OTHERS, **dict.fromkeys(REDUCTIONS + COMPOSED, 1)}
 # Arguments that are names, numbers or groups of columns, not expressions. Not drawn: entries(e), which backwards have.
-LITERAL = {"cast": (1,), "cast_stochastic": (1,), "largest": (0,), "random": (0, 1), **dict.fromkeys(REDUCTIONS, (1,))}
+LITERAL = {"cast": (1,), "cast_stochastic": (1,), "largest": (0,), "random": (0, 1, 2, 3), **dict.fromkeys(REDUCTIONS, (1,))}
 VALUES_OF_INTEGERS = ("i", "j", "n")
 RESERVED = {"i", "j", "n", "inf", "nan"} | set(ARITY) - set(COMPOSED)
 
@@ -145,7 +145,8 @@ def text_of(expr, style=Style(), level=0):
     if own == 5:
         style.depth += 1
         literal = LITERAL.get(expr.op, ())
-        args = [text_of(arg, Style() if k in literal else style) for k, arg in enumerate(expr.args)]
+        args = [group_text(arg) if k in literal and expr.op in REDUCTIONS else text_of(arg, Style() if k in literal else style)
+                for k, arg in enumerate(expr.args)]
         inner = ("," + style.blank(" ")).join(args)
         style.depth -= 1
         return f"{expr.op}{style.blank('')}({inner})"
@@ -159,10 +160,15 @@ def text_of(expr, style=Style(), level=0):
     return f"({out})" if own < level else out
 
 
-def axis_text(letter, axis, style):
-    def divisor(expr):
-        return f"({text_of(expr)})" if expr.op == "/" else text_of(expr)
+def divisor(expr):
+    return text_of(expr) if expr.op in ("number", "name") else f"({text_of(expr)})"
 
+
+def group_text(group):
+    return f"{text_of(group.args[0])} {group.op} {divisor(group.args[1])}"
+
+
+def axis_text(letter, axis, style):
     out = axis.pick or letter
     if axis.divide is not None:
         out += f"{style.blank(' ')}/{style.blank(' ')}{divisor(axis.divide)}"

@@ -1,4 +1,5 @@
 """Calls of the `trireme` tool: what came back, how long it took, and which line of a batch went wrong."""
+import json
 import os
 import re
 import shlex
@@ -91,9 +92,9 @@ class Tool:
         return file
 
     def devices(self):
-        """Names that `doctor` calls ready, the reference left out."""
-        ready = re.findall(r"^(\S+) +ready ", self.call("doctor").out, re.M)
-        return [each for each in ready if each not in ("reference", "cache", "nvrtc")]
+        """What `doctor` calls ready, the reference left out: by name, about the milliseconds that a small program takes."""
+        listed = json.loads(self.call("doctor", "--json").out)["devices"]
+        return {each["name"]: each["about_ms"] for each in listed if each["state"] == "ready" and each["name"] != "reference"}
 
     def verify(self, lines, devices, threads=1, chunk=0):
         """A LineReport for each line, of the reference alone where no device is named. A line that ends the tool is found, and those after it are run again."""
@@ -124,6 +125,8 @@ def read_blocks(out):
             words = line.split(None, 2)
             if words[0] == "oracle":
                 blocks[-1].judged = True
+            elif words[0] == "differences":
+                pass
             elif len(words) == 3:
                 blocks[-1].rows[words[0]] = (words[1], words[2].strip())
         elif not re.match(r"\d+ problems, ", line):
