@@ -7,6 +7,7 @@ const carriers = {
   i64: ["BigInt64Array"], u8: ["Uint8Array", "Uint8ClampedArray"], f8e8m0: ["Uint8Array"],
   f4e2m1: ["Uint8Array"],  // two columns a byte: a manifest counts its columns by j / 2
 };
+export const storage_types = Object.keys(carriers);
 export const array_class = (type) => globalThis[carriers[type][0]];
 export const bytes_of = (type) => array_class(type).BYTES_PER_ELEMENT;
 

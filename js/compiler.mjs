@@ -62,13 +62,14 @@ export class Compiler {
   // Bytes of memory that the compiler holds.
   get memoryBytes() { return this.#exports.memory.buffer.byteLength; }
 
-  // { contract, operators, targets, stages, types }: the tables one chooses from.
+  // { contract, operators, targets, stages, passes, functions, types }: the tables one chooses from.
   get tables() { return (this.#tables ??= JSON.parse(this.#call("describe").text)); }
 
   // { forward, backward or noBackward, tries, returns } of a program's text.
   program(text) { return JSON.parse(this.#call("program", text).text); }
 
-  // The text after a stage of compilation (tables.stages), or the target's code.
+  // The text after a stage of compilation (tables.stages), the kernels after a pass of the schedule (tables.passes), or the
+  // target's code.
   show(text, line, { stage = "", target = this.tables.targets[0].name, arch = "", config = "" } = {}) {
     return this.#call("show", text, line, config, stage, target, arch).text;
   }

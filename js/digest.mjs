@@ -126,19 +126,23 @@ const formats = {
   f8e5m2: { words: Uint8Array, magnitude: 0x7f, infinity: 0x7c, nan: 0x7e },
 };
 
+// Of bytes that begin a buffer of their own.
+export const make_canonical = (type, { buffer }) => {
+  const format = formats[type];
+  if (!format) return;
+  const words = new format.words(buffer);
+  for (let k = 0; k < words.length; ++k) {
+    if ((words[k] & format.magnitude) > format.infinity) words[k] = format.nan;
+  }
+};
+
 // parts: [storage type, typed array] of every result in order, row-major and without gaps.
 export const digest = (parts) => {
   const bytes = new Uint8Array(parts.reduce((sum, [, array]) => sum + array.byteLength, 0));
   let at = 0;
   for (const [type, array] of parts) {
     const copy = new Uint8Array(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
-    const format = formats[type];
-    if (format) {
-      const words = new format.words(copy.buffer);
-      for (let k = 0; k < words.length; ++k) {
-        if ((words[k] & format.magnitude) > format.infinity) words[k] = format.nan;
-      }
-    }
+    make_canonical(type, copy);
     bytes.set(copy, at);
     at += copy.length;
   }

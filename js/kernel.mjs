@@ -147,8 +147,9 @@ export class Kernel {
     return Object.fromEntries(problem.results.map(({ name, array }) => [name, array]));
   }
 
-  // A call of a fixed shape whose arrays stay in memory of its own: nothing is copied, checked or made when it runs.
-  prepare(shape, constants = {}) {
+  // A call of a fixed shape whose arrays stay in memory of its own: nothing is copied, checked or made when it runs. `spare`:
+  // bytes of that memory for whoever measures (call.spare).
+  prepare(shape, constants = {}, spare = 0) {
     const { operands, results, program } = this.manifest;
     check_names(`${program}: a shape`, "extent", shape, ["rows", "columns", "tables"]);
     const { rows, tables = {} } = shape, columns = columns_of(this.manifest, shape.columns);
@@ -165,8 +166,8 @@ export class Kernel {
     };
     const laid = lay_out(this.manifest, problem, { limit: this.#limit, all_rows: true });
     const { exports } = new WebAssembly.Instance(this.#module);
-    grow(exports.memory, laid.end, program);
-    return new PreparedCall(exports, laid, constants);
+    grow(exports.memory, laid.end + spare, program);
+    return new PreparedCall(exports, laid, constants, spare);
   }
 
   #check_in_place(name, other) {
@@ -252,7 +253,7 @@ class PreparedCall {
   #row_count;
   #column_count;
 
-  constructor({ memory, rows, columns }, laid, constants) {
+  constructor({ memory, rows, columns }, laid, constants, spare) {
     this.#laid = laid;
     this.#memory = memory;
     this.#rows = rows;
@@ -266,6 +267,7 @@ class PreparedCall {
       Object.freeze(Object.fromEntries(places.filter(Boolean).map((place) => [place.name, view(place)])));
     this.operands = views(laid.operands);
     this.results = views(laid.results);
+    if (spare) this.spare = new Uint8Array(memory.buffer, laid.end, spare);
     this.set(constants);
   }
 

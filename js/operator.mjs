@@ -25,6 +25,7 @@ export const compile = async (text, options = {}) => {
 };
 
 const given_array = (value) => (Object.hasOwn(value, "values") ? value.values : value);
+const none = (name, types) => `${name}=none${types[name] ? `:${types[name]}` : ""}`;
 
 export class CompiledOperator {
   #parts;
@@ -70,8 +71,8 @@ export class CompiledOperator {
   // What the emitted module says of itself, for a shape and types as prepare() takes them.
   emit(columns, target, { arch, types = {}, absent = [], constants = {} } = {}) {
     const { compiler, text } = this.#parts;
-    const words = [...Object.entries({ ...types, ...constants }).map(([name, value]) => `${name}=${value}`),
-      ...absent.map((name) => `${name}=none`)];
+    const present = Object.entries({ ...types, ...constants }).filter(([name]) => !absent.includes(name));
+    const words = [...present.map(([name, value]) => `${name}=${value}`), ...absent.map((name) => none(name, types))];
     return compiler.emit(text, this.#line(columns, words), { target, arch });
   }
 
@@ -95,11 +96,11 @@ export class CompiledOperator {
       const type = name in values ? this.#type(name, values[name], types[name]) : undefined;
       if (type) add(`${name}=${type}`);
       else if (name in values) continue;  // prepare() leaves it to the compiler
-      else if (optional) add(`${name}=none`);
+      else if (optional) add(none(name, types));
       else throw new TypeError(`${this.name}: ${name} is missing`);
     }
     for (const { name } of outputs) {
-      if (results && !results.includes(name)) add(`${name}=none`);
+      if (results && !results.includes(name)) add(none(name, types));
       else if (types[name]) add(`${name}=${types[name]}`);
     }
     for (const { name } of constants) {

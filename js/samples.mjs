@@ -1,4 +1,4 @@
-// Sample values: a pure function of (seed, operand's name, element's index), the same as in C++ (src/plan/samples.hpp).
+// Sample values: a pure function of (seed, operand's name, element's index), the same as in C++ (src/problem/samples.hpp).
 import { check_names } from "./arrays.mjs";
 
 const mix = (h) => {

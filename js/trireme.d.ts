@@ -73,7 +73,7 @@ type Given<O> = { [N in keyof O]: Accepted<O[N]> };
 type Made<R> = { [N in keyof R]: R[N] extends StorageType ? ArrayOf[R[N]] : never };
 type Constants<O> = { [N in keyof O as O[N] extends StorageType ? never : N]?: number };
 type Arrays<O> = {
-  readonly [N in keyof O as O[N] extends StorageType ? N : never]: O[N] extends StorageType ? ArrayOf[O[N]] : never;
+  readonly [N in keyof O as Extract<O[N], StorageType> extends never ? never : N]: ArrayOf[Extract<O[N], StorageType>];
 };
 
 /** The shape of a problem: one of both says the other. */
@@ -171,6 +171,82 @@ export function samples<T extends "f64" | "f32" | "f16" | "bf16" | "i8" | "i32" 
 export function digest(parts: [type: StorageType, values: ArrayBufferView][]): string;
 export function xxh3_128(bytes: Uint8Array): string;
 
+/** What an array of a receipt is said to be. */
+export interface ArrayDigests {
+  name: string;
+  type: StorageType;
+  rows: number;
+  columns: number;
+  block: number;
+  digest: string;
+  leaves: string[];
+}
+/** What was computed, and digests of all arrays: docs/receipts.md. */
+export interface Receipt {
+  receipt: 1;
+  hash: "xxh3-128" | "sha256";
+  contract: number;
+  program: { text: string; digest: string };
+  direction: "forward" | "backward";
+  gradients: string[];
+  shape: number[];
+  axes: number;
+  compute: "f32" | "f64";
+  constants: Record<string, string>;
+  absent: string[];
+  operands: ArrayDigests[];
+  results: ArrayDigests[];
+  signature?: { algorithm: "ed25519"; key: string; value: string };
+}
+type ArrayGiven = Values | { values: Values; stride: number };
+/** A module to use, or the compiler; the package's own compiler unless said. */
+export interface ReceiptMaker {
+  kernel?: Kernel;
+  compiler?: Compiler | Source | Promise<Compiler | Source>;
+}
+export interface MakeReceiptOptions extends ReceiptMaker {
+  columns: number;
+  rows?: number;
+  constants?: Record<string, number>;
+  types?: Record<string, StorageType>;
+  /** With `kernel`: operands that it was emitted without. */
+  absent?: string[];
+  /** "sha256" where the receipt is to be signed. */
+  hash?: "xxh3-128" | "sha256";
+}
+/** Of operands and results as they were computed of them, by name: nothing runs. */
+export function makeReceipt(text: string, arrays: Record<string, ArrayGiven>, options: MakeReceiptOptions): Promise<Receipt>;
+/** Refuses what is no receipt: unknown, missing and doubled fields, digests that do not fit. */
+export function parseReceipt(text: string): Promise<Receipt>;
+/** In canonical form. */
+export function printReceipt(receipt: Receipt): string;
+/** A CryptoKey of WebCrypto, whichever library declares it. */
+export interface Key {
+  readonly type: string;
+}
+/** Ed25519: a private key's PEM text, or a pair that crypto.subtle.generateKey made. */
+export function signReceipt(receipt: Receipt, key: string | { privateKey: Key; publicKey: Key }): Promise<Receipt>;
+/** Throws unless the receipt is signed by this key: a PEM text, 64 hex digits, or a CryptoKey. */
+export function verifySignature(receipt: Receipt, key: string | Key): Promise<void>;
+export type CheckedArray =
+  | { name: string; state: "same" }
+  | { name: string; state: "left out"; reason: string }
+  | { name: string; state: "different"; rows: [number, number]; element?: string };
+export interface CheckReport {
+  passed: boolean;
+  device: "wasm" | "reference";
+  rows: [number, number];
+  operands: CheckedArray[];
+  given: CheckedArray[];
+  results: CheckedArray[];
+}
+/** Computes a receipt's results again, or those of `rows` (the first, and the one behind the last), of these operands. */
+export function checkReceipt(
+  receipt: Receipt,
+  arrays: Record<string, ArrayGiven>,
+  options?: ReceiptMaker & { rows?: [number, number]; by?: "module" | "reference"; key?: string | Key },
+): Promise<CheckReport>;
+
 /** What the compiler refuses. `line` and `column` count from 1; `reason` is the message without place and quotation. */
 export class CompileError extends Error {
   code: "InvalidProgram" | "InvalidArgument" | "Unsupported" | "OutOfMemory" | "Internal" | string;
@@ -199,6 +275,8 @@ export interface Tables {
   operators: { name: string; text: string }[];
   targets: { name: string; form: "text" | "code" | "module"; defaultArch: string; archs: string; commonArchs: string[] }[];
   stages: { name: string; summary: string; ofTarget: boolean }[];
+  /** Of the schedule, in their order: show() takes their names as stages, for a target. */
+  passes: { name: string; summary: string }[];
   types: { name: string; bits: number; integer: boolean }[];
   functions: { name: string; arity: number; formula: string; domain: string; unit: string; bound: number }[];
 }
@@ -274,36 +352,86 @@ type InputOf<I, V> =
   & { [N in ConstantName<Needed<I>> & string]: number }
   & { [N in Exclude<ConstantName<I>, ConstantName<Needed<I>>> & string]?: number };
 type Inputs<S extends string, V> = string extends S ? Record<string, Accepts<V> | number> : InputOf<OperandItems<S>, V>;
-type Outputs<S extends string> = string extends S ? string : ArrayName<ResultItems<S>>;
+type Outputs<S extends string> = string extends S ? string : ArrayName<ResultItems<S>> & string;
 type Same<V> = V extends Float32Array | Float64Array ? V : Values;
 
-export interface CompiledRunOptions<S extends string> {
+// Storage types of prepared calls: what `T` tells; else seeds are i64, operands that pick rows i32, and the rest f32, unless
+// another array's type is told, which they may take.
+type Untold<S extends string, N extends string> =
+  S extends `${string}random(${N},${string}` ? "i64" : S extends `${string}[${N}${"," | "]" | " "}${string}` ? "i32" : "f32";
+type TypeOf<S extends string, N extends string, T> = N extends keyof T ? T[N]
+  : Untold<S, N> extends "f32" ? ([keyof T] extends [never] ? "f32" : StorageType) : Untold<S, N>;
+type TypesOf<S extends string, N extends string, T> = { [M in N]: TypeOf<S, M, T> };
+type Told<N extends string> = { [M in N]?: StorageType };
+type OperandName<S extends string> = string extends S ? string : ArrayName<OperandItems<S>> & string;
+type ConstantOf<S extends string> = string extends S ? string : ConstantName<OperandItems<S>> & string;
+type CallOf<S extends string, T, Absent, Wanted extends string> = string extends S ? PreparedCall : PreparedCall<{
+  operands: TypesOf<S, Exclude<OperandName<S>, Absent>, T> & { [N in ConstantOf<S>]: "constant" };
+  results: TypesOf<S, Wanted, T>;
+}>;
+
+/** `Names`: of results; `Wanted`: those of them that are computed. */
+export interface CompiledRunOptions<Names extends string = string, Wanted extends Names = Names> {
   rows?: number;
   columns?: number;
   /** Of arrays whose class does not say it (Uint16Array), and of results. */
   types?: Record<string, StorageType>;
   /** Those that are wanted; all unless said. */
-  results?: Outputs<S>[];
-  into?: { [N in Outputs<S>]?: Accepts<Values> };
-  inPlace?: { [N in Outputs<S>]?: string };
+  results?: Wanted[];
+  into?: { [N in Names]?: Accepts<Values> };
+  inPlace?: { [N in Names]?: string };
 }
-/** A program whose kernels are made when a shape and types are first met. `S`: its text, where that is a literal. */
-export interface CompiledOperator<S extends string = string> {
+/** `T`: storage types by name, f32 unless told; operands that take their defaults; results, all unless said. */
+export interface PrepareOptions<T, Absent extends string, Constants extends string, Wanted extends string> {
+  types?: T;
+  absent?: Absent[];
+  constants?: { [N in Constants]?: number };
+  results?: Wanted[];
+}
+interface CompiledProgram {
   readonly name: string;
   readonly text: string;
   readonly parameters: Parameter[];
   readonly advice: string[];
-  backward(): CompiledOperator;
-  run<V extends Values = Float32Array>(values: Inputs<S, V>, options: CompiledRunOptions<S> & Shape): { [N in Outputs<S>]: Same<V> };
-  prepare(
-    shape: { rows: number; columns: number } & RowsOfTables,
-    options?: { types?: Record<string, StorageType>; absent?: string[]; constants?: Record<string, number>; results?: Outputs<S>[] },
-  ): PreparedCall;
   emit(
     columns: number, target: string,
     options?: { arch?: string; types?: Record<string, StorageType>; absent?: string[]; constants?: Record<string, number> },
   ): Emission;
 }
+/** A program whose kernels are made when a shape and types are first met. `S`: its text, where that is a literal. */
+export interface CompiledOperator<S extends string = string> extends CompiledProgram {
+  backward(): CompiledBackward<S>;
+  run<V extends Values = Float32Array, R extends Outputs<S> = Outputs<S>>(
+    values: Inputs<S, V>, options: CompiledRunOptions<Outputs<S>, R> & Shape,
+  ): { [N in R]: Same<V> };
+  prepare<T extends Told<OperandName<S> | Outputs<S>> = {}, A extends OperandName<S> = never, R extends Outputs<S> = Outputs<S>>(
+    shape: { rows: number; columns: number } & RowsOfTables, options?: PrepareOptions<T, A, ConstantOf<S>, R>,
+  ): CallOf<S, T, A, R>;
+}
+
+// Of a backward the text says which names there can be: gradients of results arrive as d + result, those of operands are given as
+// d + operand. Which of them there are, and what else it needs, the compiler finds out (`parameters` says): they are optional.
+type Needs<S extends string> = string extends S ? string : OperandName<S> | Outputs<S> | `d${Outputs<S>}`;
+type Gradients<S extends string> = string extends S ? string : `d${OperandName<S>}`;
+/** The derived program. Results that are asked for by `results` are there; the others' names alone are known. */
+export interface CompiledBackward<S extends string = string> extends CompiledProgram {
+  run<V extends Values = Float32Array, R extends Gradients<S> = never>(
+    values: { [N in Needs<S>]?: Accepts<V> } & { [N in ConstantOf<S>]?: Accepts<V> | number },
+    options: CompiledRunOptions<Gradients<S>, R> & Shape,
+  ): { [N in R]: Same<V> } & { [N in Exclude<Gradients<S>, R>]?: Same<V> };
+  prepare<T extends Told<Needs<S> | Gradients<S>> = {}, R extends Gradients<S> = never>(
+    shape: { rows: number; columns: number } & RowsOfTables, options?: PrepareOptions<T, Needs<S>, ConstantOf<S>, R>,
+  ): PreparedBackward<S, T, R>;
+}
+export interface PreparedBackward<S extends string = string, T = {}, R extends Gradients<S> = never> {
+  readonly operands: { readonly [N in Needs<S>]?: ArrayOf[TypeOf<S, N, T> & StorageType] };
+  readonly results: GradientArrays<S, T, R>;
+  set(constants: { [N in ConstantOf<S>]?: number }): void;
+  run(): GradientArrays<S, T, R>;
+}
+type GradientArrays<S extends string, T, R extends Gradients<S>> =
+  & { readonly [N in R]: ArrayOf[TypeOf<S, N, T> & StorageType] }
+  & { readonly [N in Exclude<Gradients<S>, R>]?: ArrayOf[TypeOf<S, N, T> & StorageType] };
 export interface CompileOptions extends LoadOptions {
   /** What loadCompiler gives, or what it takes; the package's own unless said. */
   compiler?: Compiler | Source | Promise<Compiler | Source>;

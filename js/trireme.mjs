@@ -14,6 +14,8 @@ import { read_module } from "./module.mjs";
 export { CompileError, loadCompiler } from "./compiler.mjs";
 export { digest, xxh3_128 } from "./digest.mjs";
 export { compile } from "./operator.mjs";
+export { parseReceipt, printReceipt, signReceipt, verifySignature } from "./receipt.mjs";
+export { checkReceipt, makeReceipt } from "./receipt_check.mjs";
 export { samples } from "./samples.mjs";
 export { probe };
 

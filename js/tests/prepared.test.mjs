@@ -56,6 +56,19 @@ test("prepared calls have memory of their own, and constants that may change", a
   assert.deepEqual(y, one.results.y);
 });
 
+// The least of many rounds: 0.04 µs on a machine at rest.
+test("a prepared call of 1x64 takes below 0.2 µs", async () => {
+  const kernel = await load(emit("rms_norm", "--cols", "64")), call = kernel.prepare({ rows: 1, columns: 64 });
+  fill(call, sampled(kernel, 1, 64));
+  let least = Infinity;
+  for (let round = 0; round < 50; ++round) {
+    const began = performance.now();
+    for (let k = 0; k < 5000; ++k) call.run();
+    least = Math.min(least, (performance.now() - began) / 5000 * 1000);
+  }
+  assert.ok(least < 0.2, `${least} µs`);
+});
+
 test("prepared calls refuse what they cannot be", async () => {
   const bytes = emit("rms_norm"), kernel = await load(bytes, { memoryLimit: 65536 });
   const refused = (shape, pattern, constants) => assert.throws(() => kernel.prepare(shape, constants), pattern);
