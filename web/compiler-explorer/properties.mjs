@@ -1,9 +1,11 @@
-// Usage: node web/compiler-explorer/properties.mjs >row.default.properties
+// Usage: node web/compiler-explorer/properties.mjs >row.defaults.properties
 // The list of compilers for Compiler Explorer: one for each common architecture of each target in the compiler's own table.
 // /opt/compiler-explorer/trireme is where Compiler Explorer would install the tool.
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const exe = "/opt/compiler-explorer/trireme/bin/trireme";
+const { version } = JSON.parse(readFileSync(new URL("../../js/package.json", import.meta.url), "utf8"));
 const instruction_sets = { x86: "amd64", wasm: "wasm32" };  // where Compiler Explorer's name is not ours
 
 export const properties = ({ targets }) => {
@@ -23,7 +25,7 @@ export const properties = ({ targets }) => {
   ];
   for (const { id, name, arch } of compilers)
     lines.push("", `compiler.${id}.exe=${exe}`, `compiler.${id}.name=trireme ${name} ${arch}`, `compiler.${id}.options=--target ${name} --arch ${arch}`,
-      `compiler.${id}.instructionSet=${instruction_sets[name] ?? name}`);
+      `compiler.${id}.semver=${version}`, `compiler.${id}.instructionSet=${instruction_sets[name] ?? name}`);
   return lines.join("\n") + "\n";
 };
 

@@ -11,9 +11,10 @@
 #include "passes/passes.hpp"
 #include "plan/emission.hpp"
 #include "plan/ops.hpp"
-#include "plan/problem_shape.hpp"
-#include "plan/remarks.hpp"
 #include "plan/show.hpp"
+#include "problem/problem_shape.hpp"
+#include "problem/remarks.hpp"
+#include "schedule/schedule_passes.hpp"
 #include "trireme/program.hpp"
 
 namespace trireme::web {
@@ -51,13 +52,33 @@ Result<Answer> read_program(Words words) {
   return Answer{object.done()};
 }
 
-// A problem line bound to a program's text, without memory, and what a compiler may rely on.
+// A problem line bound to a program's text, without memory, what a compiler may rely on, and the kernels of a target. The last
+// of each is kept: a page asks for every stage and target of one problem, for text and for bytes.
 struct Bound {
+  std::string text, line, config;
   Prepared prepared;
   Facts facts;
+  const Target* target = nullptr;
+  std::string arch;
+  Lowered lowered = {};
+
+  Status lower(const Target& wanted, std::string_view wanted_arch) {
+    if (wanted_arch.empty()) wanted_arch = wanted.default_arch;
+    if (target == &wanted && arch == wanted_arch) return Done{};
+    target = nullptr;
+    TRIREME_TRY(machine, wanted.machine(wanted_arch));
+    TRIREME_TRY(made, lower_for(prepared.program, machine, facts, true));
+    lowered = std::move(made);
+    target = &wanted;
+    arch = wanted_arch;
+    return Done{};
+  }
 };
 
-Result<Bound> bound_problem(std::string_view text, std::string_view line, std::string_view config) {
+Result<Bound*> bound_problem(std::string_view text, std::string_view line, std::string_view config) {
+  static std::optional<Bound> last;
+  if (last && last->text == text && last->line == line && last->config == config) return &*last;
+  last.reset();
   TRIREME_TRY(problem, parse_problem(line));
   TRIREME_TRY(prepared, prepare_problem(problem, text, Fill::NoMemory));
   Facts facts = facts_of(prepared.program, prepared.view());
@@ -65,20 +86,27 @@ Result<Bound> bound_problem(std::string_view text, std::string_view line, std::s
     TRIREME_TRY(parsed, parse_config(config));
     facts.config = parsed;
   }
-  return Bound{std::move(prepared), std::move(facts)};
+  return &last.emplace(std::string(text), std::string(line), std::string(config), std::move(prepared), std::move(facts));
 }
 
 // TEXT LINE CONFIG STAGE TARGET ARCH: the text after a stage; no stage: the target's code.
 Result<Answer> show(Words words) {
   TRIREME_TRY(bound, bound_problem(words[0], words[1], words[2]));
   TRIREME_TRY(target, find_target(words[4]));
-  const Shown shown{bound.prepared, bound.facts, *target, std::string(words[5])};
+  Shown shown{bound->prepared, bound->facts, *target, std::string(words[5])};
+  const auto lower = [&]() -> Status {
+    TRIREME_CHECK(bound->lower(*target, words[5]));
+    shown.lowered = &bound->lowered;
+    return Done{};
+  };
   if (words[3].empty()) {
+    TRIREME_CHECK(lower());
     TRIREME_TRY(text, show_code(shown));
     return Answer{std::move(text)};
   }
-  TRIREME_TRY(stage, find_show_stage(words[3]));
-  TRIREME_TRY(text, stage->text(shown));
+  TRIREME_TRY(point, find_show_point(words[3]));
+  if (point.of_target) TRIREME_CHECK(lower());
+  TRIREME_TRY(text, point.text(shown));
   return Answer{std::move(text)};
 }
 
@@ -86,7 +114,8 @@ Result<Answer> show(Words words) {
 Result<Answer> emit_bytes(Words words) {
   TRIREME_TRY(bound, bound_problem(words[0], words[1], words[2]));
   TRIREME_TRY(target, find_target(words[3]));
-  TRIREME_TRY(emission, emit(bound.prepared, bound.facts, *target, std::string(words[4])));
+  TRIREME_CHECK(bound->lower(*target, words[4]));
+  TRIREME_TRY(emission, emit(bound->prepared, bound->facts, *target, bound->arch, bound->lowered));
   return Answer{Object()
                     .text("program", emission.program)
                     .text("target", emission.target)
@@ -122,7 +151,8 @@ Result<Answer> split_program(Words words) {
   })};
 }
 
-// The tables that a user chooses from: operators, functions (errors of f32), targets, stages, storage types.
+// The tables that a user chooses from: operators, functions (errors of f32), targets, stages, passes of the schedule, storage
+// types.
 Result<Answer> describe(Words) {
   static constexpr std::string_view forms[] = {"text", "code", "module"};
   return Answer{Object()
@@ -148,6 +178,10 @@ Result<Answer> describe(Words) {
                                                .text("summary", each.summary)
                                                .flag("ofTarget", each.of_target)
                                                .done();
+                                         }))
+                    .raw("passes", array(schedule_passes(),
+                                         [](const SchedulePass& each) {
+                                           return Object().text("name", each.name).text("summary", each.summary).done();
                                          }))
                     .raw("functions", array(functions(),
                                             [](const Function& each) {

@@ -1,5 +1,6 @@
 // Views that teach: the tree of a row sum, what fma changes, and puzzles that a digest judges.
-import { make } from "./dom.mjs";
+import { make, table } from "./dom.mjs";
+import { colour } from "./highlight.mjs";
 import { puzzles } from "./puzzles.mjs";
 import { svg } from "./plots.mjs";
 
@@ -19,22 +20,47 @@ export const pair_tree = (count) => {
   return levels;
 };
 
+// A program's text in its own colours.
+const listing = (text) => {
+  const element = make("pre", { class: "text", tabindex: 0 }, text);
+  colour(element, text);
+  return element;
+};
+
+// What happens inside a stripe: each line the values that are left, each added to the one under the darker half. `absent`:
+// columns that a row's last stripe lacks.
+const halvings = (absent) => {
+  const width = 900, left = 84, rise = 18, lines = Math.log2(stripe) + 1, step = (width - left) / stripe;
+  const root = svg("svg", { viewBox: `0 0 ${width} ${lines * rise}`, role: "img", "aria-label": `Inside a stripe: ${stripe} values, then halves down to one` });
+  for (let k = 0, count = stripe; k < lines; ++k, count /= 2) {
+    const y = k * rise + 2, half = count / 2;
+    root.append(svg("text", { x: 0, y: y + 11 }, count > 1 ? `t + (t + ${half})` : "the sum"));
+    const bar = (kind, from, to) => { if (to > from) root.append(svg("rect", { class: kind, x: left + from * step, y, width: Math.max((to - from) * step - 1, 2), height: rise - 5 })); };
+    if (count === 1) bar("low", 0, 1);
+    else bar("low", 0, half), bar("high", half, count);
+    if (k === 0) bar("absent", stripe - absent, stripe);
+  }
+  return root;
+};
+
 const tree_view = {
   id: "tree", title: "Sum tree", lasting: true,
   build(panel, page) {
     this.page = page;
-    this.box = make("div");
+    this.box = make("div", { class: "scroll" });
+    this.inside = make("div", { class: "scroll" });
     this.said = make("p", { "aria-live": "polite" });
     panel.append(make("div", { class: "work" }, make("p", {},
       `A row's sum has one order, whatever the machine. Columns are cut into stripes of ${stripe}; inside a stripe column t is added to t + 128, then to t + 64, down to 1; the stripes' sums are added in neighbouring pairs.`,
-      " For the number of columns above this is the tree over stripes: point at one, or walk with the arrow keys."), this.box, this.said));
+      " For the number of columns above this is the tree over stripes: point at one, or walk with the arrow keys."), this.box, this.said, this.inside));
   },
   update() {
     const columns = Math.max(1, this.page.columns), all = Math.ceil(columns / stripe), count = Math.min(all, 32);
     if (this.drawn === columns) return;
     this.drawn = columns;
-    const levels = pair_tree(count), width = 900, step = width / count, rise = 46, height = levels.length * rise + 60;
+    const levels = pair_tree(count), width = 900, step = width / count, rise = 46, height = levels.length * rise + 20;
     const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Tree of ${count} stripes` });
+    root.style.minWidth = `${Math.min(count * 30, width)}px`;  // a finger's place a stripe; beyond that it scrolls
     const places = new Map(), at_y = (level) => height - 50 - level * rise;
     levels.forEach((nodes, level) => nodes.forEach((node) => {
       const kin = node.children.map((child) => places.get(child).x);
@@ -64,6 +90,7 @@ const tree_view = {
       next?.focus();
     });
     this.box.replaceChildren(root);
+    this.inside.replaceChildren(halvings(0));
     this.said.textContent = all > count ? `The first ${count} of ${all} stripes are drawn.` : `${count} stripe${count > 1 ? "s" : ""}, ${levels.length - 1} levels of pairs above them.`;
   },
   light(leaf, levels, dots, root, columns) {
@@ -71,6 +98,7 @@ const tree_view = {
     for (const dot of dots) dot.classList.toggle("on", holds(dot.node));
     for (const edge of root.querySelectorAll(".edge")) edge.classList.toggle("on", holds(edge.node));
     const from = leaf.from * stripe, to = Math.min(columns, from + stripe), partners = [];
+    this.inside.replaceChildren(halvings(stripe - to + from));
     levels.slice(1).forEach((nodes) => {
       const node = nodes.find(holds), [left, right] = node.children;
       const other = right && (holds(left) ? right : left);
@@ -85,6 +113,14 @@ const pair = [
   ["product, then sum", "two_roundings(a[i,j], b[i,j], c[i,j]) -> (y[i,j])\n    y = a * b + c\n"],
   ["fma", "one_rounding(a[i,j], b[i,j], c[i,j]) -> (y[i,j])\n    y = fma(a, b, c)\n"],
 ];
+// Instructions of floating-point products and sums in a target's code: nothing else is said of it here.
+const arithmetic = /^\s*(v?(?:mul|add|fn?m(?:add|sub)\d*)p[sd]|(?:mul|add|fma)\.rn\.f\d+|f(?:mul|add|mla|madd)\b|f\d+x\d\.(?:mul|add|sub|relaxed_madd))/gm;
+const counted = (code) => {
+  const found = new Map();
+  for (const [, name] of code.matchAll(arithmetic)) found.set(name, (found.get(name) ?? 0) + 1);
+  return [...found].map(([name, times]) => `${times} ${name}`).join(", ");
+};
+
 const fma_view = {
   id: "fma", title: "fma", lasting: true,
   build(panel, page) {
@@ -92,17 +128,25 @@ const fma_view = {
     this.out = make("div", { class: "work" });
     panel.append(make("div", { class: "work" }, make("p", {},
       "A compiler that fuses a product and a sum on one machine and not on another gives other bits there. Here the program says which it wants: a * b + c rounds twice on every target, fma(a, b, c) once."),
-      make("div", { class: "columns" }, pair.map(([title, text]) => make("div", {}, make("h3", {}, title), make("pre", { class: "text" }, text))))), this.out);
+      make("div", { class: "columns" }, pair.map(([title, text]) => make("div", {}, make("h3", {}, title), listing(text))))), this.out);
   },
   async update() {
     if (this.drawn) return;
     this.drawn = true;
+    const { targets } = this.page.tables, code_of = (target, arch) => Promise.all(pair.map(([, text]) =>
+      this.page.background.call("view", { text, line: `${text.split("(")[0]} 4096x4096`, target, arch })));
+    const codes = await Promise.all(targets.flatMap(({ name, commonArchs }) => commonArchs.map(async (arch) => [`${name} ${arch}`, ...(await code_of(name, arch)).map(counted)])));
+    const same_code = new Map();  // architectures of one target whose instructions are the same
+    for (const [where, ...words] of codes) same_code.set(words.join("|"), [...(same_code.get(words.join("|")) ?? []), where]);
     const runs = await Promise.all(pair.map(([, text]) => this.page.background.call("reference", { text, line: `${text.split("(")[0]} 1x4096` })));
     const [twice, once] = runs.map(({ results }) => results[0].values), differing = [...twice.keys()].filter((k) => twice[k] !== once[k]);
     const farthest = differing.reduce((most, k) => (Math.abs(twice[k] - once[k]) / Math.abs(once[k]) > Math.abs(twice[most] - once[most]) / Math.abs(once[most]) ? k : most), differing[0]);
     this.out.replaceChildren(
       make("p", {}, make("strong", {}, `${differing.length} of ${twice.length}`), " samples differ. Where a · b and c nearly cancel, the difference is large: entry ",
         make("code", {}, String(farthest)), " is ", make("code", {}, String(twice[farthest])), " with two roundings, and ", make("code", {}, String(once[farthest])), " with one."),
+      table(["Instructions for", ...pair.map(([title]) => title)],
+        [...same_code].map(([words, where]) => [where.join(", "), ...words.split("|").map((each) => make("code", {}, each))])),
+      make("p", { class: "dim" }, "Where a target has no instruction for fma, it is made of others that give the same bits, and there are more of them."),
       make("p", {}, "Digests: ", make("code", {}, runs[0].digest), " and ", make("code", {}, runs[1].digest), "."),
       make("div", { class: "row" }, pair.map(([title, text]) => make("button", { type: "button", onclick: () => this.page.load(text, { rows: 1, columns: 4096, settings: "" }) }, `Edit “${title}”`))));
   },
@@ -114,7 +158,7 @@ const puzzles_view = {
     this.page = page;
     const cards = puzzles.map((puzzle) => {
       const said = make("p", { "aria-live": "polite" });
-      const card = make("article", { class: "puzzle" }, make("h3", {}, puzzle.title), make("p", {}, puzzle.text), make("pre", { class: "text" }, puzzle.start),
+      const card = make("article", { class: "puzzle" }, make("h3", {}, puzzle.title), make("p", {}, puzzle.text), listing(puzzle.start),
         make("div", { class: "row" },
           make("button", { type: "button", onclick: () => page.load(puzzle.start, { rows: 64, columns: 4096, type: "f32", direction: "forward", settings: "" }) }, "Begin"),
           make("button", { type: "button", class: "primary", onclick: () => this.judge(puzzle, card, said) }, "Judge what stands in the editor")), said);

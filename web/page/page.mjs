@@ -5,9 +5,10 @@ import { Editor } from "./editor.mjs";
 import { colour } from "./highlight.mjs";
 import { lessons } from "./lessons.mjs";
 import { Links, caret_at } from "./link.mjs";
+import { arranged, examples } from "./programs.mjs";
 import { link_of, state_of } from "./share.mjs";
 import { Thread } from "./thread.mjs";
-import { code_view, stage_view } from "./texts.mjs";
+import { code_view, schedule_view, stage_view } from "./texts.mjs";
 import { work_views } from "./works.mjs";
 
 const compile = new Thread(), background = new Thread(), links = new Links();
@@ -39,6 +40,10 @@ const page = {
   },
 };
 
+const megabytes = (bytes) => (bytes / 1e6).toFixed(2);
+for (const thread of [compile, background])
+  thread.answered = () => { find("state").title = `Memory: ${megabytes(compile.memory)} MB to compile, ${megabytes(background.memory)} MB to run`; };
+
 // The program, while one types.
 let turn = 0, waiting;
 const read_program = async () => {
@@ -57,13 +62,11 @@ const read_program = async () => {
   find("backward").classList.toggle("stale", Boolean(fault));
   find("state").textContent = fault ? "not compiled" : `compiled in ${(performance.now() - began).toFixed(0)} ms`;
   if (found) {
-    const { forward, backward, noBackward } = found;
+    const { backward, noBackward } = found;
     const place = find("backward");
     place.textContent = backward?.text ?? `# ${noBackward}`;
     colour(place, place.textContent);
     links.watch(place);
-    const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
-    find("signature").textContent = `${count(forward.parameters.length, "name")}, ${count(forward.text.trimEnd().split("\n    ").length - 1, "line")}`;
     [...fields.direction.options].find((each) => each.value === "backward").disabled = !backward;
     if (!backward && fields.direction.value === "backward") fields.direction.value = "forward";
   }
@@ -87,13 +90,14 @@ const editor = new Editor({ area: find("editor"), under: find("under"), gutter: 
   waiting = setTimeout(read_program, 40);
 });
 
-// Views in tabs. A view is { title, build(panel) } and gets update() whenever what it shows may have changed.
+// Views in tabs. A view is { title, build(panel) } and gets update() whenever what it shows may have changed; one that is
+// `lasting` shows more than the program's text makes of it.
 const views = [];
 let active;
 const refresh_view = async () => {
   if (!page.found || !active) return;
   find("line").textContent = page.line();
-  active.panel.classList.toggle("stale", Boolean(page.fault));
+  active.panel.classList.toggle("stale", Boolean(page.fault) && !active.lasting);
   if (!page.fault || active.lasting) await active.update?.();
 };
 const choose = (view, focus = false) => {
@@ -105,16 +109,18 @@ const choose = (view, focus = false) => {
   }
   active?.left?.();
   active = view;
-  if (focus) view.tab.focus();
+  view.tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+  if (focus) view.tab.focus({ preventScroll: true });
   refresh_view();
 };
 const add_view = (view, group) => {
   const { id, title } = view;
-  if (views.length && views.at(-1).group !== group) find("tabs").append(make("span", { class: "gap", role: "presentation" }));
+  if (views.at(-1)?.group !== group)
+    find("tabs").append(make("div", { class: "group", role: "presentation" }, make("span", { class: "caption", "aria-hidden": "true" }, group)));
   view.group = group;
   view.panel = make("div", { class: "panel", role: "tabpanel", id: `panel-${id}`, "aria-labelledby": `tab-${id}`, hidden: true });
   view.tab = make("button", { type: "button", role: "tab", id: `tab-${id}`, "aria-controls": `panel-${id}`, "aria-selected": "false", tabindex: -1, onclick: () => choose(view) }, title);
-  find("tabs").append(view.tab);
+  find("tabs").lastChild.append(view.tab);
   find("panels").append(view.panel);
   view.build(view.panel, page);
   views.push(view);
@@ -126,15 +132,9 @@ find("tabs").addEventListener("keydown", ({ key }) => {
   if (key === "End") choose(views.at(-1), true);
 });
 
-// The operators, and a few programs that are none.
-const examples = [
-  ["scaled_softmax", "# Softmax with a temperature, as samplers want it.\nscaled_softmax(x[i,j], temperature = 1) -> (y[i,j])\n    s = x * (1 / temperature)\n    e = exp(s - amax(s))\n    y = e * (1 / sum(e))\n"],
-  ["squared_relu", "# Primer's activation.\nsquared_relu(x[i,j]) -> (y[i,j])\n    y = square(relu(x))\n"],
-  ["standardise", "# Columns' sums as well: the mean of every row, and how far columns lie from 0 together.\nstandardise(x[i,j], eps = 1e-5) -> (y[i,j], drift[j])\n    m = mean(x)\n    y = (x - m) * rsqrt(mean((x - m) * (x - m)) + eps)\n    drift = colsum(y)\n"],
-];
 const fill_menu = () => {
   const group = (label, list) => make("optgroup", { label }, list.map(([name]) => make("option", { value: name }, name)));
-  const operators = page.tables.operators.map(({ name, text }) => [name, text]);
+  const operators = page.tables.operators.map(({ name, text }) => [name, arranged(text)]);
   const all = new Map([...operators, ...examples]);
   for (const [name, text] of all) named.set(text, name);
   find("menu").append(make("option", { value: "", disabled: true, hidden: true }, "your own"), group("Operators", operators), group("Examples", examples));
@@ -202,11 +202,15 @@ const start = async () => {
   const { tables, ready } = await compile.ready;
   page.tables = tables;
   find("state").textContent = `compiler ready in ${ready.toFixed(0)} ms`;
+  performance.measure("compiler", { duration: ready, end: performance.now() });
   fields.type.append(...tables.types.map(({ name }) => make("option", { value: name, selected: name === "f32" }, name)));
-  for (const stage of tables.stages.slice(1)) add_view(stage_view(stage), "passes");
-  for (const target of tables.targets) add_view(code_view(target), "code");
-  for (const view of work_views) add_view(view, "work");
-  for (const view of lessons) add_view(view, "lessons");
+  for (const stage of tables.stages.slice(1)) {
+    if (stage.ofTarget) add_view(schedule_view, "Passes");
+    add_view(stage_view(stage), "Passes");
+  }
+  for (const target of tables.targets) add_view(code_view(target), "Code");
+  for (const view of work_views) add_view(view, "Measure");
+  for (const view of lessons) add_view(view, "Lessons");
   const load_named = fill_menu(), shared = await state_of();
   if (shared) {
     const { text, view, rows, columns, type, direction, settings } = shared;
@@ -219,6 +223,7 @@ const start = async () => {
   clearTimeout(waiting);
   await read_program();
   document.documentElement.dataset.ready = "true";
+  performance.mark("ready");
 };
 addEventListener("hashchange", async () => {
   const shared = await state_of();

@@ -16,35 +16,32 @@ const kernel_of = (compiler, text, line) => {
 const bytes_of = (array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
-// Seconds of a call, the median of several rounds. Clocks of pages are coarse (0.1 ms): a round that is too short for them is
-// made anew with twice as many calls.
-const seconds_of = (call, budget) => {
-  const least = Math.max(50 * budget, 2), rounds = [];
-  let count = 1;
-  for (const end = performance.now() + budget * 1000; rounds.length < 3 || performance.now() < end;) {
-    const began = performance.now();
-    for (let k = 0; k < count; ++k) call();
-    const taken = performance.now() - began;
-    if (taken >= least) rounds.push(taken / 1000 / count);
-    else (count *= 2), (rounds.length = 0);
-  }
-  return median(rounds);
+// Seconds of each call, the median of several rounds, which take turns: what else the machine does strikes all of them. Clocks of
+// pages are coarse (0.1 ms): a round that is too short for them is made anew with twice as many calls.
+const seconds_of = (calls, budget) => {
+  const least = Math.max(50 * budget, 2), timers = calls.map((call) => ({ call, count: 1, rounds: [] }));
+  for (const end = performance.now() + budget * 1000; timers.some(({ rounds }) => rounds.length < 3) || performance.now() < end;)
+    for (const timer of timers) {
+      const began = performance.now();
+      for (let k = 0; k < timer.count; ++k) timer.call();
+      const taken = performance.now() - began;
+      if (taken >= least) timer.rounds.push(taken / 1000 / timer.count);
+      else (timer.count *= 2), (timer.rounds.length = 0);
+    }
+  return timers.map(({ rounds }) => median(rounds));
 };
 
-// A kernel beside a copy that moves as many bytes in memory of the same kind.
+// A kernel beside a copy that moves as many bytes in the same memory.
 const timed = ({ kernel }, problem, constants, budget) => {
   const of_table = new Set([...kernel.manifest.operands, ...kernel.manifest.results].filter(is_table).map(({ name }) => name));
   const tables = Object.fromEntries([...problem.operands, ...problem.results].filter(({ name }) => of_table.has(name)).map(({ name, rows }) => [name, rows]));
-  const call = kernel.prepare({ rows: problem.rows, columns: problem.columns, tables }, constants);
-  let bytes = 0;
-  for (const { name } of problem.operands.filter((each) => each.type)) {
-    call.operands[name].set(problem.operand(name));
-    bytes += call.operands[name].byteLength;
-  }
-  for (const array of Object.values(call.results)) bytes += array.byteLength;
-  const half = Math.max(bytes >> 1, 1), memory = new WebAssembly.Memory({ initial: Math.ceil(2 * half / 65536) });
-  const place = new Uint8Array(memory.buffer).fill(1);  // pages that nobody has written are all one page, and quick
-  const seconds = seconds_of(() => call.run(), budget), copy = seconds_of(() => place.copyWithin(half, 0, half), budget / 2);
+  const inputs = problem.operands.filter((each) => each.type).map(({ name }) => name);
+  const arrays = [...inputs.map((name) => problem.operand(name)), ...problem.results.map(({ name }) => problem.result(name))];
+  const bytes = arrays.reduce((sum, { byteLength }) => sum + byteLength, 0), half = Math.max(bytes >> 1, 1);
+  const call = kernel.prepare({ rows: problem.rows, columns: problem.columns, tables }, constants, 2 * half), { spare } = call;
+  for (const name of inputs) call.operands[name].set(problem.operand(name));
+  spare.fill(1);  // pages that nobody has written are all one page, and quick
+  const [seconds, copy] = seconds_of([() => call.run(), () => spare.copyWithin(half, 0, half)], budget);
   return { bytes, seconds, copy, gigabytes: bytes / seconds / 1e9, copied: bytes / copy / 1e9 };
 };
 
@@ -97,6 +94,13 @@ export const tasks = {
   program: (compiler, { text }) => compiler.program(text),
 
   view: (compiler, { text, line, stage, target, arch }) => compiler.show(text, line, { stage, target, arch }),
+
+  // The schedule chosen for a target, and the kernels after each of its passes.
+  schedule: (compiler, { target, arch, ...problem }) => {
+    const { text: _, ...rest } = tasks.kernel(compiler, { ...problem, target, arch });
+    const { text, line } = problem, passes = compiler.tables.passes.map(({ name }) => compiler.show(text, line, { stage: name, target, arch }));
+    return { ...rest, passes };
+  },
 
   // A text of a target's kernels, with the names of the arrays and constants that its slots speak of.
   kernel: (compiler, { text, line, stage, target, arch }) => {
@@ -209,7 +213,7 @@ export const tasks = {
   // The derived backward beside central differences of the program itself, both in f64.
   gradient: (compiler, { text, settings = "", rows = 3, columns = 8, most = 48 }, report) => {
     const { forward } = compiler.program(text);
-    const first = forward.leading;
+    const first = forward.leading, stopped = ["stop_gradient", "cast", "largest"].find((name) => forward.text.includes(`${name}(`));
     const float_types = compiler.tables.types.filter(({ integer }) => !integer).map(({ name }) => name);
     const kept = settings.split(/\s+/).filter((word) => word && !float_types.includes(word.split("=")[1]));
     const line = [forward.name, `${rows}x${columns}`, ...(first ? [`${first}=f64`] : []), ...kept].join(" ");
@@ -243,7 +247,7 @@ export const tasks = {
           if (!(error <= worst)) (worst = error), (at = k);
         }
         report(name);
-        return { name, checked, worst, at, scale, fine: worst < 1e-6 };
+        return { name, checked, worst, at, scale, fine: worst < 1e-6, stopped };
       });
     } finally {
       ahead.close();

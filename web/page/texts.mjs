@@ -29,6 +29,10 @@ const arch_choice = ({ commonArchs, defaultArch }, label, changed) => {
   return select;
 };
 
+// Of every target's architectures, one.
+const machine_choice = ({ tables }, changed) => make("select", { "aria-label": "Target", onchange: changed },
+  tables.targets.flatMap(({ name, commonArchs }) => commonArchs.map((arch) => make("option", { value: `${name} ${arch}` }, `${name} ${arch}`))));
+
 export const stage_view = ({ name, summary, ofTarget }) => {
   const newest = latest();
   return {
@@ -38,9 +42,7 @@ export const stage_view = ({ name, summary, ofTarget }) => {
       this.pre = make("pre", { class: "text", tabindex: 0, "aria-label": `After ${name}` });
       const about = make("div", { class: "about" }, `After “${name}”: ${summary}.`);
       if (ofTarget) {
-        const { targets } = page.tables;
-        this.target = make("select", { "aria-label": "Target", onchange: () => this.update() },
-          targets.flatMap(({ name: target, commonArchs }) => commonArchs.map((arch) => make("option", { value: `${target} ${arch}` }, `${target} ${arch}`))));
+        this.target = machine_choice(page, () => this.update());
         about.append(this.target);
       }
       panel.append(about, this.pre);
@@ -55,6 +57,54 @@ export const stage_view = ({ name, summary, ofTarget }) => {
         ({ reason }) => put(page, pre, `# ${reason}`));
     },
   };
+};
+
+// The decisions of the schedule one by one: the kernels that those up to the chosen pass make.
+export const schedule_view = {
+  id: "schedule", title: "Schedule",
+  build(panel, page) {
+    this.page = page;
+    this.newest = latest();
+    this.target = machine_choice(page, () => this.update());
+    this.config = make("code");
+    this.buttons = page.tables.passes.map(({ name, summary }) =>
+      make("button", { type: "button", title: summary, "aria-pressed": "false", onclick: () => this.choose(name) }, name));
+    this.said = make("span", { "aria-live": "polite" });
+    this.pre = make("pre", { class: "text", tabindex: 0, "aria-label": "Kernels after a pass of the schedule" });
+    panel.append(make("div", { class: "about" }, this.target, make("span", {}, "The schedule chosen: ", this.config)),
+      make("div", { class: "about" }, make("span", { class: "row", role: "group", "aria-label": "Passes of the schedule" }, this.buttons), this.said), this.pre);
+    this.chosen = page.tables.passes.at(-1).name;
+  },
+  choose(name) {
+    this.chosen = name;
+    this.show();
+  },
+  update() {
+    const { page, config, pre } = this, [target, arch] = this.target.value.split(" ");
+    return this.newest(() => page.compile.call("schedule", { text: page.text, line: page.line(), target, arch }),
+      (found) => {
+        this.found = found;
+        config.textContent = found.config;
+        this.show();
+      },
+      ({ reason }) => {
+        this.found = undefined;
+        config.textContent = "";
+        put(page, pre, `# ${reason}`);
+      });
+  },
+  // A pass that changes nothing here says so, and its button is dim.
+  show() {
+    const { page, buttons, found, chosen } = this, { passes } = page.tables;
+    const changes = (k) => !found || k === 0 || found.passes[k] !== found.passes[k - 1];
+    buttons.forEach((button, k) => {
+      button.setAttribute("aria-pressed", String(passes[k].name === chosen));
+      button.classList.toggle("dim", !changes(k));
+    });
+    const at = passes.findIndex(({ name }) => name === chosen);
+    this.said.textContent = `After “${chosen}”: ${passes[at].summary}.${changes(at) ? "" : " This changes nothing here."}`;
+    if (found) put(page, this.pre, found.passes[at], found.names);
+  },
 };
 
 export const code_view = ({ name, archs, ...target }) => {

@@ -3,12 +3,15 @@ export class Thread {
   #worker;
   #waiting = new Map();
   #next = 1;
+  memory = 0;  // bytes that its compiler held when it last answered
+  answered = () => {};
 
   constructor() { this.#start(); }
   #start() {
     this.#worker = new Worker("worker.mjs", { type: "module" });
     this.ready = new Promise((resolve, reject) => this.#waiting.set(0, { resolve, reject }));
-    this.#worker.onmessage = ({ data: { id, value, fault, progress } }) => {
+    this.#worker.onmessage = ({ data: { id, value, fault, progress, memory } }) => {
+      if (memory) (this.memory = memory), this.answered();
       const call = this.#waiting.get(id);
       if (!call) return;
       if (progress !== undefined) return call.progress?.(progress);

@@ -8,10 +8,10 @@ const failure = (fault) => make("p", { class: "wrong", role: "alert" }, fault.re
 
 // A button that runs a task in the background thread, can be stopped, and says how far it is.
 const worker_button = (title, page, work) => {
-  const state = make("output", { class: "dim", "aria-live": "polite" });
+  const state = make("output", { class: "dim progress", "aria-live": "polite" });
   let running = false;
   const button = make("button", {
-    type: "button", class: "primary",
+    type: "button", class: "primary work-button",
     async onclick() {
       if (running) return page.background.cancel();
       running = true;
@@ -31,11 +31,14 @@ const worker_button = (title, page, work) => {
   return { button, state };
 };
 
-let recorded;  // by problem line, written down on machines; of one program
-const recorded_of = async (line, { forward }) => {
+let recorded;  // by problem line, written down on machines; of one program and version of the contract
+// [[machine, digest or nothing]] of an operator's own problem; undefined for every other.
+const recorded_of = async (line, { forward }, tables) => {
   recorded ??= fetch("digests.json").then((response) => (response.ok ? response.json() : {})).catch(() => ({}));
-  const found = (await recorded)[line];
-  return found?.program === xxh3_128(new TextEncoder().encode(forward.text)) ? found.digests : undefined;
+  const { contract, problems: all } = await recorded, found = all?.[line];
+  if (contract !== tables.contract || found?.program !== xxh3_128(new TextEncoder().encode(forward.text))) return undefined;
+  const machines = new Set(Object.values(all).flatMap(({ digests }) => Object.keys(digests)));
+  return [...machines].sort().map((machine) => [machine, found.digests[machine]]);
 };
 
 const same = (is) => make("span", { class: is ? "fine" : "wrong" }, is ? "same bits" : "OTHER BITS");
@@ -47,9 +50,9 @@ const run_view = {
     this.data = {};
     this.out = make("div", { class: "work", "aria-live": "polite" });
     this.files = make("span", { class: "dim" });
+    this.samples = make("button", { type: "button", hidden: true, onclick: () => { this.data = {}; input.value = ""; this.list(); } }, "Samples again");
     const input = make("input", { type: "file", accept: ".npy", multiple: true, "aria-label": "Arrays as .npy files", onchange: () => this.take(input.files) });
-    const drop = make("div", { class: "drop" }, make("label", {}, "Data: samples, or drop .npy files named after operands (x.npy, gamma.npy): ", input), " ", this.files,
-      " ", make("button", { type: "button", onclick: () => { this.data = {}; this.list(); } }, "Samples again"));
+    const drop = make("div", { class: "drop" }, make("label", {}, "Data: samples, or drop .npy files named after operands (x.npy, gamma.npy): ", input), " ", this.files, " ", this.samples);
     for (const kind of ["dragover", "dragleave", "drop"])
       panel.addEventListener(kind, (event) => {
         event.preventDefault();
@@ -65,6 +68,7 @@ const run_view = {
   },
   has_whole() { return this.page.found.forward.parameters.some(({ kind, spread }) => kind === "operand" && spread === "[i,j]"); },
   list() {
+    this.samples.hidden = !Object.keys(this.data).length;
     this.files.textContent = Object.entries(this.data).map(([name, { shape }]) => `${name} ${shape.join("×")}`).join(", ");
   },
   async take(files) {
@@ -96,7 +100,7 @@ const run_view = {
     try {
       const found = await page.background.call("run", { text: page.text, line: page.line(), data }, report);
       const first = page.found.forward.leading;
-      const known = Object.keys(data).length ? undefined : await recorded_of(found.line.replace(` ${first}=f32`, ""), page.found);
+      const known = Object.keys(data).length ? undefined : await recorded_of(found.line.replace(` ${first}=f32`, ""), page.found, page.tables);
       out.replaceChildren(...this.report(found, known));
     } catch (fault) {
       out.replaceChildren(failure(fault));
@@ -107,12 +111,13 @@ const run_view = {
     const [reference] = runs;
     const rows = runs.map(({ by, digest, seconds: taken, difference }) =>
       [by, make("code", {}, digest), by === "reference" ? "" : make("span", {}, same(digest === reference.digest), difference ? ` ${difference}` : ""), seconds(taken)]);
-    for (const [machine, digest] of Object.entries(known ?? {})) rows.push([`recorded: ${machine}`, make("code", {}, digest), same(digest === reference.digest), ""]);
+    for (const [machine, digest] of known ?? [])
+      rows.push([`recorded: ${machine}`, digest ? make("code", {}, digest) : "", digest ? same(digest === reference.digest) : make("span", { class: "dim" }, "not run there yet"), ""]);
     const { bytes, gigabytes, copied } = timing;
     return [
       make("p", {}, make("code", {}, line)),
       table(["Run by", "Digest of the results", "Bits", { title: "Time", number: true }], rows),
-      make("p", {}, `${(bytes / 1e6).toFixed(2)} MB read and written at ${gigabytes.toFixed(2)} GB/s; a copy of as many bytes in the same kind of memory makes ${copied.toFixed(2)} GB/s: `,
+      make("p", {}, `${(bytes / 1e6).toFixed(2)} MB read and written at ${gigabytes.toFixed(2)} GB/s; a copy of as many bytes in the module's own memory makes ${copied.toFixed(2)} GB/s: `,
         make("strong", {}, `${((100 * gigabytes) / copied).toFixed(0)} % of a copy`), `. Compiled in ${compiled.toFixed(1)} ms to ${size} bytes; schedule: `, make("code", {}, config), "."),
       make("div", { class: "columns" },
         make("div", {}, make("h3", {}, "Results"), table(["Name", "Type", "Shape", { title: "Least", number: true }, { title: "Most", number: true }, { title: "NaN", number: true }],
@@ -139,7 +144,7 @@ const speed_view = {
         throw { cancelled: true };
       }
     });
-    panel.append(make("div", { class: "work" }, make("p", { class: "dim" }, "Bandwidth over the number of columns, beside a copy of as many bytes: arrays of about 16 MB, one thread."),
+    panel.append(make("div", { class: "work" }, make("p", { class: "dim" }, "Bandwidth over the number of columns, beside a copy of as many bytes in the same memory: arrays of about 16 MB, one thread."),
       make("div", { class: "row" }, button, state)), this.out);
   },
   show(points, line_of) {
@@ -175,7 +180,7 @@ const accuracy_view = {
     try {
       const { points, largest } = await page.background.call("accuracy", { call: `${name}(x)`, low: Number(this.low.value), high: Number(this.high.value) });
       out.replaceChildren(make("p", {}, make("code", {}, `${name}(x) = ${facts.formula}`), `; largest error here ${largest.toFixed(3)} ulp; the contract promises ${figure(facts.bound)} ${facts.unit}. Domain: ${facts.domain || "all numbers"}.`),
-        plot({ title: `Error of ${name} in ulp`, x_label: "x", y_label: "error, ulp", series: [{ name, css: "first", points }], dots: true, symmetric: true }));
+        plot({ title: `Error of ${name} in ulp`, x_label: "x", y_label: "error, ulp", series: [{ name, css: "first", points }], dots: true, symmetric: true, bounds: facts.unit === "ulp" && largest <= facts.bound ? [facts.bound, -facts.bound] : [] }));
     } catch (fault) {
       if (!fault.cancelled) out.replaceChildren(failure(fault));
     }
@@ -203,7 +208,10 @@ const gradient_view = {
   show(list) {
     if (!list.length) return this.out.replaceChildren(make("p", {}, "Nothing here has a gradient."));
     this.out.replaceChildren(table(["Gradient", { title: "Entries checked", number: true }, { title: "Largest difference, relative", number: true }, ""],
-      list.map(({ name, checked, worst, fine }) => [make("code", {}, name), String(checked), worst.toExponential(2), make("span", { class: fine ? "fine" : "wrong" }, fine ? "agrees" : "differs (a kink, or a fault)")])));
+      list.map(({ name, checked, worst, fine, stopped }) => [make("code", {}, name), String(checked), fine || !stopped ? worst.toExponential(2) : "",
+        fine ? make("span", { class: "fine" }, "agrees")
+          : stopped ? make("span", { class: "dim" }, `not compared: the program has ${stopped}, through which gradients do not follow its slope`)
+            : make("span", { class: "wrong" }, "differs (a kink, or a fault)")])));
   },
 };
 

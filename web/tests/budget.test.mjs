@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { loadCompiler } from "../../js/compiler.mjs";
 import { module_bytes } from "./compiler.mjs";
+import { ready, times } from "./times.mjs";
 
 test("size: 1.6 MB, 550 kB by brotli, no imports", () => {
   const compressed = brotliCompressSync(module_bytes).length;
@@ -14,27 +15,12 @@ test("size: 1.6 MB, 550 kB by brotli, no imports", () => {
   assert.deepEqual(WebAssembly.Module.imports(new WebAssembly.Module(module_bytes)), []);
 });
 
-// Reported, as speed is; what is asserted would only be passed by a fault ten times as slow.
-test("ready in 100 ms; text to all outputs in 50 ms for every operator", async () => {
-  let began = performance.now();
-  const compiler = await loadCompiler(module_bytes);
-  const { operators, targets, stages } = compiler.tables, ready = performance.now() - began;
-  const all_outputs = ({ name, text }) => {
-    const { backward, tries } = compiler.program(text);
-    for (const direction of backward ? ["", " backward"] : [""]) {
-      const line = `${name} 64x4096${tries[0].replace(/^\S+|\S+=none|axes=\S+/g, "")}${direction}`;
-      for (const { name: stage } of stages) compiler.show(text, line, { stage });
-      for (const { name: target } of targets) compiler.show(text, line, { target }), compiler.emit(text, line, { target });
-    }
-  };
-  const times = operators.map((operator) => {
-    all_outputs(operator);
-    const each = Array.from({ length: 3 }, () => ((began = performance.now()), all_outputs(operator), performance.now() - began));
-    return [operator.name, Math.min(...each)];
-  }).sort(([, a], [, b]) => b - a);
-  console.log(`ready after ${ready.toFixed(0)} ms; all outputs of both directions: ` +
-    `${times[0][0]} ${times[0][1].toFixed(0)} ms, the median ${times[times.length >> 1][1].toFixed(0)} ms`);
-  assert.ok(ready < 1000 && times[0][1] < 500, `${ready} ms, ${times[0]}`);
+test("ready in 100 ms; text to all outputs of both directions in 50 ms for every operator", async () => {
+  const ready_after = await ready(), found = times(), [[slowest, longest]] = found;
+  console.log(`ready after ${ready_after.toFixed(0)} ms; all outputs of both directions: ` +
+    `${found.slice(0, 3).map(([line, time]) => `${line} ${time.toFixed(0)} ms`).join(", ")}, the median ${found[found.length >> 1][1].toFixed(0)} ms`);
+  // A processor whose other half is busy takes up to twice as long.
+  assert.ok(ready_after < 2 * 100 && longest < 2 * 50, `${ready_after} ms, ${slowest} ${longest} ms`);
 });
 
 test("edits do not make it grow", async () => {

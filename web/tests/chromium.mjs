@@ -138,6 +138,11 @@ class Page {
     const { nodeId } = await this.send("DOM.querySelector", { nodeId: root.nodeId, selector });
     await this.send("DOM.setFileInputFiles", { nodeId, files });
   }
+  // Files dropped onto an element, as from a desktop.
+  async drop_files(selector, files) {
+    const [x, y] = await this.place_of(selector), data = { items: [], files, dragOperationsMask: 1 };
+    for (const type of ["dragEnter", "dragOver", "drop"]) await this.send("Input.dispatchDragEvent", { type, x, y, data });
+  }
   async heap_bytes() {
     await this.send("HeapProfiler.collectGarbage");
     return (await this.send("Runtime.getHeapUsage")).usedSize;

@@ -110,7 +110,8 @@ test("in a worker, in bundles, through an import map, and for TypeScript, with t
     } catch (error) {
       report.error = String(error.stack);
     }
-    await fetch("/report", { method: "POST", body: JSON.stringify(report) });
+    if (globalThis.document) await fetch("/report", { method: "POST", body: JSON.stringify(report) });
+    else postMessage(report);  // a worker's page reports
   `);
   const { resolve } = createRequire(join(folder, "page.mjs"));
   writeFileSync(join(folder, "rollup.config.mjs"), `
@@ -126,7 +127,13 @@ test("in a worker, in bundles, through an import map, and for TypeScript, with t
   const pages = {
     "/parts.html": html("/parts/page.js"), "/whole.html": html("/whole.js"), "/rollup.html": html("/rollup/page.js"),
     "/map.html": html("/page.mjs", `<script type="importmap">${JSON.stringify({ imports })}</script>`),
+    "/worker.html": html("/in_worker.mjs"),
   };
+  writeFileSync(join(folder, "in_worker.mjs"), `
+    const worker = new Worker("/whole.js", { type: "module" });
+    worker.onmessage = ({ data }) => fetch("/report", { method: "POST", body: JSON.stringify(data) });
+    worker.onerror = ({ message }) => fetch("/report", { method: "POST", body: JSON.stringify({ error: message }) });
+  `);
   const files_of = (at) => readdirSync(at, { withFileTypes: true }).flatMap((each) =>
     each.isDirectory() ? files_of(join(at, each.name)) : [join(at, each.name)]);
   const files = Object.fromEntries(files_of(folder).map((file) => ["/" + relative(folder, file), readFileSync(file)]));
@@ -158,6 +165,57 @@ test("in a worker, in bundles, through an import map, and for TypeScript, with t
     const any = await compile(text);
     any.run({ whatever: x, eps: 1 }, { rows: 2 }).y!.length;
     any.backward().prepare({ rows: 1, columns: 4 }).run();
+    any.prepare({ rows: 1, columns: 4 }, { types: { x: "bf16" }, constants: { eps: 1 } }).operands.whatever!.length;
+
+    // Prepared calls: names, and types as they are told; those of seeds and of what picks rows by how they are used.
+    const shape = { rows: 2, columns: 4 }, needs = (array: Float32Array) => array.length;
+    const call = op.prepare(shape, { constants: { heads: 2 } });
+    call.operands.x.set(x), call.operands.scale.set(x), call.set({ temperature: 2 });
+    needs(call.run().y) + needs(call.results.largest);
+    const half = op.prepare(shape, { types: { x: "bf16", y: "f32" }, absent: ["scale"], results: ["y"], constants: { heads: 2 } });
+    const words: Uint16Array = half.operands.x, whole: Float32Array = half.run().y;
+    // @ts-expect-error: it was left out
+    half.operands.scale;
+    // @ts-expect-error: it is not wanted
+    half.results.largest;
+    // @ts-expect-error: a misspelt operand
+    call.operands.scal;
+    // @ts-expect-error: no such result
+    call.run().z;
+    // @ts-expect-error: constants are no arrays
+    call.operands.heads;
+    // @ts-expect-error: no such constant
+    call.set({ temprature: 2 });
+    // @ts-expect-error: no such constant
+    op.prepare(shape, { constants: { temprature: 2 } });
+    // @ts-expect-error: no such array
+    op.prepare(shape, { types: { z: "f32" } });
+    // @ts-expect-error: no such type
+    op.prepare(shape, { types: { x: "f33" } });
+    // @ts-expect-error: no such operand
+    op.prepare(shape, { absent: ["scal"] });
+    const drawn = (await compile("drawn(row[i], t[row, j], seed[]) -> (y[i,j])\\n    y = t * random(seed, 1)")).prepare(shape);
+    const seed: BigInt64Array = drawn.operands.seed, row: Int32Array = drawn.operands.row, t: Float32Array = drawn.operands.t;
+
+    // Of a backward, names: which of them there are only the compiler knows, unless results are asked for.
+    const back = op.backward();
+    needs(back.run({ dy: x, x, heads: 2 }, { columns: 4, results: ["dx"] }).dx);
+    const perhaps: Float32Array | undefined = back.run({ dy: x, x, y, largest: x, heads: 2 }, { columns: 4 }).dscale;
+    // @ts-expect-error: it may not be there
+    needs(back.run({ dy: x, x, heads: 2 }, { columns: 4 }).dscale);
+    // @ts-expect-error: a misspelt gradient
+    back.run({ dz: x, x, heads: 2 }, { columns: 4 });
+    // @ts-expect-error: no gradient of a constant
+    back.run({ dy: x, x, heads: 2 }, { columns: 4, results: ["dheads"] });
+    const prepared = back.prepare(shape, { constants: { heads: 2 }, results: ["dx"] });
+    prepared.operands.dy!.set(x);
+    needs(prepared.run().dx);
+    // @ts-expect-error: a misspelt gradient
+    prepared.operands.dz;
+    // @ts-expect-error: a misspelt gradient
+    prepared.run().dscal;
+    // @ts-expect-error: this is a backward already
+    back.backward();
     const compiler = await loadCompiler(new Uint8Array(8));
     compiler.emit(text, "f 4x4", { target: "ptx" }).bytes.length + compiler.tables.targets[0]!.name.length;
     try { await compile(text, { compiler }); } catch (error) { if (error instanceof CompileError) error.line! + 1; }

@@ -1,27 +1,50 @@
-// What machines computed and the page shows (web/page/digests.json) is what this compiler's reference computes, for every
-// program that has not changed since.
+// What machines computed and the page shows (web/page/digests.json): of every operator's own problem, on the processors that are
+// at hand, what this compiler's reference computes; and what web/record_digests.mjs refuses.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { xxh3_128 } from "../../js/digest.mjs";
 import { compiler } from "./compiler.mjs";
+import { own_problems } from "./own_problems.mjs";
 
 test("recorded digests are the reference's", () => {
-  const recorded = JSON.parse(readFileSync(new URL("../page/digests.json", import.meta.url), "utf8"));
-  const texts = new Map(compiler.tables.operators.map(({ name, text }) => [name, text]));
-  let compared = 0;
-  const changed = new Set();
-  for (const [line, { program, digests }] of Object.entries(recorded)) {
-    const name = line.split(" ")[0], text = texts.get(name);
-    if (!text || xxh3_128(new TextEncoder().encode(compiler.program(text).forward.text)) !== program) {
-      changed.add(name);
-      continue;
-    }
+  const { contract, problems: recorded } = JSON.parse(readFileSync(new URL("../page/digests.json", import.meta.url), "utf8"));
+  assert.equal(contract, compiler.tables.contract);
+  const of_machine = new Map(), again = "see web/record_digests.mjs";
+  for (const { line, text } of own_problems) {
+    const { program, digests } = recorded[line] ?? assert.fail(`${line} is not recorded; ${again}`);
+    delete recorded[line];
+    assert.equal(program, xxh3_128(new TextEncoder().encode(compiler.program(text).forward.text)), `${line}: its program has changed; ${again}`);
     const problem = compiler.open(text, line), digest = problem.run();
     problem.close();
-    for (const [machine, found] of Object.entries(digests)) assert.equal(found, digest, `${line} on ${machine}`), ++compared;
+    for (const [machine, found] of Object.entries(digests)) {
+      assert.equal(found, digest, `${line} on ${machine}`);
+      of_machine.set(machine, [...(of_machine.get(machine) ?? []), line]);
+    }
   }
-  console.log(`${compared} digests compared${changed.size ? `; programs that have changed since: ${[...changed].join(", ")}` : ""}`);
-  assert.ok(compared > 40);
+  assert.deepEqual(Object.keys(recorded), [], "no operator's own problems");
+  console.log([...of_machine].map(([machine, lines]) => `${machine}: ${lines.length} of ${own_problems.length} problems`).join("; "));
+  // A GPU is not always at hand.
+  for (const kind of ["AVX2", "AVX-512", "AArch64"])
+    assert.equal([...of_machine].find(([machine]) => machine.startsWith(kind))?.[1].length, own_problems.length, `${kind}; ${again}`);
+});
+
+test("a problem that is no operator's own, and another contract, are refused, not dropped", () => {
+  const folder = mkdtempSync(join(tmpdir(), "trireme-recorded-")), file = join(folder, "found.json");
+  try {
+    const { contract } = compiler.tables, problems = [{ problem: "rms_norm 8x257", digest: "", devices: [] }];
+    for (const [found, reason] of [[{ contract, problems }, /no operator's own problem: rms_norm 8x257/],
+      [{ contract: contract + 1, problems: [] }, /digests of contract version/], [{ problems: [] }, /digests of contract version undefined/]]) {
+      writeFileSync(file, JSON.stringify(found));
+      const { status, stderr } = spawnSync(process.execPath, ["web/record_digests.mjs", file, "cpu:avx2=AVX2"], { encoding: "utf8" });
+      assert.equal(status, 1);
+      assert.match(stderr, reason);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -10,6 +10,8 @@ import { compiler } from "./compiler.mjs";
 
 const natives = (process.env.TRIREME_KERNEL_HASHES ?? "build/release/kernel_hashes").split(":");
 const widths = [257, 4096, 65536];  // of 16384 rows: up to 4 GiB, which 32 bits cannot count
+// Two columns a byte, or pairs of columns half a row apart: an odd number of columns is refused.
+const by_pairs = ["quantise_mxfp4", "quantise_nvfp4", "rms_norm_rope", "rms_norm_rope_positions", "rope"];
 
 // The operator as its first '#: try' line has it, at another shape and type.
 const lines_of = ({ name, text }) => {
@@ -19,23 +21,23 @@ const lines_of = ({ name, text }) => {
     .filter((each) => !each.endsWith("=none") && !each.startsWith("axes=") && !each.startsWith(first + "="));
   return [false, true].filter((is_backward) => !is_backward || backward).flatMap((is_backward) =>
     ["f32", "bf16"].flatMap((type) => widths.map((width) =>
-      [name, `16384x${width}`, ...settings, ...(first ? [`${first}=${type}`] : []), ...(is_backward ? ["backward"] : [])].join(" "))));
+      [name, `16384x${width === 257 && by_pairs.includes(name) ? 258 : width}`, ...settings, ...(first ? [`${first}=${type}`] : []), ...(is_backward ? ["backward"] : [])].join(" "))));
 };
 
 test("the same kernels, whoever compiled the compiler", () => {
   const { operators, targets } = compiler.tables;
   const asked = operators.flatMap((operator) => lines_of(operator).flatMap((line) => targets.flatMap((target) =>
     target.commonArchs.map((arch) => ({ operator, line, target: target.name, arch })))));
-  const refusals = new Set();
+  const refused = [];
   const got = asked.map(({ operator, line, target, arch }) => {
     try {
       return xxh3_128(compiler.emit(operator.text, line, { target, arch }).bytes);
     } catch (error) {
-      refusals.add(operator.name);
+      refused.push(`${line} for ${target} ${arch}`);
       return `refused: ${error.message.split("\n")[0]}`;
     }
   });
-  assert.ok(refusals.size < operators.length / 4, `refused: ${[...refusals]}`);
+  assert.deepEqual(refused, []);
   for (const native of natives) {
     const { stdout, status, error } = spawnSync(native, {
       input: asked.map(({ line, target, arch }) => `${target} ${arch} ${line}\n`).join(""), encoding: "utf8", maxBuffer: 2 ** 28,
@@ -47,6 +49,6 @@ test("the same kernels, whoever compiled the compiler", () => {
     const { line, target, arch } = differs[0] ?? {}, k = asked.indexOf(differs[0]);
     assert.equal(differs.length, 0, `${native}: ${differs.length} of ${asked.length} kernels differ, the first: ` +
       `${line} for ${target} ${arch}: ${want[k]}, here ${got[k]}`);
-    console.log(`${native}: ${asked.length} kernels, ${got.filter((each) => each.startsWith("refused")).length} refused by both`);
+    console.log(`${native}: ${asked.length} kernels`);
   }
 });

@@ -1,14 +1,16 @@
 // The page in headless Chromium, as someone uses it: typing, errors, every view, running every operator in both directions,
 // links, files, keyboard, many edits. Screenshots stay in build/web/screenshots.
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { reference_digests } from "../../js/tests/tool.mjs";
+import { arranged } from "../page/programs.mjs";
 import { puzzles } from "../page/puzzles.mjs";
 import { Browser, serve } from "./chromium.mjs";
 import { compiler } from "./compiler.mjs";
+import { own_problems } from "./own_problems.mjs";
 import { solutions } from "./puzzles.mjs";
 
 const screenshots = join(process.cwd(), "build/web/screenshots");
@@ -42,6 +44,18 @@ const choose_tab = async (page, id) => {
   await page.until(`document.getElementById("tab-${id}").getAttribute("aria-selected") === "true"`);
 };
 const choose_program = (page, name) => page.evaluate(`(() => { const menu = document.getElementById("menu"); menu.value = ${JSON.stringify(name)}; menu.dispatchEvent(new Event("change")); })()`);
+
+// What is asserted is twice as long: other processes may want this processor.
+test("ready in 100 ms", async () => {
+  const found = [];
+  for (let k = 0; k < 5; ++k)
+    await with_page(async (page) => {
+      found.push(await page.evaluate(`["compiler", "ready"].map((name) => performance.getEntriesByName(name)[0]).map(({ duration, startTime }) => duration || startTime)`));
+    });
+  const [compiler_ready, page_ready] = [0, 1].map((k) => Math.min(...found.map((each) => each[k])));
+  console.log(`in Chromium, the best of ${found.length}: the compiler ready after ${compiler_ready.toFixed(0)} ms, the page after ${page_ready.toFixed(0)} ms`);
+  assert.ok(compiler_ready < 200, `${compiler_ready} ms`);
+});
 
 test("it answers while one types: backward, faults at their place, Enter's indentation", () => with_page(async (page) => {
   await page.write("double(x[i,j]) -> (y[i,j])");
@@ -105,7 +119,7 @@ test("hovering a name lights it up in program, backward and code", () => with_pa
   assert.ok(gradients.includes("dgamma"));
   await shot(page, "hover");
   // Through argument slots, in the code of every target.
-  for (const [id, pattern] of Object.entries({ ptx: /^\[args/, x86: /^\[rdi/, wasm: /\.load/ })) {
+  for (const [id, pattern] of Object.entries({ ptx: /^\[args/, x86: /^\[rdi/, aarch64: /^\[x0/, wasm: /\.load/ })) {
     await choose_tab(page, id);
     await page.until(`document.querySelector("#panel-${id} pre").textContent.length > 1000`);
     const here = await page.until(`(() => { const found = [...CSS.highlights.get("same")].filter((range) => range.startContainer.parentElement.closest("#panel-${id}")).map((range) => range.startContainer.data.slice(range.startOffset, range.endOffset)); return found.length && found; })()`);
@@ -113,13 +127,53 @@ test("hovering a name lights it up in program, backward and code", () => with_pa
   }
 }));
 
+test("hovering a value that a line names lights it up where its registers are written and read", () => with_page(async (page) => {
+  await page.until(`document.getElementById("under").textContent.includes("rstd = ")`);
+  const at = await page.evaluate(`document.getElementById("editor").value.indexOf("rstd = ")`);
+  await page.evaluate(`document.getElementById("editor").focus(), document.getElementById("editor").setSelectionRange(${at + 1}, ${at + 1})`);
+  for (const [id, pattern] of Object.entries({ lower: /^f\d+$/, ptx: /^%f\d+$/, x86: /^[xyz]mm\d+$/, aarch64: /^[vq]\d+$/, wasm: /^\$v\d+$/ })) {
+    await page.evaluate(`document.getElementById("tab-${id}").click()`);
+    await page.until(`document.querySelector("#panel-${id} pre").textContent.length > 1000`);
+    const lit = await page.until(`(() => { const found = [...CSS.highlights.get("same")].filter((range) => range.startContainer.parentElement.closest("#panel-${id}")).map((range) => range.startContainer.data.slice(range.startOffset, range.endOffset)); return found.length && found; })()`);
+    assert.ok(lit.includes("rstd"), `${id}: ${lit}`);
+    const registers = lit.filter((word) => pattern.test(word));
+    assert.equal(new Set(registers.map((word) => word.match(/\d+/)[0])).size, 1, `${id}: ${lit}`);
+    assert.ok(registers.length > 2, `${id}: written and read, ${lit}`);
+  }
+}));
+
+test("the schedule: chosen for each target, and the kernels after every pass", () => with_page(async (page) => {
+  const { targets, passes } = compiler.tables, line = "rms_norm 64x4096 x=f32";
+  const { text } = compiler.tables.operators.find((each) => each.name === "rms_norm");
+  await choose_tab(page, "schedule");
+  for (const { name: target, commonArchs: [arch] } of targets) {
+    await page.evaluate(`(() => { const choice = document.querySelector("#panel-schedule select"); choice.value = "${target} ${arch}"; choice.dispatchEvent(new Event("change")); })()`);
+    const { config } = compiler.emit(text, line, { target, arch });
+    await page.until(`document.querySelector("#panel-schedule code").textContent === ${JSON.stringify(config)}`);
+    let before;
+    for (const [k, { name, summary }] of passes.entries()) {
+      await page.click(`#panel-schedule .row button:nth-child(${k + 1})`);
+      const wanted = compiler.show(text, line, { stage: name, target, arch });
+      assert.equal(await page.evaluate(`document.querySelector("#panel-schedule pre").textContent`), wanted, `${target} ${name}`);
+      const said = await page.evaluate(`document.querySelector("#panel-schedule [aria-live]").textContent`);
+      assert.ok(said.includes(summary), said);
+      assert.equal(said.includes("changes nothing"), wanted === before, `${target} ${name}`);
+      assert.deepEqual(await page.evaluate(`[...document.querySelectorAll("#panel-schedule [aria-pressed=true]")].map((each) => each.textContent)`), [name]);
+      before = wanted;
+    }
+    assert.equal(before, compiler.show(text, line, { stage: "lower", target, arch }), `${target}: nothing is decided after the last pass`);
+  }
+  await shot(page, "schedule");
+}));
+
 test("runs every operator in both directions, with the native reference's digest", () => with_page(async (page) => {
-  const wanted = [];
+  const wanted = [], { problems: recorded } = JSON.parse(readFileSync(new URL("../page/digests.json", import.meta.url)));
+  const machines = [...new Set(Object.values(recorded).flatMap(({ digests }) => Object.keys(digests)))].sort();
   await choose_tab(page, "run");
   for (const { name, text } of compiler.tables.operators) {
     const { backward, tries } = compiler.program(text);
     await choose_program(page, name);
-    await page.until(`document.getElementById("editor").value === ${JSON.stringify(text)} && document.getElementById("line").textContent.startsWith(${JSON.stringify(`${name} `)})`);
+    await page.until(`document.getElementById("editor").value === ${JSON.stringify(arranged(text))} && document.getElementById("line").textContent.startsWith(${JSON.stringify(`${name} `)})`);
     if (backward) await compiled(page, `${name}_backward`);
     for (const direction of backward ? ["forward", "backward"] : ["forward"]) {
       await page.evaluate(`document.getElementById("direction").value = "${direction}", document.querySelector("#panel-run .work:last-child").replaceChildren()`);
@@ -127,9 +181,12 @@ test("runs every operator in both directions, with the native reference's digest
       await page.until(`document.querySelector("#panel-run table, #panel-run .wrong")`, 60);
       const rows = await page.evaluate(`[...document.querySelectorAll("#panel-run .work:last-child > .scroll:first-of-type tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent))`);
       assert.ok(rows.length >= 2, `${name} ${direction}: ${await page.evaluate(`document.getElementById("panel-run").textContent`)}`);
-      assert.equal(new Set(rows.map(([, digest]) => digest)).size, 1, JSON.stringify(rows));
-      assert.ok(rows.slice(1).every(([, , same]) => same === "same bits"));
-      wanted.push({ line: `${name} ${tries[0]}${direction === "backward" ? " backward" : ""}`, digest: rows[0][1] });
+      const line = `${name} ${tries[0]}${direction === "backward" ? " backward" : ""}`, [[, digest]] = rows;
+      const { digests } = recorded[own_problems.find(({ asked }) => asked === line).line];
+      const here = rows.filter(([by]) => !by.startsWith("recorded: ")), there = rows.filter(([by]) => by.startsWith("recorded: "));
+      assert.ok(here.length >= 2 && here.slice(1).every(([, other, same]) => other === digest && same === "same bits"), JSON.stringify(rows));
+      assert.deepEqual(there, machines.map((machine) => [`recorded: ${machine}`, digests[machine] ?? "", digests[machine] ? "same bits" : "not run there yet", ""]));
+      wanted.push({ line, digest });
     }
   }
   assert.deepEqual(wanted.map(({ digest }) => digest), reference_digests(wanted.map(({ line }) => line)));
@@ -141,14 +198,21 @@ test("dropped arrays; speed; accuracy; gradients", () => with_page(async (page) 
   const file = join(screenshots, "x.npy"), values = Float32Array.from({ length: 15 }, (_, k) => k - 7);
   writeFileSync(file, Buffer.concat([Buffer.from([0x93]), Buffer.from("NUMPY\x01\x00"), Buffer.from([header.length, 0]), Buffer.from(header), Buffer.from(values.buffer)]));
   await choose_tab(page, "run");
-  await page.give_files("#panel-run input[type=file]", [file]);
-  await page.until(`document.getElementById("line").textContent.includes("3x5")`);
-  await page.click("#panel-run button.primary");
-  await page.until(`document.querySelector("#panel-run table")`);
   const problem = compiler.open(compiler.tables.operators.find((each) => each.name === "rms_norm").text, "rms_norm 3x5 x=f32");
   problem.operand("x").set(values);
-  assert.ok((await page.evaluate(text_of("panel-run"))).includes(problem.run()));
+  const digest = problem.run();
   problem.close();
+  for (const way of ["give_files", "drop_files"]) {
+    await page.evaluate(`(() => { const field = document.getElementById("rows"); field.value = 64; field.dispatchEvent(new Event("input")); document.querySelector("#panel-run .work:last-child").replaceChildren(); })()`);
+    await (way === "give_files" ? page.give_files("#panel-run input[type=file]", [file]) : page.drop_files("#panel-run .drop", [file]));
+    await page.until(`document.getElementById("line").textContent.includes("3x5")`);
+    assert.match(await page.evaluate(`document.querySelector("#panel-run .drop").textContent`), /x 3×5/);
+    await page.click("#panel-run button.primary");
+    await page.until(`document.querySelector("#panel-run table")`);
+    assert.ok((await page.evaluate(text_of("panel-run"))).includes(digest), way);
+    await page.evaluate(`[...document.querySelectorAll("#panel-run button")].find((each) => each.textContent === "Samples again").click()`);
+    assert.doesNotMatch(await page.evaluate(`document.querySelector("#panel-run .drop").textContent`), /3×5/);
+  }
   await choose_tab(page, "gradients");
   for (const name of ["rms_norm", "softmax", "geglu_erf", "cross_entropy"]) {
     await choose_program(page, name);
@@ -159,24 +223,43 @@ test("dropped arrays; speed; accuracy; gradients", () => with_page(async (page) 
     const said = await page.evaluate(`[...document.querySelectorAll("#panel-gradients td:last-child")].map((each) => each.textContent)`);
     assert.ok(said.length && said.every((each) => each === "agrees"), `${name}: ${await page.evaluate(text_of("panel-gradients"))}`);
   }
+  // Its scale is taken for a number: differences see it move, and that is no fault.
+  await choose_program(page, "rms_norm_quant");
+  await compiled(page, "rms_norm_quant_backward");
+  await page.click("#panel-gradients button.primary");
+  await page.until(`${text_of("panel-gradients")}.includes("not compared: the program has stop_gradient")`);
+  assert.ok(!(await page.evaluate(text_of("panel-gradients"))).includes("differs"));
   await choose_tab(page, "accuracy");
   await page.until(`document.querySelector("#panel-accuracy svg path, #panel-accuracy .wrong")`);
   assert.match(await page.evaluate(text_of("panel-accuracy")), /largest error here 0\.\d+ ulp/);
+  assert.equal(await page.evaluate(`document.querySelectorAll("#panel-accuracy .bound").length`), 2);
   await shot(page, "accuracy");
   await choose_tab(page, "speed");
   await page.click("#panel-speed button.primary");
   await page.until(`document.querySelectorAll("#panel-speed tbody tr").length === 11`, 60);
+  // Columns as they are, and none beyond the drawing's edge.
+  const ticks = await page.evaluate(`[...document.querySelectorAll("#panel-speed svg text")].map((each) => each.textContent)`);
+  for (const columns of ["64", "16384", "65536"]) assert.ok(ticks.includes(columns), ticks.join(" "));
+  assert.deepEqual(await page.evaluate(`(() => { const svg = document.querySelector("#panel-speed svg"), edge = svg.getBoundingClientRect().right; return [...svg.querySelectorAll("text")].filter((each) => each.getBoundingClientRect().right > edge).map((each) => each.textContent); })()`), []);
   await shot(page, "speed");
 }));
 
 test("lessons: the tree's stripes, fma, every puzzle solved by its solution and not by its beginning", () => with_page(async (page) => {
   await choose_tab(page, "tree");
-  await page.until(`document.querySelectorAll("#panel-tree rect").length === 16`);
-  await page.evaluate(`document.querySelectorAll("#panel-tree rect")[5].focus()`);
+  await page.until(`document.querySelectorAll("#panel-tree rect.node").length === 16`);
+  await page.evaluate(`document.querySelectorAll("#panel-tree rect.node")[5].focus()`);
   assert.match(await page.evaluate(text_of("panel-tree")), /Stripe 5: columns 1280 to 1535.*stripe 4, then stripes 6–7, then stripes 0–3, then stripes 8–15/);
+  assert.equal(await page.evaluate(`document.querySelectorAll("#panel-tree rect.high").length`), 8, "halvings inside the stripe");
   await shot(page, "tree");
   await choose_tab(page, "fma");
   await page.until(`${text_of("panel-fma")}.includes("samples differ")`);
+  const instructions = await page.evaluate(`[...document.querySelectorAll("#panel-fma tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent))`);
+  for (const { name } of compiler.tables.targets) {
+    const rows = instructions.filter(([where]) => where.startsWith(`${name} `));
+    assert.ok(rows.length && rows.every(([, product, fused]) => /mul.*add/.test(product) && !/fma|fml|madd/.test(product) && fused), name);
+    assert.ok(rows.some(([, , fused]) => /^\d+ (v?fm\w+|fma\.\S+|\S*relaxed_madd)$/.test(fused)), `${name}: ${rows}`);
+  }
+  await shot(page, "fma");
   await choose_tab(page, "puzzles");
   for (const [k, { start }] of puzzles.entries())
     for (const [text, wanted] of [[start, "Other bits"], [solutions[k], "Solved"]]) {
@@ -216,10 +299,13 @@ test("200 edits do not make it grow; nothing is loaded from elsewhere", () => wi
     else await page.until(`${text_of("fault")}.includes("kk")`);
   };
   for (let k = 0; k < 40; ++k) await edit(k);
-  const early = await page.heap_bytes();
+  const in_workers = () => page.evaluate(`document.getElementById("state").title`);
+  const early = await page.heap_bytes(), early_in_workers = await in_workers();
   for (let k = 40; k < 240; ++k) await edit(k);
   const late = await page.heap_bytes();
   assert.ok(late < early + 1e6, `${early} bytes, then ${late}`);
+  assert.match(early_in_workers, /^Memory: \d+\.\d\d MB to compile, \d+\.\d\d MB to run$/);
+  assert.equal(await in_workers(), early_in_workers);
   const outside = await page.evaluate(`performance.getEntriesByType("resource").map((each) => each.name).filter((name) => !name.startsWith(location.origin) && !name.startsWith("data:"))`);
   assert.deepEqual(outside, []);
 }));
@@ -234,7 +320,7 @@ test("narrow screens, dark and light, names for all that can be used", async () 
         assert.ok(await page.evaluate(`document.documentElement.scrollWidth <= innerWidth`), `${name}: ${id} makes the page scroll sideways`);
         const cut = await page.evaluate(`(() => {
           const panel = document.getElementById("panel-${id}"), edge = panel.getBoundingClientRect().right;
-          return [...panel.querySelectorAll("p, button, label, .row, .drop, .about, svg, .text, .scroll")].filter((each) => each.getBoundingClientRect().right > edge + 1).map((each) => each.outerHTML.slice(0, 80));
+          return [...panel.querySelectorAll("p, button, label, .row, .drop, .about, svg, .text, .scroll")].filter((each) => !each.parentElement.closest(".scroll") && each.getBoundingClientRect().right > edge + 1).map((each) => each.outerHTML.slice(0, 80));
         })()`);
         assert.deepEqual(cut, [], `${name}: ${id} is cut off`);
       }
@@ -247,4 +333,84 @@ test("narrow screens, dark and light, names for all that can be used", async () 
         assert.equal(await page.evaluate(`getComputedStyle(document.body).backgroundColor`), "rgb(20, 23, 26)");
       }
     }, options);
+});
+
+test("nothing jumps: while it loads, while one types, while a program runs", async () => {
+  for (const [name, size] of Object.entries({ wide: {}, narrow: { width: 390, height: 844 } }))
+    await with_page(async (page) => {
+      await page.evaluate(`(() => {
+        globalThis.shifts = [];
+        new PerformanceObserver((list) => {
+          for (const { value, sources } of list.getEntries())
+            if (sources.some(({ node }) => node && !node.parentElement?.closest("footer") && node.nodeName !== "FOOTER")) shifts.push(value);
+        }).observe({ type: "layout-shift", buffered: true });
+      })()`);
+      const moved = async (what) => {
+        const sum = await page.evaluate(`new Promise((go) => setTimeout(go, 100)).then(() => shifts.splice(0).reduce((a, b) => a + b, 0))`);
+        assert.ok(sum < 0.01, `${name}: ${sum} of the screen while ${what}`);
+      };
+      await moved("it loads");
+      await page.write("f(x[i,j]) -> (y[i,j])\n    y = exq(x)\n");
+      await page.until(`${text_of("fault")}.includes("exq")`);
+      await moved("a fault is shown");
+      await page.write("f(x[i,j]) -> (y[i,j])\n    y = exp(x)\n");
+      await compiled(page, "f_backward");
+      await moved("a backward is shown");
+      await choose_tab(page, "run");
+      await page.evaluate(`document.getElementById("tabs").scrollIntoView()`);
+      await moved("the view changes").catch(() => {});  // it is another view
+      await page.click("#panel-run button.primary");
+      await page.until(`document.querySelector("#panel-run table")`);
+      await moved("it runs");
+    }, size);
+});
+
+test("every text can be read: its contrast, dark and light", async () => {
+  for (const dark of [false, true])
+    await with_page(async (page) => {
+      const faint = await page.evaluate(`(() => {
+        const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+        const light = (name) => {
+          canvas.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
+          canvas.fillRect(0, 0, 1, 1);
+          const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((each) => (each / 255 <= 0.04045 ? each / 255 / 12.92 : ((each / 255 + 0.055) / 1.055) ** 2.4));
+          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const pairs = [["--on-accent", "--accent"], ["--dim", "--bar"], ["--dim", "--back"], ["--text", "--back"], ["--text", "--mark"], ["--text", "--relative"],
+          ...["text", "dim", "keyword", "number", "comment", "function", "name", "fault", "fine", "accent"].map((each) => ["--" + each, "--pane"])];
+        return pairs.map(([a, b]) => { const [high, low] = [light(a), light(b)].sort((x, y) => y - x); return [a, b, (high + 0.05) / (low + 0.05)]; }).filter(([, , contrast]) => contrast < 4.5);
+      })()`);
+      assert.deepEqual(faint, [], dark ? "dark" : "light");
+    }, { dark });
+});
+
+test("by keyboard alone: to every control and back, an operator, a view, a run", () => with_page(async (page) => {
+  const at = () => page.evaluate(`document.activeElement.id || document.activeElement.textContent`);
+  const seen = [];
+  await page.evaluate(`document.activeElement.blur()`);
+  for (let k = 0; k < 40 && !seen.includes("tab-expand"); ++k) await page.press("Tab"), seen.push(await at());
+  for (const id of ["To the program", "menu", "share", "theme", "editor", "backward", "rows", "columns", "type", "direction", "settings", "tab-expand"])
+    assert.ok(seen.includes(id), `${id} is not reached: ${seen.join(", ")}`);
+  const ring = await page.evaluate(`getComputedStyle(document.activeElement).outlineStyle`);
+  assert.equal(ring, "solid");
+  for (let k = 0; k < 30 && (await at()) !== "tab-run"; ++k) await page.press("ArrowRight");
+  await page.press("Tab");
+  assert.equal(await at(), "Run it");
+  await page.press("Enter", { text: "\r" });
+  await page.until(`document.querySelector("#panel-run table")`);
+  await page.press("Tab", { modifiers: 8 });
+  assert.equal(await at(), "tab-run");
+}));
+
+test("from a folder of a server, as GitHub Pages has it", async () => {
+  const folder = await serve(join(process.cwd(), "build/web"));
+  try {
+    await with_page(async (page) => {
+      await choose_tab(page, "run");
+      await page.click("#panel-run button.primary");
+      await page.until(`document.querySelector("#panel-run table")`);
+    }, { address: `${folder.address}site/` });
+  } finally {
+    folder.close();
+  }
 });
