@@ -17,8 +17,8 @@
 #include "plan/check.hpp"
 #include "plan/devices.hpp"
 #include "plan/ops.hpp"
-#include "plan/problem_shape.hpp"
-#include "plan/remarks.hpp"
+#include "problem/problem_shape.hpp"
+#include "problem/remarks.hpp"
 #include "schedule/across.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // The yardstick in cache: RMSNorm in plain C++ with everything the contract forbids (fused and reassociated sums, see
-// CMakeLists.txt), in turn with Trireme's kernel on the same arrays, one thread. Run by bench/cpu.py --free.
+// CMakeLists.txt), in turn with Trireme's kernel on the same arrays, one thread.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -10,7 +10,7 @@
 #include "devices/arguments.hpp"
 #include "plan/check.hpp"
 #include "plan/devices.hpp"
-#include "plan/problem.hpp"
+#include "problem/problem.hpp"
 #include "trireme/ops.hpp"
 #include "trireme/plan.hpp"
 

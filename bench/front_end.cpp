@@ -11,7 +11,7 @@
 
 #include "language/parse.hpp"
 #include "plan/ops.hpp"
-#include "plan/resolve.hpp"
+#include "problem/resolve.hpp"
 
 using namespace trireme;
 

@@ -20,7 +20,7 @@
 #include "devices/arguments.hpp"
 #include "plan/check.hpp"
 #include "plan/devices.hpp"
-#include "plan/problem.hpp"
+#include "problem/problem.hpp"
 
 namespace {
 

@@ -15,6 +15,8 @@ import pathlib
 import subprocess
 import sys
 
+import points
+
 options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 options.add_argument("then", help="a build's trireme, or - with --table")
 options.add_argument("now", help="a build's trireme")
@@ -28,21 +30,6 @@ options.add_argument("--threads", default="1")
 options.add_argument("--table", type=pathlib.Path)
 options.add_argument("--save", type=pathlib.Path)
 options = options.parse_args()
-
-
-def lines_of_operators(tool):
-    """Each operator's first '#: try' line has the constants it needs; shape and type are ours."""
-    for path in sorted(pathlib.Path(__file__).parent.parent.glob("ops/*.row")):
-        if options.operator and path.stem not in options.operator:
-            continue
-        text = path.read_text()
-        words = text[text.index("#: try") + 6:].splitlines()[0].split("#:")[0].split()[1:]
-        kept = [word for word in words if "=" in word and word.split("=")[1].lstrip("-").replace(".", "").isdigit()]
-        kept += [word for word in words if word.endswith(("=i32", "=i64", "=i8"))]
-        for shape in options.shape:
-            for kind in options.type:
-                for direction in ([], ["backward"]):
-                    yield " ".join([path.stem, shape, f"x={kind}", *kept, *direction])
 
 
 def best_seconds(tool, line, device):
@@ -65,7 +52,7 @@ if options.table:
             table[key] = float(seconds)
 by_operator, fallen, saved = {}, [], []
 for device in options.device:
-    for line in lines_of_operators(options.now):
+    for line in (line for shape in options.shape for *_, line in points.lines(lambda *_: shape, options.operator, options.type)):
         key, then, now = f"{device} {line}", [], []
         for _ in range(options.rounds):
             then.append(table.get(key) if options.table else best_seconds(options.then, line, device))
