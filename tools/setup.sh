@@ -10,7 +10,7 @@ packages=(g++ cmake ninja-build binutils git libasmjit-dev libfmt-dev libcli11-d
 if [[ ${PRESET:-} == clang ]]; then packages+=(clang); fi
 case ${1:-} in
   tests | all)
-    packages+=(libgtest-dev python3-dev python3-venv clang-format wabt chromium esbuild rollup node-typescript man-db zsh fish
+    packages+=(libgtest-dev python3-dev python3-venv openssl clang-format wabt chromium esbuild rollup node-typescript man-db zsh fish
       binutils-aarch64-linux-gnu)
     command -v node >/dev/null || packages+=(nodejs)
     ;;&

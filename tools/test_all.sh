@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Usage: test_all.sh [clang|asan|tsan|models|wheels|benches|web|aarch64 ...]
-# What `make test-all` adds to `make test`: clang's build, file by file, whose kernels must be g++'s to the byte; tests of
-# memory and threads under sanitizers; every model that transformers can build, and eight processes; a longer run of the
-# Python fuzzer; a manylinux wheel made from nothing; the compiler in browsers; AArch64's code under emulation.
+# Usage: test_all.sh [clang|web|asan|tsan|models|wheels|benches|aarch64 ...]
+# What `make test-all` adds to `make test`: clang's build, file by file, whose kernels must be g++'s to the byte; the compiler
+# in browsers; tests of memory and threads under sanitizers; every model that transformers can build, and eight processes; a
+# longer run of the Python fuzzer; a manylinux wheel made from nothing; AArch64's code under emulation.
+# With BEGIN_WITHIN=SECONDS, a part that would begin later is left out, and named.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export VIRTUAL_ENV=$PWD/.venv
@@ -11,6 +12,10 @@ failed=0
 part() {
   local name=$1 began=$SECONDS
   shift
+  if ((SECONDS > ${BEGIN_WITHIN:-SECONDS})); then
+    echo "test-all: $name NOT RUN, $SECONDS s are over"
+    return
+  fi
   echo "test-all: $name"
   if "$@"; then
     echo "test-all: $name passed, $((SECONDS - began)) s"
@@ -41,16 +46,16 @@ run() {
 }
 
 by_clang() {
-  build clang trireme test_math test_language test_passes test_schedule test_targets test_plan || return
+  build clang trireme test_math test_language test_passes test_schedule test_targets test_plan test_conformance || return
   run clang '*' test_math test_language test_passes test_schedule test_targets &&
-    run clang 'PinnedKernels.*:Conformance*:Operators*:Plan*' test_plan
+    run clang 'PinnedKernels.*:Operators*:Plan*' test_plan && run clang 'Conformance*' test_conformance
 }
 # Left out: tests of seconds and of memory, which a sanitizer multiplies, and forks of a process with threads, whose child
 # may find the sanitizer's own locks taken. `make test` runs them.
 under_asan() {
-  build asan test_language test_passes test_layout test_devices test_c_api test_plan || return
+  build asan test_language test_passes test_layout test_devices test_c_api test_plan test_conformance || return
   run asan '-*Exhaustive*:*take_seconds*:*AThousandTimes*' test_language test_passes test_layout test_devices test_c_api &&
-    run asan 'Plan*:Conformance*:CpuFaults*:Preferences*:Builder*:-*ForkedChild*' test_plan
+    run asan 'Plan*:CpuFaults*:Preferences*:Builder*:-*ForkedChild*' test_plan && run asan 'Conformance*' test_conformance
 }
 under_tsan() {
   export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp"
@@ -77,7 +82,7 @@ wheels() {
 # The compiler in browsers: its kernels are those of g++ and, where it was built, of clang.
 in_browsers() {
   local hashes=build/release/kernel_hashes log=build/web.log
-  build release trireme kernel_hashes || return
+  build release trireme kernel_hashes python_package || return
   if [[ -d build/clang ]]; then
     build clang kernel_hashes || return
     hashes+=:build/clang/kernel_hashes
@@ -87,13 +92,14 @@ in_browsers() {
   TRIREME_KERNEL_HASHES=$hashes node --test --test-concurrency=1 web/tests/*.test.mjs >build/web_tests.log ||
     { tail -n 200 build/web_tests.log; return 1; }
   grep -E '^# (tests|pass|fail|duration)' build/web_tests.log
+  echo "screenshots: $PWD/build/web/screenshots"
 }
 
 # AArch64, cross-built and emulated (qemu-user): its device alone, held to the reference there, and the digests of every
 # operator's problems to those that this machine's processor gives.
 emulated() {
   local device=cpu:neon
-  build aarch64 trireme_tool trireme_shared python_package test_plan || return
+  build aarch64 trireme_tool trireme_shared python_package test_plan test_conformance || return
   build release trireme_tool || return
   printf '#!/bin/sh\nexec qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu "${0%%/*}/trireme" "$@"\n' >build/aarch64/emulated
   chmod +x build/aarch64/emulated
@@ -104,10 +110,12 @@ emulated() {
     echo "aarch64: $(wc -l <build/aarch64/got.txt) digests are this machine's${hidden:+, without $hidden}"
   done
   export TRIREME_TEST_DEVICES=$device QEMU_CPU=max QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
-  GTEST_BRIEF=1 qemu-aarch64 build/aarch64/test_plan \
-    --gtest_filter='Conformance*:CrossTarget*:Across*:ColumnSums*:CpuFaults*:-*ForkedChild*' \
-    >build/aarch64/test_plan.log 2>&1 || { tail -n 60 build/aarch64/test_plan.log; return 1; }
-  echo "aarch64 test_plan: $(grep -E '^\[  PASSED' build/aarch64/test_plan.log)"
+  for program in test_conformance test_plan; do
+    GTEST_BRIEF=1 qemu-aarch64 "build/aarch64/$program" \
+      --gtest_filter='Conformance*:CrossTarget*:Across*:ColumnSums*:CpuFaults*:-*ForkedChild*' \
+      >"build/aarch64/$program.log" 2>&1 || { tail -n 60 "build/aarch64/$program.log"; return 1; }
+    echo "aarch64 $program: $(grep -E '^\[  PASSED' "build/aarch64/$program.log")"
+  done
   .venv/bin/python tests/fuzz --tool build/aarch64/emulated --device $device --count 20 --patience 30 \
     --failures build/aarch64/fuzz_failures
 }
@@ -117,16 +125,16 @@ digests_of() {
   awk '/same bits/ && !seen[problem]++ { print problem, $2 } !/^ / { problem = $0 }' build/digests.log
 }
 
-[[ $# -gt 0 ]] || set -- clang asan tsan models wheels benches web aarch64
+[[ $# -gt 0 ]] || set -- clang web asan tsan models wheels benches aarch64
 for name in "$@"; do
   case $name in
     clang) part "clang's build and kernels" by_clang ;;
+    web) part "the compiler in browsers" in_browsers ;;
     asan) part "address and undefined-behaviour sanitizers" under_asan ;;
     tsan) part "thread sanitizer" under_tsan ;;
     models) part "every model" every_model ;;
     wheels) part "manylinux wheel" wheels ;;
     benches) part "benches compile" build release benches ;;
-    web) part "the compiler in browsers" in_browsers ;;
     aarch64) part "AArch64, emulated" emulated ;;
     *) echo "test-all: there is no part '$name'"; failed=1 ;;
   esac

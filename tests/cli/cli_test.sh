@@ -39,7 +39,7 @@ check 0 '^rms_norm\(x\[i,j\], .*\) -> \(y\[i,j\], rstd\[i\]\)$' list
 check 0 '^    Root-mean-square' list
 check 0 '^  verify  ' --help
 for variable in THREADS ISA HIDE CACHE VERBOSE PERF NVRTC WASMTIME; do check 0 "^  TRIREME_$variable=" --help; done
-for verb in list show emit run check verify bench tune jit cache doctor completion; do check 0 "^Usage: trireme $verb" "$verb" --help; done
+for verb in list show emit run check drift verify bench tune jit cache doctor completion; do check 0 "^Usage: trireme $verb" "$verb" --help; done
 check 2 "^trireme: no operator named 'nothing_like_it'; there are: .*rms_norm" verify "nothing_like_it 3x7"
 check 2 "^trireme: no device named 'gpu'; there are: reference, " verify "rms_norm 3x7" --device gpu
 # A listing with the kernel's structure as comments.
@@ -74,6 +74,9 @@ check 2 'No such file or directory' emit rms_norm --target ptx -o no/such/folder
 
 # A schedule of one's own: taken as it is said, or refused.
 check 0 '^config: simd lanes=8 unroll=4$' show rms_norm --after lower --target x86 --config 'simd lanes=8 unroll=4'
+check 0 '^config: threads lanes=32 groups=2 columns=512 stripes=1 reload$' show rms_norm --after place --target ptx --cols 512 \
+  --config 'threads lanes=32 groups=2 columns=512 stripes=1 streaming'
+check 0 'global streaming' show rms_norm --after stream --target ptx --cols 512 --config 'threads lanes=32 groups=2 columns=512 stripes=1 streaming'
 check 0 ', avx512: simd lanes=16 unroll=2$' emit rms_norm --target x86 --arch avx512 --config 'simd lanes=16 unroll=2' -o a.bin
 check 2 "^trireme: config: .*'lains=8'" show rms_norm --after lower --target x86 --config 'simd lains=8'
 check 2 '^trireme: .*config' show rms_norm --after lower --target ptx --config 'simd lanes=8 unroll=4'

@@ -8,6 +8,8 @@ import sys
 import tempfile
 import unittest
 
+from written_trace import two_events, write_trace
+
 tool = os.path.realpath(sys.argv.pop(1))
 page = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../docs/json.md")
 free_keys = {"copies"}  # maps whose keys are names
@@ -79,8 +81,11 @@ class Json(unittest.TestCase):
 
     def test_verify(self):
         problem = "rms_norm 3x257 x=bf16"
-        report = self.json("verify", problem, "rms_norm 2x7", "--device", "lanes")
+        report = self.json("verify", problem, "rms_norm 2x7 backward", "--device", "lanes")
+        self.assertEqual(report["contract"], self.json("doctor")["contract"])
         self.assertEqual((report["comparisons"], report["failed"]), (2, 0))
+        differences = report["problems"][1]["differences"]
+        self.assertTrue(differences["passed"] and differences["error"] <= differences["bound"])
         first = report["problems"][0]
         self.assertEqual(first["problem"], problem)
         self.assertIn(f"reference    {first['digest']}", trireme("verify", problem, "--device", "lanes")[1])
@@ -130,6 +135,19 @@ class Json(unittest.TestCase):
     def test_names_that_are_not_utf8(self):
         folder = os.fsdecode(os.fsencode(self.cache) + b"\xff")
         self.assertIn("\ufffd", self.json("cache", TRIREME_CACHE=folder)["folder"])
+
+    def test_drift(self):
+        with tempfile.TemporaryDirectory() as folder:
+            a, b = folder + "/a", folder + "/b"
+            write_trace(a, two_events([1, 2], [1, 4]))
+            write_trace(b, two_events([2, 2], [1, 4.000000476837158]), end="ValueError")
+            report = self.json("drift", a, b, code=1)
+            self.complete("drift", report)
+            self.assertEqual((report["aligned"], report["alike"], report["different"], report["runs"][1]["failed"]), (3, 1, 2, "ValueError"))
+            parting, = report["partings"]
+            self.assertEqual((parting["blame"], parting["inputs"][0]["name"], parting["outputs"][0]["elements"]["ulps"]), ("input", "self", 1))
+            self.assertEqual(parting["outputs"][0]["elements"]["b"], "4.0000005 (0x40800001)")
+            self.assertTrue(self.json("drift", a, a)["same"])
 
     def test_bench(self):
         measured = self.json("bench", "rms_norm 8x64", "--device", "lanes", "--seconds", "0.01")

@@ -10,6 +10,8 @@ import sys
 import tempfile
 import unittest
 
+from written_trace import two_events, write_trace
+
 tool = os.path.realpath(sys.argv.pop(1))
 kernel = "__global__ void k(float* x) { *x = 1; }"
 
@@ -20,6 +22,7 @@ printing = {
     "emit": [["emit", "rms_norm", "--target", "ptx", "-o", "-"], ["emit", "rms_norm", "--target", "x86", "-o", "a.bin"]],
     "run": [["run", "rms_norm", "--in", "x=x.npy", "--out", "y=y.npy"]],
     "check": [["check", "r.json", "--in", "x=x.npy"]],
+    "drift": [["drift", "trace", "trace", *form] for form in ([], ["--json"])],
     "verify": [["verify", "rms_norm 3x7", "--device", "lanes"]],
     "bench": [["bench", "rms_norm 3x7", "--device", "lanes", "--seconds", "0.01", *form] for form in ([], ["--json"], ["--csv"])],
     "tune": [["tune", "rms_norm 8x600", "--seconds", "0.001"]],
@@ -51,6 +54,7 @@ class Output(unittest.TestCase):
         os.environ["TRIREME_CACHE"] = folder.name + "/cache"
         write_npy("x.npy", 16, 64)
         trireme("run", "rms_norm", "--in", "x=x.npy", "--out", "rstd=rstd.npy", "--receipt", "r.json")
+        write_trace("trace", two_events([1, 2], [1, 4]))
         with open("k.cu", "w") as file:
             file.write(kernel)
 

@@ -126,7 +126,10 @@ Result<int> doctor(bool json) {
                   report.threads ? fmt::format(", {} threads", *report.threads) : "",
                   report.features.empty() ? "no vector extensions that kernels use" : report.features));
   TRIREME_TRY(all, choose_devices({}));
-  for (const DeviceEntry* device : all) report.devices.push_back(say_part(examine(*device)));
+  for (const DeviceEntry* device : all) {
+    report.devices.push_back(say_part(examine(*device)));
+    report.devices.back().about_ms = device->about_ms();
+  }
   if (Result<Device> cpu = Device::cpu()) report.cpu_device = cpu->name();
   if (!report.cpu_device.empty()) say(fmt::format("plans for 'cpu' run on {}\n", report.cpu_device));
   report.nvrtc = say_part(look_at_nvrtc());

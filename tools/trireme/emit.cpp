@@ -5,8 +5,8 @@
 #include <span>
 
 #include "files.hpp"
+#include "kernel_abi/module.hpp"
 #include "plan/emission.hpp"
-#include "plan/kernel_abi.hpp"
 #include "program_options.hpp"
 #include "targets.hpp"
 #include "verbs.hpp"

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_report.hpp"
+#include "ir/contract.hpp"
 #include "reports.hpp"
 
 namespace trireme::cli {
@@ -64,6 +65,14 @@ Json json_of(const OracleFinding& finding) {
           {"not_judged", largest.unknown}};
 }
 
+Json json_of(const GradientCheck& check) {
+  const bool said = check.skipped.empty();
+  return {
+      {"derivative", said ? Json(check.derivative) : Json()}, {"difference", said ? Json(check.difference) : Json()},
+      {"error", said ? Json(check.error()) : Json()},         {"bound", said ? Json(check.bound) : Json()},
+      {"passed", said ? Json(check.fine()) : Json()},         {"skipped", text_or_null(check.skipped)}};
+}
+
 Json json_of(const ProblemReport& problem) {
   Json oracle = Json::array(), devices = Json::array();
   for (const OracleFinding& each : problem.oracle) oracle.push_back(json_of(each));
@@ -72,6 +81,7 @@ Json json_of(const ProblemReport& problem) {
           {"digest", problem.digest},
           {"oracle", std::move(oracle)},
           {"without_oracle", text_or_null(problem.without_oracle)},
+          {"differences", problem.differences ? json_of(*problem.differences) : Json()},
           {"devices", std::move(devices)}};
 }
 
@@ -98,7 +108,67 @@ Json times(const Measurement& measured, const std::vector<double>& seconds) {
           {"gigabytes_per_second", gigabytes_per_second(measured, best(seconds))}};
 }
 
+Json json_of(const drift::ElementDifferences& elements) {
+  auto whole_or_null = [](const std::optional<std::uint64_t>& value) { return value ? Json(*value) : Json(); };
+  return {{"row", elements.row},
+          {"column", elements.column},
+          {"a", elements.a},
+          {"b", elements.b},
+          {"ulps", whole_or_null(elements.ulps)},
+          {"count", elements.count},
+          {"most_ulps", whole_or_null(elements.most_ulps)}};
+}
+
+Json json_of(const std::vector<drift::ArrayDifference>& arrays) {
+  Json list = Json::array();
+  for (const drift::ArrayDifference& each : arrays) {
+    Json from = Json::array();
+    for (const drift::Source& source : each.from) from.push_back(source.event ? Json(source.event->label()) : Json());
+    list.push_back({{"name", each.name},
+                    {"type", each.a ? Json(each.a->type) : Json()},
+                    {"shape", each.a ? Json(each.a->shape) : Json::array()},
+                    {"reason", text_or_null(each.reason)},
+                    {"rows", {each.first_row, each.last_row}},
+                    {"blocks", each.blocks},
+                    {"of_blocks", each.of_blocks},
+                    {"elements", each.elements ? json_of(*each.elements) : Json()},
+                    {"from", std::move(from)}});
+  }
+  return list;
+}
+
 }  // namespace
+
+std::string as_json(const DriftReport& report) {
+  const drift::CompareReport& compared = report.compared;
+  Json runs = Json::array(), partings = Json::array();
+  for (const int side : {0, 1})
+    runs.push_back({{"folder", report.runs[side].folder},
+                    {"events", compared.events[side]},
+                    {"looked_at", compared.looked_at[side]},
+                    {"ended", report.runs[side].ended},
+                    {"failed", text_or_null(report.runs[side].failure)}});
+  for (const drift::Parting& each : compared.partings)
+    partings.push_back({{"kind", drift::name(each.a->kind)},
+                        {"phase", text_or_null(each.a->phase)},
+                        {"path", each.a->path},
+                        {"name", each.a->name},
+                        {"events", {each.a->number, each.b->number}},
+                        {"calls", {each.a->call, each.b->call}},
+                        {"blame", drift::name(each.blame)},
+                        {"arguments", {each.a->arguments, each.b->arguments}},
+                        {"outputs", json_of(each.outputs)},
+                        {"inputs", json_of(each.inputs)},
+                        {"unknown_inputs", each.unknown_inputs}});
+  return text_of({{"same", report.same()},
+                  {"runs", std::move(runs)},
+                  {"aligned", compared.aligned},
+                  {"alike", compared.same},
+                  {"different", compared.different},
+                  {"unknown", compared.unknown},
+                  {"by_operators", compared.by_operators},
+                  {"partings", std::move(partings)}});
+}
 
 std::string as_json(const std::vector<OperatorReport>& operators) {
   Json list = Json::array();
@@ -118,7 +188,8 @@ std::string as_json(const std::vector<OperatorReport>& operators) {
 std::string as_json(const VerifyReport& report) {
   Json problems = Json::array();
   for (const ProblemReport& each : report.problems) problems.push_back(json_of(each));
-  return text_of({{"problems", std::move(problems)},
+  return text_of({{"contract", contract::version},
+                  {"problems", std::move(problems)},
                   {"without_backward", report.without_backward},
                   {"comparisons", report.compared},
                   {"failed", report.failed}});
@@ -126,7 +197,10 @@ std::string as_json(const VerifyReport& report) {
 
 std::string as_json(const DoctorReport& report) {
   Json devices = Json::array();
-  for (const DoctorReport::Part& each : report.devices) devices.push_back(json_of(each));
+  for (const DoctorReport::Part& each : report.devices) {
+    devices.push_back(json_of(each));
+    devices.back()["about_ms"] = each.about_ms;
+  }
   Json settings = Json::array();
   for (const DoctorReport::Setting& each : report.settings)
     settings.push_back({{"name", each.name},

@@ -24,8 +24,8 @@ CommandLine command_line() {
       .summary = "Compiles row programs: one text, its derived backward, the same bits on every device.",
       .version = TRIREME_VERSION,
       .exit_codes = {{fine, "fine"}, {check_failed, "a check failed"}, {wrong_usage, "wrong usage or input"}},
-      .verbs = {list_verb(), show_verb(), emit_verb(), run_verb(), check_verb(), verify_verb(), bench_verb(),
-                tune_verb(), jit_verb(), cache_verb(), doctor_verb()},
+      .verbs = {list_verb(), show_verb(), emit_verb(), run_verb(), check_verb(), drift_verb(), verify_verb(),
+                bench_verb(), tune_verb(), jit_verb(), cache_verb(), doctor_verb()},
   };
 }
 

@@ -9,6 +9,7 @@
 #include "devices/arguments.hpp"
 #include "math/functions.hpp"
 #include "reference/oracle.hpp"
+#include "schedule/work.hpp"
 #include "sources.hpp"
 
 namespace trireme::cli {
@@ -17,8 +18,11 @@ namespace {
 // Less than a second of the reference, for rms_norm; the oracle takes twenty times as long an element.
 constexpr std::int64_t most_checked_elements = 1 << 20, most_judged_elements = 1 << 15;
 
-// What is done for every element, counted as the functions' costs are.
-double instructions_per_element(const Program& program) {
+// What is done for every element: by the table of the device's machine, where it has one, conversions included; else
+// counted as the functions' costs are.
+double instructions_per_element(const Program& program, const DeviceEntry& device) {
+  if (device.machine)
+    if (const Result<Machine> machine = device.machine()) return instructions_a_vector(program, machine->instructions);
   std::vector<bool> used = reachable(program);
   double count = 0;
   for (NodeId id = 0; id < program.size(); ++id) {
@@ -94,7 +98,7 @@ Result<double> arithmetic_roof(const DeviceEntry& device, int threads) {
   TRIREME_TRY(placed, executable->place(prepared.view()));
   TRIREME_TRY(timing, executable->time(placed, {.threads = threads, .seconds = 0.3, .bytes = bytes_moved(prepared)}));
   double elements = static_cast<double>(problem.rows() * problem.columns());
-  return elements * instructions_per_element(prepared.program) / best(timing.runs) * 1e-9;
+  return elements * instructions_per_element(prepared.program, device) / best(timing.runs) * 1e-9;
 }
 
 Result<Measurement> measure(const Problem& problem, const DeviceEntry& device, const MeasureOptions& options) {
@@ -111,7 +115,7 @@ Result<Measurement> measure(const Problem& problem, const DeviceEntry& device, c
   double elements = static_cast<double>(problem.rows() * problem.columns());
   if (measurement.bytes > 0)
     measurement.instructions_per_byte =
-        instructions_per_element(prepared.program) * elements / static_cast<double>(measurement.bytes);
+        instructions_per_element(prepared.program, device) * elements / static_cast<double>(measurement.bytes);
   if (!prepared.operands().empty()) measurement.element_bytes = bytes(prepared.operands()[0].type);
   auto start = std::chrono::steady_clock::now();
   TRIREME_TRY(executable, device.compile(prepared.program, facts_of(prepared.program, prepared.view())));

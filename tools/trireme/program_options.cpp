@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "devices/arguments.hpp"
 #include "sources.hpp"
@@ -49,9 +50,17 @@ void add_program_options(Command& verb, ProgramOptions& options) {
 Result<BoundProgram> bind_program(const ProgramOptions& options) {
   // Without rows there would be no strides between them, and nothing to be said of where they begin.
   std::string line = fmt::format("{} {}x{}", options.program, std::max<std::int64_t>(options.rows, 1), options.columns);
-  for (const std::string& each : options.types) line += " " + each;
+  std::map<std::string_view, std::string_view> types_of_absent;  // x=none:bf16
+  for (const std::string& each : options.types) {
+    const std::string_view name = std::string_view(each).substr(0, each.find('='));
+    if (std::find(options.absent.begin(), options.absent.end(), name) == options.absent.end()) line += " " + each;
+    else types_of_absent[name] = std::string_view(each).substr(std::min(name.size() + 1, each.size()));
+  }
   for (const std::string& each : options.constants) line += " " + each;
-  for (const std::string& each : options.absent) line += " " + each + "=none";
+  for (const std::string& each : options.absent) {
+    line += " " + each + "=none";
+    if (auto type = types_of_absent.find(each); type != types_of_absent.end()) line += fmt::format(":{}", type->second);
+  }
   if (options.backward) line += " backward";
   if (!options.gradients.empty()) line += " gradients=" + options.gradients;
   TRIREME_TRY(problem, parse_problem(line));

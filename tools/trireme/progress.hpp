@@ -18,9 +18,9 @@ class Progress {
     if (shown_) complain("\r\033[K");
   }
   Progress(const Progress&) = delete;
-  void at(double part) {
+  void at(double part, const char* doing = "timing") {
     if (int percent = static_cast<int>(part * 100); percent != last_)
-      last_ = percent, show(fmt::format("timing {} %", percent));
+      last_ = percent, show(fmt::format("{} {} %", doing, percent));
   }
 
  private:

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "devices/cache/disk_cache.hpp"
+#include "drift/compare.hpp"
 #include "measure.hpp"
 #include "plan/difference.hpp"
+#include "plan/gradient_check.hpp"
 #include "reference/oracle.hpp"
 #include "trireme/program.hpp"
 
@@ -40,7 +42,8 @@ struct OracleFinding {
 struct ProblemReport {
   std::string problem, digest;  // of the reference
   std::vector<OracleFinding> oracle;
-  std::string without_oracle;  // why it does not judge
+  std::string without_oracle;                // why it does not judge
+  std::optional<GradientCheck> differences;  // of a backward
   std::vector<DeviceOutcome> devices;
 };
 
@@ -55,6 +58,7 @@ struct DoctorReport {
     std::string name;
     std::string_view state;  // "ready", "missing", "FAILED"; of the cache also "reads", "off"
     std::string what, advice;
+    int about_ms = 0;  // of a device: DeviceEntry's
   };
   struct Setting {  // of the environment
     std::string name, value;
@@ -80,10 +84,20 @@ struct CacheReport {
   std::int64_t broken() const;
 };
 
+struct DriftReport {
+  struct Run {
+    std::string folder, failure;
+    bool ended = true;
+  } runs[2];
+  drift::CompareReport compared;
+  bool same() const { return !compared.different && runs[0].ended && runs[1].ended; }
+};
+
 std::string as_json(const std::vector<OperatorReport>& operators);
 std::string as_json(const VerifyReport& report);
 std::string as_json(const DoctorReport& report);
 std::string as_json(const CacheReport& report);
 std::string as_json(const std::vector<Measurement>& all);
+std::string as_json(const DriftReport& report);
 
 }  // namespace trireme::cli

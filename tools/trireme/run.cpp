@@ -39,6 +39,11 @@ Command run_verb() {
               {.type = "NAME", .show_default = true, .excludes = "--module", .words = device_words});
   verb.option("--receipt", options->receipt, "Writes what was computed, and digests of all arrays, for 'trireme check'",
               {.type = "FILE", .excludes = "--module"});
+  verb.option("--hash", options->hash, "The receipt's digests: xxh3-128 (unless it is signed) or sha256",
+              {.type = "NAME", .excludes = "--module", .needs = "--receipt"});
+  verb.option("--sign", options->sign,
+              "Signs the receipt by Ed25519: a private key in PEM ('openssl genpkey -algorithm ed25519')",
+              {.type = "FILE", .excludes = "--module", .needs = "--receipt"});
   add_threads(verb, options->threads, "Threads on CPUs; the bits do not depend on it");
   verb.options.back().details.excludes = "--module";
   verb.option("--as", module->as, "Of a module: the kernel it works like, where it has another name",

@@ -7,8 +7,8 @@
 
 #include "command_line.hpp"
 #include "files.hpp"
+#include "kernel_abi/call.hpp"
 #include "npy_file.hpp"
-#include "plan/kernel_abi_call.hpp"
 #include "sources.hpp"
 
 namespace trireme::cli {

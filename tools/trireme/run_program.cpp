@@ -9,12 +9,13 @@
 
 #include "command_line.hpp"
 #include "device_choice.hpp"
+#include "ed25519.hpp"
 #include "files.hpp"
 #include "language/diagnostic.hpp"
 #include "npy_file.hpp"
-#include "plan/problem_shape.hpp"
-#include "plan/resolve.hpp"
 #include "plan/threads.hpp"
+#include "problem/problem_shape.hpp"
+#include "problem/resolve.hpp"
 #include "program_options.hpp"
 #include "receipt/receipt.hpp"
 #include "sources.hpp"
@@ -74,9 +75,9 @@ class Reading {
     problem_.axes = options_.axes;
     TRIREME_CHECK(open_inputs());
     TRIREME_CHECK(take_types());
+    TRIREME_CHECK(take_constants());
     TRIREME_CHECK(take_shape());
     TRIREME_CHECK(take_results());
-    TRIREME_CHECK(take_constants());
     return problem_;
   }
 
@@ -146,7 +147,7 @@ class Reading {
             fmt::format("{}: '{}' has the shape {}: rows without columns", file.path(), name, shape_text(held)));
       element_type_ = problem_.types.at(name);
     }
-    TRIREME_TRY(shape, problem_shape(program_, shape_of, last(options_.axes)));
+    TRIREME_TRY(shape, problem_shape(program_, shape_of, last(options_.axes), problem_.constants));
     problem_.shape.assign(shape.begin(), shape.end());
     for (const Operand& each : program_.operands)
       if (auto table = inputs.find(each.name); table != inputs.end() && each.spread.row.picked())
@@ -157,7 +158,9 @@ class Reading {
 
   Status take_results() {
     TRIREME_TRY(files, values_by_name("--out", options_.outputs, "NAME=FILE, as in y=y.npy"));
-    TRIREME_CHECK(check_distinct(files));
+    Files written = files;  // no result has an empty name
+    if (!options_.receipt.empty()) written.emplace("--receipt", options_.receipt);
+    TRIREME_CHECK(check_distinct(written));
     outputs = std::move(files);
     for (const auto& [name, path] : outputs) TRIREME_CHECK(check_known("--out", name, results_of(program_), program_));
     if (outputs.empty()) return wrong("nothing would be stored; give --out NAME=FILE.npy");
@@ -228,8 +231,37 @@ Status read_inputs(const std::map<std::string, NpyFile>& inputs, const Problem& 
   return Done{};
 }
 
-// All of them or none, but for renames that fail.
-Status write_outputs(const Files& outputs, const Problem& problem, const Prepared& prepared) {
+// Of arrays in memory, row-major and without gaps.
+Result<receipts::Receipt> receipt_of(const Prepared& ran, std::string_view text, receipts::Hash hash) {
+  return receipts::make_receipt(ran, text, hash, [&](std::size_t k) -> Result<receipts::ReadRows> {
+    const Buffer& buffer = ran.buffer(k);
+    const std::int64_t row_bytes = buffer.column_extent * bits(buffer.array.type) / 8;
+    return receipts::ReadRows([&buffer, row_bytes](std::int64_t first, std::span<std::byte> rows) -> Status {
+      std::copy_n(buffer.memory.data() + first * row_bytes, rows.size(), rows.data());
+      return Done{};
+    });
+  });
+}
+
+// Signed where that is asked for, in canonical form.
+Result<std::string> receipt_text(const RunProgramOptions& options, const Prepared& ran) {
+  TRIREME_TRY(text, load_text(options.program));
+  TRIREME_TRY(hash, receipts::hash_named(!options.hash.empty()  ? options.hash
+                                         : options.sign.empty() ? "xxh3-128"
+                                                                : "sha256"));
+  if (!options.sign.empty() && hash != receipts::Hash::Sha256)
+    return wrong("--sign wants --hash sha256: XXH3 is no cryptographic hash");
+  TRIREME_TRY(receipt, receipt_of(ran, text, hash));
+  if (!options.sign.empty()) {
+    TRIREME_TRY(signature, sign(options.sign, receipts::signed_form(receipt)));
+    receipt.signature = signature;
+  }
+  return receipts::print(receipt);
+}
+
+// All of them or none, but for renames that fail. `receipt`: its text; empty: none.
+Status write_outputs(const Files& outputs, const Problem& problem, const Prepared& prepared,
+                     const std::string& receipt_path, const std::string& receipt) {
   std::vector<NewFile> written;
   std::string lines;
   for (std::size_t k = 0; k < prepared.bound.results.size(); ++k) {
@@ -241,7 +273,12 @@ Status write_outputs(const Files& outputs, const Problem& problem, const Prepare
     written.push_back(std::move(file));
     lines += fmt::format("{}: {} {}\n", path, name(*result.type), shape_text(shape));
   }
+  if (!receipt.empty() && receipt_path != "-") {
+    TRIREME_TRY(file, NewFile::write(receipt_path, std::as_bytes(std::span(receipt)), {}));
+    written.push_back(std::move(file));
+  }
   for (NewFile& file : written) TRIREME_CHECK(file.commit());
+  if (receipt_path == "-") return write_file("-", std::as_bytes(std::span(receipt)), {});
   fmt::print("{}", lines);
   return Done{};
 }
@@ -286,15 +323,12 @@ Result<int> run_program(const RunProgramOptions& options) {
     }
   TRIREME_TRY(threads, threads_asked(options.threads));
   TRIREME_CHECK(run_once(device.entry(), prepared, {.threads = threads}));
-  std::string written;
-  if (!options.receipt.empty()) {  // what it refuses is refused before any file is written
-    TRIREME_TRY(text, load_text(options.program));
-    TRIREME_TRY(receipt, receipts::make_receipt(prepared, text));
-    written = receipts::print(receipt);
+  std::string receipt;
+  if (!options.receipt.empty()) {
+    TRIREME_TRY(text, receipt_text(options, prepared));
+    receipt = std::move(text);
   }
-  TRIREME_CHECK(write_outputs(reading.outputs, problem, prepared));
-  if (options.receipt.empty()) return fine;
-  TRIREME_CHECK(write_file(options.receipt, std::as_bytes(std::span(written)), {}));
+  TRIREME_CHECK(write_outputs(reading.outputs, problem, prepared, options.receipt, receipt));
   return fine;
 }
 

@@ -8,7 +8,7 @@
 namespace trireme::cli {
 
 struct RunProgramOptions {
-  std::string program, target = "cpu", receipt;
+  std::string program, target = "cpu", receipt, hash, sign;
   bool backward = false;
   std::string gradients;                                       // of results, in the backward; "loss,lse"
   std::vector<std::string> inputs, outputs, types, constants;  // NAME=FILE.npy, NAME=TYPE, NAME=NUMBER

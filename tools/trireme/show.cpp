@@ -23,26 +23,21 @@ struct ShowOptions {
 
 std::vector<std::string> stage_words() {
   std::vector<std::string> words;
-  for (const ShowStage& each : show_stages()) words.emplace_back(each.name);
+  for (const auto& [name, summary] : show_points()) words.emplace_back(name);
   return words;
 }
 
 std::string stage_help() {
-  std::string text = "The stage whose outcome is printed: ";
-  for (const ShowStage& each : show_stages()) {
-    const bool first = &each == show_stages().data();
-    text += fmt::format("{}{} ({}{})", first ? "" : ", ", each.name, each.summary, first ? "; the default" : "");
-  }
-  return text;
+  std::string text;
+  for (const auto& [name, summary] : show_points())
+    text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", name, summary, text.empty() ? "; the default" : "");
+  return "The stage or pass whose outcome is printed: " + text;
 }
 
 // Without --after: the code if a target is named, else the program.
 Result<std::string> text_of(const ShowOptions& options) {
-  const ShowStage* stage = &show_stages()[0];
-  if (!options.after.empty()) {
-    TRIREME_TRY(found, find_show_stage(options.after));
-    stage = found;
-  }
+  const std::string_view first = show_stages()[0].name;
+  TRIREME_TRY(point, find_show_point(options.after.empty() ? first : options.after));
   if ((options.split || options.compose) && !(options.after.empty() && options.target.empty()))
     return Error{Code::InvalidArgument,
                  std::string(options.split ? "--split prints programs" : "--compose prints a program") +
@@ -50,7 +45,7 @@ Result<std::string> text_of(const ShowOptions& options) {
                      " in a file to see its code"};
   TRIREME_TRY(target, find_target(options.target.empty() ? targets()[0]->name : options.target));
   const bool code = options.after.empty() && !options.target.empty();
-  if (!code && stage == &show_stages()[0]) {  // nothing needs to be bound
+  if (!code && (options.after.empty() || options.after == first)) {  // nothing needs to be bound
     const ProgramOptions& said = options.program;
     DifferentiateOptions gradients{.gradients = names_listed(said.gradients)};
     gradients.absent = std::set(said.absent.begin(), said.absent.end());
@@ -63,7 +58,7 @@ Result<std::string> text_of(const ShowOptions& options) {
   }
   TRIREME_TRY(bound, bind_program(options.program));
   const Shown shown{bound.prepared, bound.facts, *target, options.arch};
-  return code ? show_code(shown) : stage->text(shown);
+  return code ? show_code(shown) : point.text(shown);
 }
 
 }  // namespace

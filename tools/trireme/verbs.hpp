@@ -9,6 +9,7 @@ Command show_verb();
 Command emit_verb();
 Command run_verb();
 Command check_verb();
+Command drift_verb();
 Command verify_verb();
 Command bench_verb();
 Command tune_verb();

@@ -7,9 +7,10 @@
 #include "device_choice.hpp"
 #include "output.hpp"
 #include "plan/difference.hpp"
+#include "plan/gradient_check.hpp"
 #include "plan/ops.hpp"
-#include "plan/remarks.hpp"
 #include "plan/threads.hpp"
+#include "problem/remarks.hpp"
 #include "reference/oracle.hpp"
 #include "reports.hpp"
 #include "sources.hpp"
@@ -73,6 +74,7 @@ class Verifier {
     found.digest = digest_of(prepared);
     say_row(reference_device().name, found.digest, "(the reference)");
     TRIREME_CHECK(ask_oracle(prepared, found));
+    if (problem.backward) TRIREME_CHECK(ask_differences(problem, found));
     for (const DeviceEntry* device : chosen_) {
       if (device == &reference_device()) continue;
       found.devices.push_back(run_on(*device, prepared, wanted, found));
@@ -126,6 +128,25 @@ class Verifier {
                       found.problem, element, each.got, static_cast<double>(each.want), each.tolerance, each.wrong,
                       each.elements));
     }
+    return Done{};
+  }
+
+  // Whether the gradients, in f64, are what the forward's differences are.
+  Status ask_differences(const Problem& problem, ProblemReport& found) {
+    TRIREME_TRY(text, load_text(problem.program));
+    TRIREME_TRY(check, check_gradient(problem, text));
+    found.differences = check;
+    if (!check.skipped.empty()) {
+      say(fmt::format("  differences  skipped: {}\n", check.skipped));
+      return Done{};
+    }
+    say(fmt::format("  differences  {:<14} error {:.2e}, bound {:.2e}\n", "in f64", check.error(), check.bound));
+    if (check.fine()) return Done{};
+    ++report.failed;
+    say(
+        fmt::format("FAIL {0} the gradients' slope is {1}, by differences {2} within {3}   rerun: trireme verify "
+                    "\"{0}\"\n",
+                    found.problem, check.derivative, check.difference, check.bound));
     return Done{};
   }
 
