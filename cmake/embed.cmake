@@ -1,3 +1,22 @@
+# Of a tuned table what a compiler looks up: each class once, its schedules below it. How fast they were, and the problems they
+# were measured on, are three fifths of its text.
+function(trireme_schedules_by_class variable)
+  string(REGEX MATCHALL "[^\n]+" lines "${${variable}}")
+  set(text "")
+  set(class "")
+  foreach(line IN LISTS lines)
+    if(NOT line MATCHES "^[0-9.]+ [0-9.]+  (.*[^ ])  (threads|model) (.*[^ ])  # ")
+      continue()
+    endif()
+    if(NOT CMAKE_MATCH_1 STREQUAL class)
+      set(class "${CMAKE_MATCH_1}")
+      string(APPEND text "${class}\n")
+    endif()
+    string(APPEND text "  ${CMAKE_MATCH_2} ${CMAKE_MATCH_3}\n")
+  endforeach()
+  set(${variable} "${text}" PARENT_SCOPE)
+endfunction()
+
 # trireme_embed(OUTPUT HEADER TYPE FUNCTION FILE...): a source file that defines FUNCTION, declared in HEADER, which gives a
 # table of {name, text}, one TYPE for each FILE.
 function(trireme_embed output header type function)
@@ -5,9 +24,8 @@ function(trireme_embed output header type function)
   foreach(file ${ARGN})
     get_filename_component(name ${file} NAME_WE)
     file(READ ${file} text)
-    if(TRIREME_EMBED_WITHOUT_REMARKS AND file MATCHES "\\.txt$")
-      string(REGEX REPLACE "  # [^\n]*" "  # " text "${text}")  # which problem a line was measured on
-      string(REGEX REPLACE "\n[0-9.]+ [0-9.]+ " "\n1 1 " text "${text}")  # and how fast it was
+    if(file MATCHES "\\.txt$")
+      trireme_schedules_by_class(text)
     endif()
     string(APPEND entries "    {\"${name}\", R\"text(${text})text\"},\n")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})

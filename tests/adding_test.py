@@ -1,6 +1,6 @@
 """Usage: adding_test.py ROOT BUILD. Follows docs/adding.md on a copy of the tree: writes its files, makes its changes and
-runs its commands. Those that need the tool (```sh tool) get one that is built there, mostly out of the compiler's cache; those
-that need tests (```sh built) run with LONG=1, which builds them too."""
+runs its commands, and counts the files as its table does. Those that need the tool (```sh tool) get one that is built
+there, mostly out of the compiler's cache; those that need tests (```sh built) run with LONG=1, which builds them too."""
 import os
 import pathlib
 import re
@@ -53,26 +53,35 @@ with tempfile.TemporaryDirectory() as name:
     copy = pathlib.Path(name) / "trireme"
     ignored = shutil.ignore_patterns("build", ".git", ".venv", "node_modules", "__pycache__")
     shutil.copytree(root, copy, ignore=ignored)
-    with_tool, with_tests, written = [], [], 0
-    for words, block in re.findall(r"^```(.*)\n((?:.*\n)*?)```$", (copy / "docs/adding.md").read_text(), re.M):
+    page = (copy / "docs/adding.md").read_text()
+    with_tool, with_tests, written, changed = [], [], {}, {}
+    for heading, words, block in re.findall(r"^## (.*)$|^```(.*)\n((?:.*\n)*?)```$", page, re.M):
         kind, _, target = words.partition(" ")
-        if kind == "sh" and target in ("tool", "built"):
+        if heading:
+            recipe = heading.lower()
+            written[recipe], changed[recipe] = set(), set()
+        elif kind == "sh" and target in ("tool", "built"):
             (with_tool if target == "tool" else with_tests).append(block)
         elif kind == "sh":
             shell(block, copy, build)
         elif target:
             if kind == "diff":
                 change(copy / target, block)
+                changed[recipe].add(target)
             elif (copy / target).exists():
                 stop(f"{target} is there already")
             else:
                 (copy / target).parent.mkdir(parents=True, exist_ok=True)
                 (copy / target).write_text(block)
-            written += 1
-    if written < 9 or len(with_tool) != 3 or len(with_tests) != 3:
-        stop(f"{written} files, {len(with_tool)} and {len(with_tests)} blocks of commands were found")
+                written[recipe].add(target)
+    stated = {to_add: (int(new), int(old)) for to_add, new, old in re.findall(r"^\| (an? \w+) \| (\d+).* \| (\d+)", page, re.M)}
+    counted = {recipe: (len(written[recipe]), len(changed[recipe])) for recipe in written}
+    if stated != counted:
+        stop(f"files written and changed: the table has {stated}, the recipes {counted}")
+    if len(with_tool) != 3 or len(with_tests) != 3:
+        stop(f"{len(with_tool)} and {len(with_tests)} blocks of commands were found")
     configure(copy)
-    shell(f"ninja -C build/release -j2 trireme_tool {'test_math test_passes test_plan' if long_run else ''}", copy, build)
+    shell(f"ninja -C build/release -j2 trireme_tool {'test_math test_passes test_plan test_conformance test_contract' if long_run else ''}", copy, build)
     for block in with_tool + (with_tests if long_run else []):
         print(shell(block, copy, copy / "build/release")[-300:])
 print("followed" if long_run else "followed; LONG=1 builds the tests of the copy, too")

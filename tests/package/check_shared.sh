@@ -20,7 +20,7 @@ if grep -E ' (.* for |.* to )?(asmjit|fmt|nlohmann|CLI)::' <<<"$exported"; then
 fi
 
 if [[ ${2:-} ]]; then
-  declared=$(grep -oE '\btrireme_[a-z_]+\(' "$2/trireme.h" | tr -d '(' | sort -u)
+  declared=$(grep -ohE '\btrireme_[a-z_]+\(' "$2/trireme.h" "$2"/trireme/*.h | tr -d '(' | sort -u)
   exported_c=$(grep -oE '[TW] trireme_[a-z_]+$' <<<"$exported" | cut -c 3- | sort -u)
   if ! diff <(echo "$declared") <(echo "$exported_c"); then
     echo "$library: the functions of trireme.h (<) are not those it exports (>)"
