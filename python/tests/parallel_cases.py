@@ -20,6 +20,7 @@ from trireme.torch import parallel
 
 import dtensor_cases
 from parallel_compare import Machine, by_columns, by_rows, close, compare, gathers, same, sample
+from leaving import leave
 from row_in_torch import NAMED
 
 
@@ -528,8 +529,7 @@ def main(names, seconds=60):
             print(f"machine {rank} of {size}, case {name}:\n{traceback.format_exc()}", flush=True)
             os._exit(1)  # the others see it at once
         print(f"fine {name} {rank}", flush=True)
-    dist.barrier()  # nobody takes its end of a connection away while another still uses it
-    dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without distributed")
 
 import trireme.torch as tt
+from leaving import leave
 
 
 def work(rank, folder):
@@ -41,8 +42,7 @@ def work(rank, folder):
     rows = tt.op("pairs(x[i,j], s[i / 5]) -> (y[i,j])\n    y = x * s")
     made = rows(distribute_tensor(x, mesh, [Shard(0)]), distribute_tensor(w[:5], mesh, [Replicate()]))  # no part ends with an entry
     assert made.placements == (Shard(0),) and torch.equal(made.full_tensor(), rows(x, w[:5]))
-    dist.barrier()
-    dist.destroy_process_group()
+    leave()
 
 
 def test_rows_are_spread_over_machines(tmp_path):
