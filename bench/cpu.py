@@ -8,15 +8,22 @@ by the run's, which take turns. roof: the share that the program's arithmetic le
 the functions' records and started as fast as a program of nothing but fma starts them on that instruction set. Then, for each
 instruction set, number of threads and place: the median of both, and the worst twenty of what they could reach.
 
+With --peers each point is also timed by torch, eager and compiled (bench/torch_peer.py), and where it has the operator by
+oneDNN (Debian's libdnnl-dev), on the same instruction set and as many threads. The line then ends with `eager=1.20 ...`, a
+peer's time by ours, and the summary says at how many points each was behind (within 3 % is a tie), and names the others.
+
   bench/cpu.py --seconds 600 | tee table.txt
+  bench/cpu.py --seconds 600 --peers | tee peers.txt
   bench/cpu.py --summary table.txt        # by operator, as Markdown
 """
 
 import argparse
 import collections
 import json
+import os
 import pathlib
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -36,6 +43,7 @@ options.add_argument("--columns", nargs="*", type=int)
 options.add_argument("--seconds", default=600.0, type=float, help="for the whole table")
 options.add_argument("--each", default="0.05", help="seconds a point")
 options.add_argument("--seed", default=1, type=int)
+options.add_argument("--peers", action="store_true", help="torch and oneDNN at the same points, with the python that runs this")
 options.add_argument("--summary", nargs="*", type=pathlib.Path)
 options = options.parse_args()
 
@@ -46,7 +54,8 @@ ARITHMETIC = "arithmetic(x[i,j]) -> (y[i,j])\n" + "".join(
     f"  a{chain}_{step} = fma({f'a{chain}_{step - 1}' if step else 'x'}, x, {chain}.5)\n" for step in range(16) for chain in range(8)
 ) + "  y = " + " + ".join(f"a{chain}_15" for chain in range(8)) + "\n"
 
-Point = collections.namedtuple("Point", "share roof device threads place operator direction type columns how")
+Point = collections.namedtuple("Point", "share roof device threads place operator direction type columns how peers", defaults=[{}])
+TIE = 0.97  # of a peer's speed and more
 
 
 def bench(line, device, threads, seconds):
@@ -74,6 +83,33 @@ def rows_of(direction, kind, columns, place):
     return max(1, BYTES[place] // (columns * points.WIDTH[kind] * (4 if direction == "backward" else 2)))
 
 
+class Peers:
+    """torch and oneDNN held to one instruction set and a number of threads."""
+
+    def __init__(self, device, threads):
+        narrow = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"} if device == "cpu:avx2" else {}
+        here = pathlib.Path(__file__).resolve().parent
+        self.environment = {**os.environ, **narrow, "OMP_NUM_THREADS": threads, "PYTHONPATH": str(options.build / "python"),
+                            "TRIREME_LIBRARY": str((options.build / "libtrireme.so").resolve())}
+        self.torch = subprocess.Popen([sys.executable, here / "torch_peer.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.DEVNULL, text=True, env=self.environment)
+        self.onednn = options.build / "onednn_peer"
+        if not self.onednn.exists():
+            built = subprocess.run(["g++", "-std=c++17", "-O2", here / "peers" / "onednn.cpp", "-o", self.onednn, "-ldnnl"],
+                                   capture_output=True, text=True)
+            if built.returncode:
+                print("# oneDNN skipped:", built.stderr.splitlines()[0] if built.stderr else "does not build", flush=True)
+
+    def times(self, operator, kind, direction, rows, columns):
+        print(operator, kind, direction, rows, columns, options.each, file=self.torch.stdin, flush=True)
+        found = json.loads(self.torch.stdout.readline() or '{"none": "torch is not installed, or ended"}')
+        if self.onednn.exists() and operator in ("layer_norm", "softmax") and kind in ("f32", "bf16"):
+            done = subprocess.run([self.onednn, operator, kind, direction, str(rows), str(columns), options.each], check=True,
+                                  capture_output=True, text=True, env=self.environment)
+            found["onednn"] = float(done.stdout)
+        return found
+
+
 def walk():
     drawn = random.Random(options.seed)
     devices = options.device or instruction_sets()
@@ -83,6 +119,7 @@ def walk():
             for columns in options.columns or WIDTHS for device in devices for threads in options.threads
             for place in options.place]
     drawn.shuffle(todo)
+    peers = {key: Peers(*key) for key in rates} if options.peers else {}
     began = time.monotonic()
     for operator, kind, direction, columns, device, threads, place in todo:
         if time.monotonic() - began > options.seconds:
@@ -96,9 +133,13 @@ def walk():
         instructions = found["instructions_per_byte"] * found["bytes"]
         copy = min(each["best_seconds"] for each in found["copies"].values())
         roof = min(1.0, copy / (instructions / rates[device, threads])) if instructions else 1.0
-        point = Point(copy / found["run"]["best_seconds"], roof, device, threads, place, operator, direction, kind, columns,
-                      found["how"])
-        print(f"{point.share:.2f} {roof:.2f} " + " ".join(map(str, point[2:9])) + f"  {point.how}", flush=True)
+        ours, theirs = found["run"]["best_seconds"], {}
+        if options.peers:
+            told = peers[device, threads].times(operator, kind, direction, *shape.split("x"))
+            theirs = {name: seconds / ours for name, seconds in told.items() if name != "none"}
+        point = Point(copy / ours, roof, device, threads, place, operator, direction, kind, columns, found["how"], theirs)
+        print(f"{point.share:.2f} {roof:.2f} " + " ".join(map(str, point[2:9])) + f"  {point.how}"
+              + "".join(f" {name}={factor:.2f}" for name, factor in theirs.items()), flush=True)
         yield point
 
 
@@ -106,7 +147,8 @@ def read(path):
     for line in path.read_text().splitlines():
         words, how = line.split("  ")[0].split(), line.split("  ")[-1]
         if len(words) == 9 and words[0] not in ("none", "#"):
-            yield Point(float(words[0]), float(words[1]), *words[2:], how)
+            peers = {name: float(factor) for name, factor in re.findall(r" (eager|compiled|onednn)=(\S+)", how)}
+            yield Point(float(words[0]), float(words[1]), *words[2:], re.sub(r" (eager|compiled|onednn)=\S+", "", how), peers)
 
 
 def worst(some):
@@ -119,6 +161,20 @@ def worst(some):
               f"{statistics.median(each.share / each.roof for each in group):.2f} of the roof")
         for each in sorted(group, key=lambda each: each.share / each.roof)[:20]:
             print(f"  {each.share:.2f} of {each.roof:.2f}  {each.operator} {each.direction} {each.type} {each.columns}  {each.how}")
+
+
+def behind(some):
+    """Where a peer is faster, by peer."""
+    for name in ("eager", "compiled", "onednn"):
+        group = sorted((point for point in some if name in point.peers), key=lambda each: each.peers[name])
+        if not group:
+            continue
+        lost = [point for point in group if point.peers[name] < TIE]
+        print(f"\nahead of {name}, or within 3 %, at {len(group) - len(lost)} of {len(group)} points; median "
+              f"{statistics.median(each.peers[name] for each in group):.2f} times its speed")
+        for each in lost[:40]:
+            print(f"  {each.peers[name]:.2f}  {each.operator} {each.direction} {each.type} {each.columns} {each.device} "
+                  f"{each.threads} thread(s) {each.place}")
 
 
 def by_operator(some):
@@ -141,3 +197,4 @@ else:
 if not everything:
     sys.exit("nothing was timed")
 worst(everything)
+behind(everything)

@@ -1,11 +1,12 @@
-// oneDNN's layer_norm and softmax: prints OPERATOR TYPE DIRECTION SECONDS a line. Built and run by bench/peers_cpu.py.
-//   onednn ROWS COLUMNS SECONDS
+// Prints the best seconds of oneDNN's layer_norm or softmax. Built and run by bench/cpu.py --peers.
+//   onednn layer_norm|softmax f32|bf16 forward|backward ROWS COLUMNS SECONDS
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <limits>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string_view>
 
 using namespace dnnl;
 using Kind = memory::data_type;
@@ -23,64 +24,54 @@ static double best(double seconds, const std::function<void()>& work) {
   return least;
 }
 
-int main(int, char** argv) {
-  const memory::dim rows = std::atoll(argv[1]), columns = std::atoll(argv[2]);
-  const double seconds = std::atof(argv[3]);
+int main(int count, char** words) {
+  if (count != 7) return 2;
+  const std::string_view wanted = words[1], type = words[2], direction = words[3];
+  const memory::dim rows = std::atoll(words[4]), columns = std::atoll(words[5]);
+  const double seconds = std::atof(words[6]);
+  const Kind kind = type == "f32" ? Kind::f32 : Kind::bf16;
+  const bool backward = direction == "backward";
   engine cpu(engine::kind::cpu, 0);
   stream queue(cpu);
-  auto array = [&](memory::dims dims, Kind kind) {
-    memory made({dims, kind, dims.size() == 2 ? memory::format_tag::ab : memory::format_tag::a}, cpu);
+  auto array = [&](memory::dims dims, Kind of) {
+    memory made({dims, of, dims.size() == 2 ? memory::format_tag::ab : memory::format_tag::a}, cpu);
     for (memory::dim k = 0, n = made.get_desc().get_size() / 4; k < n; ++k)
       static_cast<float*>(made.get_data_handle())[k] = 0.5f;
     return made;
   };
-  for (auto [kind, name] : {std::pair{Kind::f32, "f32"}, {Kind::bf16, "bf16"}}) {
-    memory x = array({rows, columns}, kind), y = array({rows, columns}, kind), dx = array({rows, columns}, kind);
-    memory gamma = array({columns}, Kind::f32), beta = array({columns}, Kind::f32),
-           dgamma = array({columns}, Kind::f32), dbeta = array({columns}, Kind::f32), mean = array({rows}, Kind::f32),
-           variance = array({rows}, Kind::f32);
-    const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
-    const memory::desc shape = x.get_desc();
-    layer_normalization_forward::primitive_desc norm({prop_kind::forward_training, shape, 1e-5f, flags}, cpu);
-    layer_normalization_backward::primitive_desc norm_back({prop_kind::backward, shape, shape, 1e-5f, flags}, cpu,
-                                                           norm);
-    layer_normalization_forward forward(norm);
-    layer_normalization_backward backward(norm_back);
-    auto timed = [&](const char* program, const char* direction, const std::function<void()>& work) {
-      std::printf("%s %s %s %.9f\n", program, name, direction, best(seconds, work));
-    };
-    timed("layer_norm", "forward", [&] {
-      forward.execute(queue, {{DNNL_ARG_SRC, x},
-                              {DNNL_ARG_DST, y},
-                              {DNNL_ARG_SCALE, gamma},
-                              {DNNL_ARG_SHIFT, beta},
-                              {DNNL_ARG_MEAN, mean},
-                              {DNNL_ARG_VARIANCE, variance}});
-      queue.wait();
-    });
-    timed("layer_norm", "backward", [&] {
-      backward.execute(queue, {{DNNL_ARG_SRC, x},
-                               {DNNL_ARG_DIFF_DST, y},
-                               {DNNL_ARG_DIFF_SRC, dx},
-                               {DNNL_ARG_SCALE, gamma},
-                               {DNNL_ARG_SHIFT, beta},
-                               {DNNL_ARG_DIFF_SCALE, dgamma},
-                               {DNNL_ARG_DIFF_SHIFT, dbeta},
-                               {DNNL_ARG_MEAN, mean},
-                               {DNNL_ARG_VARIANCE, variance}});
-      queue.wait();
-    });
-    softmax_forward::primitive_desc soft({prop_kind::forward_training, shape, 1}, cpu);
-    softmax_backward::primitive_desc soft_back({shape, shape, 1}, cpu, soft);
-    softmax_forward softmax(soft);
-    softmax_backward softmax_back(soft_back);
-    timed("softmax", "forward", [&] {
-      softmax.execute(queue, {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}});
-      queue.wait();
-    });
-    timed("softmax", "backward", [&] {
-      softmax_back.execute(queue, {{DNNL_ARG_DST, y}, {DNNL_ARG_DIFF_DST, x}, {DNNL_ARG_DIFF_SRC, dx}});
-      queue.wait();
-    });
+  auto timed = [&](const primitive& work, const std::unordered_map<int, memory>& arguments) {
+    std::printf("%.9f\n", best(seconds, [&] {
+                  work.execute(queue, arguments);
+                  queue.wait();
+                }));
+  };
+  memory x = array({rows, columns}, kind), y = array({rows, columns}, kind), dx = array({rows, columns}, kind);
+  const memory::desc shape = x.get_desc();
+  if (wanted == "softmax") {
+    const softmax_forward::primitive_desc forward({prop_kind::forward_training, shape, 1}, cpu);
+    if (!backward) timed(softmax_forward(forward), {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}});
+    else
+      timed(softmax_backward({{shape, shape, 1}, cpu, forward}),
+            {{DNNL_ARG_DST, y}, {DNNL_ARG_DIFF_DST, x}, {DNNL_ARG_DIFF_SRC, dx}});
+    return 0;
   }
+  memory gamma = array({columns}, Kind::f32), beta = array({columns}, Kind::f32), dgamma = array({columns}, Kind::f32),
+         dbeta = array({columns}, Kind::f32), mean = array({rows}, Kind::f32), variance = array({rows}, Kind::f32);
+  const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
+  const layer_normalization_forward::primitive_desc forward({prop_kind::forward_training, shape, 1e-5f, flags}, cpu);
+  std::unordered_map<int, memory> arguments = {{DNNL_ARG_SRC, x},
+                                               {DNNL_ARG_SCALE, gamma},
+                                               {DNNL_ARG_SHIFT, beta},
+                                               {DNNL_ARG_MEAN, mean},
+                                               {DNNL_ARG_VARIANCE, variance}};
+  if (!backward) {
+    arguments[DNNL_ARG_DST] = y;
+    timed(layer_normalization_forward(forward), arguments);
+    return 0;
+  }
+  arguments[DNNL_ARG_DIFF_DST] = y;
+  arguments[DNNL_ARG_DIFF_SRC] = dx;
+  arguments[DNNL_ARG_DIFF_SCALE] = dgamma;
+  arguments[DNNL_ARG_DIFF_SHIFT] = dbeta;
+  timed(layer_normalization_backward({{prop_kind::backward, shape, shape, 1e-5f, flags}, cpu, forward}), arguments);
 }
