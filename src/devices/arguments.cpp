@@ -71,7 +71,7 @@ SumBlocks sum_blocks(const SumClass& sums, std::int64_t rows, std::int64_t colum
     cut.most = std::max(cut.most, cut.blocks[kind]);
   }
   cut.stride = whole(cut.wide);
-  cut.values = results * cut.entries * cut.most * cut.stride;
+  if (!sums.in_teams) cut.values = results * cut.entries * cut.most * cut.stride;
   return cut;
 }
 
@@ -113,7 +113,7 @@ Blocks cut(const Kernels& kernels, const Kernel& kernel, std::int64_t rows, std:
     const SumClass& sums = kernels.sums[kernel.launch.sums];
     const SumBlocks cut = sum_blocks(sums, rows, columns);
     blocks.row_block = sums.where.row.present ? 1 : cut.row_block[0];
-    if (sums.where.row.present) blocks.units = cut.entries * cut.most;
+    if (sums.where.row.present) blocks.units = sums.in_teams ? cut.entries : cut.entries * cut.most;
   }
   blocks.count = ceil_div(blocks.units, blocks.row_block);
   blocks.workspace_bytes = blocks.count * kernel.launch.terms * whole(columns);

@@ -26,7 +26,7 @@ SumBlocks sum_blocks(const SumClass& sums, std::int64_t rows, std::int64_t colum
 
 // How a kernel's rows are cut, and the workspace that all kernels ask for.
 struct Blocks {
-  std::int64_t units = 0;      // what the kernel's first and last count: rows, or blocks of entries' own rows
+  std::int64_t units = 0;      // what the kernel's first and last count: rows, blocks of entries' own rows, or entries
   std::int64_t row_block = 1;  // calls begin at multiples of it
   std::int64_t count = 0;
   std::int64_t workspace_bytes = 0;

@@ -55,12 +55,13 @@ std::vector<Config> for_simd(const Config& chosen) {
 // Every way to deal a row out to threads that leaves few of them without work, times every way to walk the rows.
 class Threads {
  public:
-  Threads(const Facts& facts, const Shape& shape, std::int64_t group, bool wraps)
+  Threads(const Facts& facts, const Shape& shape, std::int64_t group, bool wraps, bool entries)
       : columns_(facts.columns),
         group_(group),
         wraps_(wraps),
         widest_(shape.widest_vector(facts, group)),
         sums_(shape.column_sums > 0),
+        entries_(entries),
         reduces_(shape.reductions > 0),
         reads_rows_(shape.row_bytes > 0),
         reads_columns_(shape.column_bytes > 0) {}
@@ -134,14 +135,18 @@ class Threads {
           config.reload = reload;
           config.hoist = weights == Weights::Hoisted;
           config.stage = weights == Weights::Staged;
-          configs_.push_back(config);
+          for (bool entries : {false, true}) {
+            if (entries && !entries_) continue;
+            config.entries = entries;
+            configs_.push_back(config);
+          }
         }
   }
 
   const std::int64_t columns_, group_;
   const bool wraps_;
   const int widest_;  // vector
-  const bool sums_, reduces_, reads_rows_, reads_columns_;
+  const bool sums_, entries_, reduces_, reads_rows_, reads_columns_;
   std::vector<Config> configs_;
 };
 
@@ -198,7 +203,8 @@ std::vector<Config> candidate_configs(const Program& program, const Machine& mac
       wraps = wraps || (program[id].op == Op::Group && group_of(program[id]).wraps && !group_of(program[id]).entries);
     const std::int64_t group = group_of_stripes(program, facts.columns);
     const Shape shape = shape_of(program, facts.layout);
-    configs = Threads(facts, shape, group, wraps).all();
+    const bool entries = entry_sums(program, facts.columns).rows > 0;
+    configs = Threads(facts, shape, group, wraps, entries).all();
     add_tiles(program, facts, shape, configs);
   }
   std::erase_if(configs, [valid = Validity(program, machine, facts)](const Config& each) { return !valid(each); });

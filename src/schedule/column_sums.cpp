@@ -27,6 +27,15 @@ Reg all_blocks(KernelBuilder& b, const SumClass& sums, int number) {
   return sums.where.row.present ? b.slot(SumNumber::AllBlocks, number) : b.slot({Slot::What::Blocks, number});
 }
 
+Reg row_of_entries(KernelBuilder& b, const ArrayLayout& layout, std::size_t array, Type type, Reg base, Reg row) {
+  Reg place = b.index(Do::IndexMul, row, b.slot_of(array, Slot::What::Stride));
+  for (int j = 0; j < layout.row_jumps; ++j) {
+    const Reg jumps = b.index(Do::IndexDivide, row, b.slot_of(array, Slot::What::Every, j));
+    place = b.add(place, b.index(Do::IndexMul, jumps, b.slot_of(array, Slot::What::Jump, j)));
+  }
+  return b.pointer(base, place, static_cast<std::int64_t>(bytes(type)));
+}
+
 // Which classes this kernel adds to: those whose results it has.
 void RowLowering::find_sums(const std::vector<SumClass>& classes) {
   for (std::size_t c = 0; c < classes.size(); ++c) {
@@ -243,6 +252,77 @@ void RowLowering::finish_column_sums(const ClassSums& sums) {
                .imm = leaf.offset * value_bytes(),
                .values = sums.columns[q][leaf.id]});
   });
+}
+
+// A team that takes all rows of an entry adds up each block as others do, and keeps what blocks came to in registers.
+std::vector<Reg> RowLowering::sums_of_block() const {
+  std::vector<Reg> all = sums_[0].rows;
+  for (const std::vector<Values>& leaves : sums_[0].columns)
+    for (const Values& leaf : leaves) all.insert(all.end(), leaf.begin(), leaf.end());
+  return all;
+}
+
+void RowLowering::begin_entry() {
+  const SumClass& what = *sums_[0].what;
+  const Reg row_block = by_entry(b_, SumNumber::RowBlock, sums_[0].number, entry_);
+  const Reg block_end = b_.add(row_, row_block);
+  begin_column_sums(sums_[0]);
+  const int levels = entry_sums(what, config_.columns).levels;
+  entry_blocks_.emplace(BlocksOfEntry{row_block, block_end, b_.copy(zero_),
+                                      PairStack(b_, zero_, levels, what.op, sums_of_block().size())});
+}
+
+// After a row. The last block stays where it was added up.
+void RowLowering::finish_block(Reg end) {
+  BlocksOfEntry blocks = *entry_blocks_;
+  auto finish = [&] {
+    const std::vector<Reg> sums = sums_of_block();
+    blocks.sums.push(sums, blocks.count);
+    const Reg none = b_.number(identity_of(sums_[0].what->op));
+    for (Reg each : sums) b_.assign(each, none);
+    b_.increase(blocks.count, 1);
+    b_.emit({.code = Do::IndexAdd, .dst = blocks.block_end, .a = blocks.block_end, .b = blocks.row_block});
+  };
+  b_.when_less(
+      row_, blocks.block_end, [] {}, [&] { b_.when_less(row_, end, finish); });
+}
+
+void RowLowering::finish_entry() {
+  const ClassSums& sums = sums_[0];
+  entry_blocks_->sums.add_held(sums_of_block(), entry_blocks_->count);
+  for (std::size_t q = 0; q < sums.what->results.size(); ++q) {
+    const auto r = static_cast<std::size_t>(sums.what->results[q]);
+    const Output& result = program_.results[r];
+    const std::size_t array = program_.array_of_result(r);
+    const ArrayLayout layout = layout_.array(array);
+    const Reg base = b_.pointer_to(array);
+    const Reg pointer = row_of_entries(b_, layout, array, *result.type, base, entry_);
+    auto added = [&](Reg before, Reg sum) { return combine(sums.what->op, before, sum); };
+    if (of_rows(sums)) {
+      Reg total = sums.rows[q];
+      if (result.accumulate)
+        total = added(
+            b_.into(Bank::Lane, {.code = Do::LoadOne, .type = *result.type, .a = pointer, .c = state_.exists}), total);
+      store_by_owner(*result.type, pointer, total, {});
+      continue;
+    }
+    std::optional<ColumnSteps> steps;
+    if (layout.strided) steps = column_steps(b_, layout, array);
+    const ColumnMap map{.axis = result.spread.column, .steps = steps ? &*steps : nullptr};
+    each_unrolled([&](const Leaf& leaf) {
+      Values totals = sums.columns[q][leaf.id];
+      Instr access = element_access(Do::Load, *result.type, layout, leaf);
+      access.a = pointer, access.c = leaf.mask;
+      if (result.accumulate) {
+        const Values before = steps ? load_mapped(*result.type, pointer, map, leaf) : access.values = fresh_values();
+        if (!steps) b_.emit(access);
+        for (std::size_t e = 0; e < totals.size(); ++e) totals[e] = added(before[e], totals[e]);
+      }
+      if (steps) return store_mapped(*result.type, pointer, map, leaf, totals);
+      access.code = Do::Store, access.values = totals;
+      b_.emit(std::move(access));
+    });
+  }
 }
 
 }  // namespace trireme

@@ -50,6 +50,8 @@ struct Config {
   bool reload = false;       // unrolled stripes: later sweeps load again instead of keeping registers
   bool hoist = false;        // unrolled stripes: values per column are loaded once, before the first row
   bool stage = false;        // with a ring, instead of hoist: values per column are copied to scratch, once
+  bool entries = false;      // thread machines: a team takes all rows of an entry of sums over rows i / d, and adds up
+                             // their blocks in registers
   bool streaming = false;    // element results bypass the caches
   bool prefetch = false;     // simd machines: while a row is at hand the next one is fetched
   bool overlap = false;      // simd machines, loops: a row's last sweep goes along with the next row's last but one

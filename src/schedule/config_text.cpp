@@ -24,10 +24,10 @@ struct Flag {
   std::string_view name;
   bool Config::*member;
 };
-constexpr Flag flags[] = {{"reload", &Config::reload},     {"hoist", &Config::hoist},
-                          {"stage", &Config::stage},       {"streaming", &Config::streaming},
-                          {"prefetch", &Config::prefetch}, {"overlap", &Config::overlap},
-                          {"across", &Config::across}};
+constexpr Flag flags[] = {{"reload", &Config::reload},       {"hoist", &Config::hoist},
+                          {"stage", &Config::stage},         {"entries", &Config::entries},
+                          {"streaming", &Config::streaming}, {"prefetch", &Config::prefetch},
+                          {"overlap", &Config::overlap},     {"across", &Config::across}};
 
 // Words about the problem's arrays, which are no choice: printed, and let pass.
 constexpr std::string_view of_the_problem[] = {"strided", "jumps", "backwards", "in_place"};

@@ -12,7 +12,7 @@ TEST(ConfigText, PrintsWhatItReads) {
                            "simd lanes=16 rows=8 unroll=4 prefetch across", "threads lanes=32 columns=40",
                            "threads lanes=32 vector=4 groups=8 cluster=2 rows=3 columns=8192 stripes=2 ring=2 reload "
                            "hoist streaming",
-                           "threads lanes=8 vector=2 teams=16 columns=16 stripes=1"}) {
+                           "threads lanes=8 vector=2 teams=16 columns=16 stripes=1 entries streaming"}) {
     Result<Config> config = parse_config(text);
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(print(*config), text);

@@ -38,6 +38,12 @@ SweepReuse reuse_in(const Program& given, const Machine& machine, const Facts& f
   return reuse_of(program, split_into_stages(program, facts.layout.over_operands), machine.instructions);
 }
 
+std::int64_t block_rows(const EntrySums& entries, const Facts& facts) {
+  if (entries.row_block) return entries.row_block;
+  if (!entries.rows) return contract::row_block(facts.rows, facts.columns);
+  return contract::row_block(entries.rows, up(facts.rows, entries.rows) * facts.columns);
+}
+
 }  // namespace
 
 ThreadCost::ThreadCost(const Program& program, const Machine& machine, const Facts& facts, const ThreadFigures& figures)
@@ -48,7 +54,9 @@ ThreadCost::ThreadCost(const Program& program, const Machine& machine, const Fac
       shape_(shape_of(program, facts.layout)),
       odd_columns_(odd_columns(program, facts.columns)),
       work_(instructions_a_vector(program, machine.instructions)),
-      reuse_(reuse_in(program, machine, facts)) {}
+      reuse_(reuse_in(program, machine, facts)),
+      entry_sums_(entry_sums(program, facts.columns)),
+      block_rows_(static_cast<double>(block_rows(entry_sums_, facts))) {}
 
 double ThreadCost::registers(const Config& c) const {
   const double elements = static_cast<double>(c.stripes ? Extents(c).elements : c.vector);
@@ -58,6 +66,7 @@ double ThreadCost::registers(const Config& c) const {
   if (!c.reload && c.stripes)
     count += (shape_.reductions ? f_.kept * std::max<double>(arrays, reuse_.kept) : f_.passed * arrays) * elements;
   if (c.hoist) count += f_.hoisted * weights * elements;
+  if (c.entries) count += entry_sums_.results * entry_sums_.levels * elements;
   return count + f_.summed * shape_.column_sums * elements;
 }
 
@@ -71,7 +80,7 @@ double ThreadCost::most_registers(const Config& c) const {
 double ThreadCost::registers_had(const Config& c) const { return std::min(registers(c), most_registers(c)); }
 
 // Instructions; bytes of the second cache, the groups of a block having rows i / m in common; and the latency of a
-// stripe's loads, which other warps hide. Not fitted: no tile was timed on a GPU.
+// stripe's loads, which other warps hide. Not fitted to tiles that were timed.
 double ThreadCost::of_tiles(const Config& c) const {
   const Multiprocessor& of = machine_.multiprocessor;
   const auto [quotients, remainders] = tile_sides(c.tile);
@@ -121,8 +130,9 @@ double ThreadCost::operator()(const Config& c) const {
   blocks = std::max(blocks, 1.0);
   // Multiprocessors that have work: some are left over by clusters, or by rows that are few.
   const double rows = static_cast<double>(std::max<std::int64_t>(facts_.rows, 1));
-  const double team_rows = shape_.column_sums ? static_cast<double>(contract::row_block(facts_.rows, facts_.columns))
-                                              : static_cast<double>(c.rows);
+  const double team_rows = c.entries            ? static_cast<double>(entry_sums_.rows)
+                           : shape_.column_sums ? block_rows_
+                                                : static_cast<double>(c.rows);
   const double teams = std::ceil(rows / team_rows);
   double processors = std::min<double>(machine_.processors, std::ceil(teams / c.teams) * c.cluster);
   if (c.cluster > 1 && shape_.reductions) {
@@ -138,7 +148,11 @@ double ThreadCost::operator()(const Config& c) const {
   const double weighed = !shape_.column_bytes ? 0 : c.hoist || c.stage ? 1 / std::min(team_rows, rows) : 1;
   const double piece = std::min<double>(of.line_bytes, c.lanes * c.vector * widest);
   const double segments = 1 + f_.narrow_segments * (of.line_bytes / piece - 1) * (c.groups * c.cluster == 1);
-  const double memory = rows * columns * (read * (1 + again) + stored) * segments / of.bandwidth;
+  double bytes = read * (1 + again) + stored;
+  // Partial sums of entries are written, and read by the kernel that adds them up. Sums over all rows have few.
+  if (entry_sums_.rows && !c.entries)
+    bytes += 2 * entry_sums_.results * static_cast<double>(shape_.value_bytes) / block_rows_;
+  const double memory = rows * columns * bytes * segments / of.bandwidth;
   const double cache = weighed * rows * columns * static_cast<double>(shape_.column_bytes) / f_.cache_bandwidth;
 
   // Instructions.
@@ -153,6 +167,7 @@ double ThreadCost::operator()(const Config& c) const {
                                                : f_.odd;
   if (c.reload || !c.stripes) element += f_.again * arrays + f_.work * reuse_.again;
   element += f_.weights * weighed;
+  if (c.entries) element += f_.finished * entry_sums_.results / block_rows_;
   const double stripes = static_cast<double>(c.stripes ? c.stripes : up(c.stripes_of_row(), c.groups));
   double warp = element * elements + f_.sweep * shape_.reductions + f_.spilled * missing +
                 stripes * shape_.row_sums * f_.shuffle * 5 * c.vector;

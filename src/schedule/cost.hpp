@@ -30,6 +30,7 @@ struct ThreadFigures {
   // Microseconds.
   double memory_latency = 0.51, loop_latency = 3.5, sum_latency = 0.16, cluster_latency = 0.25, cluster_growth = 0.13;
   double start_latency = 0.068;  // of a team
+  double finished = 3;           // instructions an element: a block's sum joins those before it, and begins again
   double dependent = 2;          // cycles from one instruction of a warp to the next
 };
 
@@ -55,6 +56,8 @@ class ThreadCost {
   const std::vector<AxisIndexing> odd_columns_;  // of operands whose columns are divided or wrapped
   const double work_;                            // instructions of an element
   const SweepReuse reuse_;
+  const EntrySums entry_sums_;
+  const double block_rows_;  // of a block of column sums
 };
 
 }  // namespace trireme

@@ -270,6 +270,7 @@ struct SumClass {
   bool of_groups = false;         // of columns, summed inside the row first
   std::vector<int> results = {};  // in order of their partials
   std::int64_t row_block = 0;     // other rows of a block than the contract's
+  bool in_teams = false;          // thread machines: a team takes all blocks of an entry, and no partial sums are kept
 
   bool over_everything() const { return !where.row.present && !where.column.present; }
   bool by_blocks() const { return !over_everything(); }  // of rows

@@ -300,22 +300,20 @@ Result<Kernels> lower(const Program& given, Config config, bool with_names) {
   } else if (config.simd) {
     kernels.rows = lower_rows(program, config, kernels.sums, -1, program.name, {}, with_names);
   } else {
-    // The class of most results has the rows that are written beside; the others have kernels of their own.
-    std::size_t most = 0;
-    for (std::size_t c = 1; by_blocks(c); ++c)
-      if (kernels.sums[c].results.size() > kernels.sums[most].results.size()) most = c;
+    // One class has the rows that are written beside; the others have kernels of their own.
+    const std::optional<std::size_t> walked = walked_class(kernels.sums);
+    if (walked) kernels.sums[*walked].in_teams = config.entries;
     std::vector<Slot> slots;
     for (std::size_t c = 0; by_blocks(c); ++c) {
-      if (c == most) continue;
+      if (c == *walked) continue;
       rest = leave_out(rest ? *rest : program, kernels.sums[c]);
       kernels.before.push_back(lower_rows(keep_only(program, kernels.sums[c]), config, kernels.sums,
                                           static_cast<int>(c), fmt::format("{}_sums_{}", program.name, c), slots,
                                           with_names));
       slots = kernels.before.back().slots;
     }
-    kernels.rows =
-        lower_rows(rest ? *rest : program, config, kernels.sums, by_blocks(most) ? static_cast<int>(most) : -1,
-                   program.name, std::move(slots), with_names);
+    kernels.rows = lower_rows(rest ? *rest : program, config, kernels.sums, walked ? static_cast<int>(*walked) : -1,
+                              program.name, std::move(slots), with_names);
   }
   kernels.columns = lower_columns(program, kernels.sums, config, kernels.rows.slots);
   if (!kernels.columns.empty()) kernels.rows.slots = kernels.columns.back().slots;

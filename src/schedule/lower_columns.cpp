@@ -170,14 +170,8 @@ class ColumnLowering {
     blocks_ = by_entry(b_, SumNumber::Blocks, number_, row);
     const Reg before = b_.index(Do::IndexMul, row, b_.slot(SumNumber::MostBlocks, number_));
     base_ = b_.pointer(base_, b_.index(Do::IndexMul, before, stride_), value_bytes());
-    for (std::size_t q = 0; q < results_.size(); ++q) {
-      Reg place = b_.index(Do::IndexMul, row, b_.slot_of(array(q), Slot::What::Stride));
-      for (int j = 0; j < layout_.array(array(q)).row_jumps; ++j) {
-        const Reg jumps = b_.index(Do::IndexDivide, row, b_.slot_of(array(q), Slot::What::Every, j));
-        place = b_.add(place, b_.index(Do::IndexMul, jumps, b_.slot_of(array(q), Slot::What::Jump, j)));
-      }
-      results_[q] = b_.pointer(results_[q], place, static_cast<std::int64_t>(bytes(stored(q))));
-    }
+    for (std::size_t q = 0; q < results_.size(); ++q)
+      results_[q] = row_of_entries(b_, layout_.array(array(q)), array(q), stored(q), results_[q], row);
   }
   Type stored(std::size_t q) const { return *program_.results[result(q)].type; }
 
@@ -395,6 +389,7 @@ std::vector<Kernel> lower_columns(const Program& program, const std::vector<SumC
     return kernels;
   }
   for (std::size_t c = 0; c < sums.size(); ++c) {
+    if (sums[c].in_teams) continue;
     Kernel& kernel = add_kernel();
     kernel.launch.lanes = 32;
     kernel.launch.sums = static_cast<int>(c);

@@ -9,6 +9,51 @@
 
 namespace trireme {
 
+// Several sums at a time, of values that come one after the other: a binary counter whose level l holds the sum of 2^l
+// of them. `levels`: fewer than 2^levels values come. `count`: so many came.
+class PairStack {
+ public:
+  PairStack(KernelBuilder& builder, Reg zero, int levels, Op op, std::size_t sums = 1)
+      : b_(builder), zero_(zero), op_(op), held_(levels) {
+    for (auto& level : held_)
+      for (std::size_t s = 0; s < sums; ++s) level.push_back(b_.number(identity_of(op_)));
+  }
+
+  // The next value of each sum, whose registers are used up. The caller then increases the count.
+  void push(const std::vector<Reg>& values, Reg count) { push_from(0, values, count); }
+
+  // `totals`: what is left over, or the identity.
+  void add_held(const std::vector<Reg>& totals, Reg count) {
+    for (std::size_t l = 0; l < held_.size(); ++l) b_.when_less(zero_, bit(count, l), [&] { add(held_[l], totals); });
+  }
+
+ private:
+  Reg bit(Reg count, std::size_t l) { return b_.index(Do::IndexAnd, count, std::int64_t{1} << l); }
+
+  void add(const std::vector<Reg>& earlier, const std::vector<Reg>& sums) {
+    for (std::size_t s = 0; s < sums.size(); ++s)
+      b_.emit({.code = Do::Primitive, .op = combination_of(op_), .dst = sums[s], .a = earlier[s], .b = sums[s]});
+  }
+
+  void push_from(std::size_t l, const std::vector<Reg>& carry, Reg count) {
+    if (l == held_.size()) return;
+    b_.when_less(
+        zero_, bit(count, l),
+        [&] {
+          add(held_[l], carry);
+          push_from(l + 1, carry, count);
+        },
+        [&] {
+          for (std::size_t s = 0; s < carry.size(); ++s) b_.assign(held_[l][s], carry[s]);
+        });
+  }
+
+  KernelBuilder& b_;
+  Reg zero_;
+  Op op_;
+  std::vector<std::vector<Reg>> held_;  // [level][sum]
+};
+
 class PairSums {
  public:
   static constexpr int unit = 8;  // values added as one tree
@@ -25,12 +70,10 @@ class PairSums {
     return values[0];
   }
 
-  // Values from .. to; `value(k, dst)` makes one. Units are trees, and go into a binary counter whose level l holds the
-  // sum of 2^l of them. A sum of nothing is the identity.
+  // Values from .. to; `value(k, dst)` makes one. Units are trees. A sum of nothing is the identity.
   template <typename Value>
   Reg sum(Reg from, Reg to, Value&& value) {
-    std::vector<Reg> held;
-    for (int l = 0; l < levels_; ++l) held.push_back(b_.number(identity_of(op_)));
+    PairStack stack(b_, zero_, levels_, op_);
     Reg k = b_.copy(from), units = b_.copy(zero_), full = b_.index(Do::IndexSub, to, unit - 1);
     b_.repeat_while_less(k, full, [&] {
       std::vector<Reg> values;
@@ -40,7 +83,7 @@ class PairSums {
       }
       Reg carry = b_.fresh(Bank::Lane);
       b_.assign(carry, tree(values));
-      push(held, 0, carry, units);
+      stack.push({carry}, units);
       b_.increase(k, unit);
       b_.increase(units, 1);
     });
@@ -53,25 +96,24 @@ class PairSums {
     }
     Reg total = b_.fresh(Bank::Lane);
     b_.assign(total, tree(values));
-    add_held(held, units, total);
+    stack.add_held({total}, units);
     return total;
   }
 
   // The same of up to 2^levels values that are much code: it stands here once.
   template <typename Value>
   Reg sum_one_by_one(Reg from, Reg to, Value&& value) {
-    std::vector<Reg> held;
-    for (int l = 0; l < levels_; ++l) held.push_back(b_.number(identity_of(op_)));
+    PairStack stack(b_, zero_, levels_, op_);
     Reg k = b_.copy(from), count = b_.copy(zero_);
     b_.repeat_while_less(k, to, [&] {
       Reg carry = b_.fresh(Bank::Lane);
       b_.assign(carry, value(k));
-      push(held, 0, carry, count);
+      stack.push({carry}, count);
       b_.increase(k, 1);
       b_.increase(count, 1);
     });
     Reg total = b_.number(identity_of(op_));
-    add_held(held, count, total);
+    stack.add_held({total}, count);
     return total;
   }
 
@@ -84,24 +126,6 @@ class PairSums {
   }
 
  private:
-  void add_held(const std::vector<Reg>& held, Reg units, Reg total) {
-    for (int l = 0; l < levels_; ++l)
-      b_.when_less(zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l), [&] {
-        b_.emit({.code = Do::Primitive, .op = combination_of(op_), .dst = total, .a = held[l], .b = total});
-      });
-  }
-
-  void push(const std::vector<Reg>& held, std::size_t l, Reg carry, Reg units) {
-    if (l == held.size()) return;
-    b_.when_less(
-        zero_, b_.index(Do::IndexAnd, units, std::int64_t{1} << l),
-        [&] {
-          b_.emit({.code = Do::Primitive, .op = combination_of(op_), .dst = carry, .a = held[l], .b = carry});
-          push(held, l + 1, carry, units);
-        },
-        [&] { b_.assign(held[l], carry); });
-  }
-
   KernelBuilder& b_;
   Reg zero_;
   int levels_;

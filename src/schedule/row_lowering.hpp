@@ -16,6 +16,7 @@
 #include "schedule/kernel_builder.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/nodes.hpp"
+#include "schedule/pair_sums.hpp"
 #include "schedule/stages.hpp"
 #include "schedule/values_by_node.hpp"
 #include "schedule/wrapped_groups.hpp"
@@ -53,6 +54,8 @@ Reg stepped(KernelBuilder& b, const ColumnSteps& steps, Reg column);  // element
 // A number of a class that depends on the kind of entry; and its blocks in all.
 Reg by_entry(KernelBuilder& b, SumNumber first, int sums, Reg entry);
 Reg all_blocks(KernelBuilder& b, const SumClass& sums, int number);
+// Where a row of entries begins in an array that begins at `base`.
+Reg row_of_entries(KernelBuilder& b, const ArrayLayout& layout, std::size_t array, Type type, Reg base, Reg row);
 
 class RowLowering {
  public:
@@ -303,8 +306,18 @@ class RowLowering {
   template <typename Body>
   void each_unrolled(Body&& body);
   bool by_entries() const { return !config_.simd && !sums_.empty() && sums_[0].what->where.row.present; }
+  bool in_teams() const { return by_entries() && sums_[0].what->in_teams; }
   bool same_in_block(std::size_t operand) const;
   void begin_block();
+  // Of an entry whose rows a team takes, block by block.
+  struct BlocksOfEntry {
+    Reg row_block, block_end, count;  // of the block at hand, and those before it
+    PairStack sums;
+  };
+  std::vector<Reg> sums_of_block() const;
+  void begin_entry();
+  void finish_block(Reg end);
+  void finish_entry();
 
   // group_sums.cpp
   struct Groups {  // of columns that share an entry of a result, or one of a value's groups
@@ -555,8 +568,9 @@ class RowLowering {
   std::vector<ClassSums> sums_, row_sums_;                                   // by row blocks; over everything
   std::int64_t row_step_ = 1;                                                // from one row of a block to the next
   Reg entry_;                                                                // of the rows at hand, those of sums_[0]
-  Reg block_, block_end_;  // thread machines, by entries: this one; where its rows end
-  Reg run_end_;            // where the next row is not row_step_ further on
+  Reg block_, block_end_;  // thread machines, by entries: this one, or this entry; where its rows end
+  std::optional<BlocksOfEntry> entry_blocks_;
+  Reg run_end_;  // where the next row is not row_step_ further on
 
   // Scratch, in bytes
   std::vector<std::int64_t> sums_at_;       // by sweep: unrolled groups, [parity][reduction][group]

@@ -8,6 +8,7 @@ void place(Config& config, const Config& whole) {
   config = whole;
   config.reload = whole.stripes > 0;
   config.hoist = config.stage = config.streaming = config.prefetch = config.overlap = false;
+  config.entries = false;
   config.ring = 0;
 }
 
@@ -17,6 +18,8 @@ constexpr SchedulePass passes[] = {
      [](Config& config, const Config& whole) { config.reload = whole.reload; }},
     {"hoist", "values per column are loaded before the first row",
      [](Config& config, const Config& whole) { config.hoist = whole.hoist; }},
+    {"entries", "sums over rows i / d: a team adds up the blocks of an entry in registers",
+     [](Config& config, const Config& whole) { config.entries = whole.entries; }},
     {"ring", "rows to come are copied to scratch",
      [](Config& config, const Config& whole) { config.ring = whole.ring; }},
     {"stage", "values per column are copied to scratch",

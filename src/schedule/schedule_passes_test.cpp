@@ -74,6 +74,19 @@ TEST(SchedulePasses, KeepLoadsElementsOnce) {
   EXPECT_EQ(count(after("threads lanes=4 rows=4 columns=8 stripes=1 reload", "keep").body, is_load), 2 * 2 + 2);
 }
 
+TEST(SchedulePasses, EntriesLeavesNoPartialSums) {
+  const Binding binding{.types = {{"x", Type::F32}, {"y", Type::F32}}};
+  const Program sum = prepare(parse("f(x[i,j]) -> (y[i / 2, j])\n  y = colsum(x)\n").value(), binding).value().expanded;
+  const Config whole = parse_config("threads lanes=4 columns=8 stripes=1 entries").value();
+  auto lowered = [&](std::string_view name) { return lower(sum, config_after(whole, pass(name))).value(); };
+  EXPECT_EQ(lowered("hoist").columns.size(), 1);
+  const Kernels kernels = lowered("entries");
+  EXPECT_TRUE(kernels.columns.empty());
+  EXPECT_EQ(count(kernels.rows.body, is_store), 2);
+  EXPECT_EQ(count(kernels.rows.body, is_store, true), 0);  // after the rows
+  EXPECT_LT(kernels.rows.slot({Slot::What::Pointer, partials_array(0)}), 0);
+}
+
 TEST(SchedulePasses, HoistLoadsValuesPerColumnBeforeTheRows) {
   const Kernel kernel = after(hoisted, "hoist");
   EXPECT_EQ(count(kernel.body, is_load), 2 + 2);

@@ -1,7 +1,9 @@
 #include "schedule/sum_classes.hpp"
 
 #include <algorithm>
+#include <bit>
 
+#include "ir/contract.hpp"
 #include "ir/index_arithmetic.hpp"
 #include "ir/rewrite.hpp"
 
@@ -62,6 +64,32 @@ Result<std::vector<SumClass>> sum_classes(const Program& program, std::int64_t c
   }
   classes.insert(classes.end(), over_everything.begin(), over_everything.end());
   return classes;
+}
+
+std::optional<std::size_t> walked_class(const std::vector<SumClass>& classes) {
+  std::optional<std::size_t> most;
+  for (std::size_t c = 0; c < classes.size() && classes[c].by_blocks(); ++c)
+    if (!most || classes[c].results.size() > classes[*most].results.size()) most = c;
+  return most;
+}
+
+EntrySums entry_sums(const SumClass& sums, std::int64_t columns) {
+  const AxisIndexing& row = sums.where.row;
+  if (!row.present || row.wrap || sums.of_groups) return {};
+  // Fewer entries have more blocks; and up to 128 rows, which the last entry may have, one each.
+  const std::int64_t few = std::min<std::int64_t>(row.divide, 128), wide = sums.where.column.extent(columns);
+  const std::int64_t blocks = sums.row_block ? (row.divide + sums.row_block - 1) / sums.row_block
+                                             : std::max(contract::row_blocks(row.divide, wide), few);
+  return {.rows = row.divide,
+          .results = static_cast<int>(sums.results.size()),
+          .row_block = sums.row_block,
+          .levels = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(blocks - 1)))};
+}
+
+EntrySums entry_sums(const Program& program, std::int64_t columns) {
+  const Result<std::vector<SumClass>> classes = sum_classes(program, columns);
+  const std::optional<std::size_t> walked = classes ? walked_class(*classes) : std::nullopt;
+  return walked ? entry_sums((*classes)[*walked], columns) : EntrySums{};
 }
 
 bool fixes_columns(const Program& program) {

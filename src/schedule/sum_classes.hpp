@@ -31,6 +31,20 @@ bool sums_own_row(const Program& program, const Output& result);
 // The classes of a program's column sums; those over everything last. Unsupported where a divisor is not yet a number.
 Result<std::vector<SumClass>> sum_classes(const Program& program, std::int64_t columns);
 
+// Thread machines: the class whose row blocks the kernel `rows` walks, that of most results; none where no sums go by
+// blocks.
+std::optional<std::size_t> walked_class(const std::vector<SumClass>& classes);
+
+// Where that class sums over rows i / d: its entries, each of which one team may take.
+struct EntrySums {
+  std::int64_t rows = 0;  // d; 0: there are none
+  int results = 0;
+  std::int64_t row_block = 0;  // as in SumClass
+  int levels = 0;              // of pair sums, enough for the blocks of an entry but its last
+};
+EntrySums entry_sums(const SumClass& sums, std::int64_t columns);
+EntrySums entry_sums(const Program& program, std::int64_t columns);
+
 // Are kernels made for one number of columns? How sums are cut depends on divisors, and so on n where those do; and
 // groups of columns are a matter of n.
 bool fixes_columns(const Program& program);

@@ -56,6 +56,7 @@ std::string problem_class(const Program& program, const Machine& machine, const 
   say("sweeps", shape.reductions);
   say("row_sums", shape.row_sums);
   say("column_sums", shape.column_sums);
+  if (const std::int64_t rows = entry_sums(program, facts.columns).rows) say("entry_rows", next_power(rows));
   say("odd", shape.odd_columns);
   say("rotated", shape.rotations);
   say("work", work_class(instructions_a_vector(program, machine.instructions)));

@@ -17,6 +17,8 @@ namespace {
 
 Error wrong(std::string message) { return {Code::InvalidArgument, "config: " + std::move(message)}; }
 
+Error no_entries() { return wrong("entries: sums go to entries of rows i / d, and columns have entries of their own"); }
+
 bool is_power(std::int64_t value, std::int64_t most) {
   return value >= 1 && value <= most && std::has_single_bit(static_cast<std::uint64_t>(value));
 }
@@ -42,8 +44,8 @@ Status is_lowered(const Program& program) {
 
 Status is_consistent_simd(const Config& config) {
   if (config.vector != 1 || config.groups != 1 || config.teams != 1 || config.cluster != 1 || config.ring != 0 ||
-      config.stage)
-    return wrong("vector, groups, teams, cluster, ring and stage are for thread machines");
+      config.stage || config.entries)
+    return wrong("vector, groups, teams, cluster, ring, stage and entries are for thread machines");
   if (!config.across) return Done{};
   if (config.rows < 1 || config.rows > most_across_registers || config.unroll < 2 || !is_power(config.unroll, 16) ||
       config.stripes || config.columns)
@@ -69,6 +71,7 @@ Status is_consistent_threads(const Config& config, bool reduces) {
     return wrong(fmt::format("a group of {} columns is not cut by vectors of {}", config.group, config.vector));
   if (config.stage && (!config.ring || config.teams > 1 || config.hoist))
     return wrong("stage needs a ring and one team a block, and excludes hoist");
+  if (config.entries && !config.stripes) return wrong("entries needs stripes");
   if (!config.stripes) {
     if (config.cluster > 1 || config.teams > 1 || config.ring) return wrong("cluster, teams and ring need stripes");
     return Done{};
@@ -104,6 +107,7 @@ Status is_consistent(const Config& config, const Stages& stages) {
 
 Status lowerable(const Program& program, const Config& config, const Stages& stages) {
   TRIREME_CHECK(is_lowered(program));
+  if (config.entries && !entry_sums(program, config.columns).rows) return no_entries();
   if (config.tile && !tiled_by(program, config.layout, config.columns))
     return wrong("tile: operands stand on rows i / m and i % m, and results are per row");
   return is_consistent(config, stages);
@@ -121,6 +125,7 @@ Validity::Validity(const Program& program, const Machine& machine, const Facts& 
                                       machine.register_bytes / static_cast<int>(bytes(*program.compute)))),
       across_(goes_across(program)),
       tiled_(tiled_by(program, facts.layout, facts.columns).has_value()),
+      entries_(entry_sums(program, facts.columns).rows > 0),
       lowered_(is_lowered(program)) {}
 
 Status Validity::operator()(const Config& given) const {
@@ -130,6 +135,7 @@ Status Validity::operator()(const Config& given) const {
     return wrong(std::string("this machine takes ") + (machine_.simd ? "simd" : "threads") + " configs");
   if (!lowered_) return lowered_.error();
   TRIREME_CHECK(is_consistent(config, stages_));
+  if (config.entries && !entries_) return no_entries();
   if (config.tile && !tiled_) return wrong("tile: operands stand on rows i / m and i % m, and results are per row");
   return machine_.simd ? fits_simd(config) : fits_threads(config);
 }

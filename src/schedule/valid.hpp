@@ -29,7 +29,7 @@ class Validity {
   Stages stages_;
   Shape shape_;
   std::int64_t group_;
-  bool lane_by_lane_, across_, tiled_;
+  bool lane_by_lane_, across_, tiled_, entries_;
   Status lowered_;
 };
 

@@ -1,6 +1,7 @@
 // Every rule of a schedule, and its reason.
 #include "schedule/valid.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "language/parse.hpp"
@@ -70,6 +71,17 @@ TEST(Valid, threads) {
         {{"threads lanes=32 groups=2 cluster=2 columns=1000 stripes=1", ""},
          {"threads lanes=32 groups=3 cluster=2 columns=1000 stripes=1", "a power of two"},
          {"threads lanes=32 cluster=17 columns=1000 stripes=1", "1 to 16"}});
+}
+
+TEST(Valid, entries) {
+  const Machine machine{.simd = false, .shared_bytes = 100000};
+  const Facts facts{.rows = 12, .columns = 100, .alignment = 4};
+  const char* schedule = "threads lanes=32 columns=100 stripes=1 entries";
+  check(bound("p(x[i,j]) -> (y[i / 4, j])\n  y = colsum(x)\n"), machine, facts,
+        {{schedule, ""}, {"threads lanes=32 columns=100 entries", "entries needs stripes"}});
+  for (const char* spread : {"j", "i % 4, j", "(i / 2) % 3, j", "i / 4, j / 2", ""})
+    check(bound(fmt::format("p(x[i,j]) -> (y[{}])\n  y = colsum(x)\n", spread).c_str()), machine, facts,
+          {{schedule, "sums go to entries of rows i / d"}});
 }
 
 // What is enumerated is valid, and there is something for every width on machines with and without clusters.

@@ -79,7 +79,9 @@ void RowLowering::walk_blocks() {
     if (!sums_.empty()) block = b_.add(b_.index(Do::IndexDivide, first, row_block), block);
   }
   auto all_blocks = [&] { return by_entries() ? last : b_.slot({Slot::What::Blocks, sums_[0].number}); };
-  if (!sums_.empty()) {
+  if (in_teams()) {
+    begin_entry();
+  } else if (!sums_.empty()) {
     point_at_partials(sums_[0], block);
     Reg left;
     if (config_.teams > 1 && sums_[0].what->of_groups) left = b_.index(Do::IndexSub, all_blocks(), block);
@@ -89,24 +91,33 @@ void RowLowering::walk_blocks() {
   if (sums_.empty()) return;
   if (config_.teams > 1)  // a team beyond the last block has nothing to write
     state_ = row_state(block, all_blocks());
-  finish_column_sums(sums_[0]);
+  in_teams() ? finish_entry() : finish_column_sums(sums_[0]);
 }
 
-// Thread machines: blocks of entries with rows of their own. Numbers beyond the last row, or the last block, have none.
+// Thread machines: blocks of entries with rows of their own, or all rows of an entry. Numbers beyond the last row, or
+// the last block, have none.
 void RowLowering::begin_block() {
   const ClassSums& sums = sums_[0];
   const AxisIndexing& row = sums.what->where.row;
   block_ = b_.special(Do::BlockIndex);
   if (config_.teams > 1) block_ = b_.add(b_.mul(block_, config_.teams), team_);
   block_ = b_.add(b_.argument(0), block_);
-  const Reg most = b_.slot(SumNumber::MostBlocks, sums.number), total = b_.argument(2);
-  entry_ = b_.index(Do::IndexDivide, block_, most);
+  Reg most;  // blocks of an entry, where a team takes one of them
+  if (!in_teams()) most = b_.slot(SumNumber::MostBlocks, sums.number);
+  const Reg total = b_.argument(2);
+  entry_ = most ? b_.index(Do::IndexDivide, block_, most) : block_;
   if (config_.teams > 1)  // what is read of the entry exists
     entry_ = b_.index(Do::IndexMin, entry_, b_.add(b_.slot(SumNumber::Entries, sums.number), -1));
-  Reg size = by_entry(b_, SumNumber::RowBlock, sums.number, entry_);
-  Reg k = b_.index(Do::IndexMul, b_.index(Do::IndexRemainder, block_, most), size), end;
+  Reg size, k, end;
+  if (most) {
+    size = by_entry(b_, SumNumber::RowBlock, sums.number, entry_);
+    k = b_.index(Do::IndexMul, b_.index(Do::IndexRemainder, block_, most), size);
+  }
   const Reg first = b_.mul(entry_, row.divide);
-  if (!row.wrap) {
+  if (!most) {
+    row_ = b_.copy(first);
+    end = b_.add(first, row.divide);
+  } else if (!row.wrap) {
     row_ = b_.add(first, k);
     const Reg run_end = b_.add(first, row.divide);
     end = b_.index(Do::IndexMin, b_.add(row_, size), run_end);
@@ -192,6 +203,7 @@ void RowLowering::walk_rows(Reg end) {
             b_.increase(run_end_, row.divide * row.wrap);
           });
     }
+    if (in_teams()) finish_block(end);
     move_on();
   };
   b_.note("a row");
@@ -201,8 +213,10 @@ void RowLowering::walk_rows(Reg end) {
   }
   // Teams of one warp shuffle together, so they keep step: a team without a row works on nothing.
   const int number = sums_.empty() ? 0 : sums_[0].number;
-  Reg turn = b_.copy(zero_),
-      turns = by_entries() ? b_.slot(SumNumber::LargestBlock, number) : b_.slot({Slot::What::RowBlock, number});
+  Reg turn = b_.copy(zero_), turns = in_teams()
+                                         ? b_.index(Do::IndexMin, b_.argument(2), sums_[0].what->where.row.divide)
+                                     : by_entries() ? b_.slot(SumNumber::LargestBlock, number)
+                                                    : b_.slot({Slot::What::RowBlock, number});
   auto turn_of_all = [&] {
     state_ = row_state(row_, end);
     body();
