@@ -314,8 +314,8 @@ class Plan:
     def load_node(self, name):
         def loaded(row):
             (height, width), _, columns = self.entries(name)
-            at = self.row_of(name, row)
-            return [self.arrays[name][at * width + c] if 0 <= at < height else 0 for c in columns]
+            at, zero = self.row_of(name, row), 0 if whole else 0.0
+            return [self.arrays[name][at * width + c] if 0 <= at < height else zero for c in columns]
         column = self.spreads[name][1]
         each = column if column is None or column[0] != "name" and column[1] == ("name", "j") else "j"
         whole = not TYPES[self.types[name]].exponent

@@ -51,7 +51,7 @@ class ContractCheck(unittest.TestCase):
             case["results"][1]["rows"] = rows[:8] + ("0" if rows[8] != "0" else "1") + rows[9:]
         output = self.changed("places.json", change)
         self.assertRegex(output, r"FAIL places\.json 'rotations': z row 1: got \w{8}, want \w{8}\n")
-        self.assertIn("places.json: 4 of 5 agree", output)
+        self.assertIn("places.json: 5 of 6 agree", output)
 
     def test_an_input_that_differs_is_seen_in_its_row(self):
         def change(content):

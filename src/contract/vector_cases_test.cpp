@@ -332,6 +332,12 @@ std::vector<Case> place_cases() {
                      6, 8, Type::F32, {{"at", Type::I32}, {"slot", Type::I64}});
   picked.rules = {{"at", Bits{1, 0xFFFFFFFFu, 4}}, {"slot", Bits{3, 0, ~std::uint64_t{0}, 7, 4, 1}}};
   picked.table_rows = {{"table", 4}, {"cache", 5}};
+  Case& beyond = add("rows picked beyond the table",
+                     "f(at[i], table[at, j], whole[at, j]) -> (y[i,j], z[i,j], w[i,j])\n    y = -table\n    z = -whole\n"
+                     "    w = 1 / min(table, -table)\n",
+                     4, 3, Type::F32, {{"at", Type::I32}, {"whole", Type::I32}});
+  beyond.rules = {{"at", Bits{0, 7, 1, 0xFFFFFFFFu}}, {"whole", whole(-9, 9)}};
+  beyond.table_rows = {{"table", 2}, {"whole", 2}};
   Case& integers = add("comparisons in integers",
                        "f(t[i,j], u[i,j], s[i,j], c) -> (y[i,j], z[i,j], v[i,j], w[i,j])\n"
                        "    y = select(t < u, 1, 0) + select(t == u, 2, 0) + select(t <= 16777217, 4, 0)\n"
