@@ -181,9 +181,10 @@ def to_odd(total, error):
     even = math.frexp(total)[0] * 2.0**53 % 2 == 0
     return math.nextafter(total, math.copysign(INF, error)) if error and even else total
 
-def widen(whole, compute):
-    """A whole number rounded once to the compute type."""
-    return to_f32([to_odd(float(whole), whole - int(float(whole)))])[0] if compute == "f32" else float(whole)
+def widen(value, compute):
+    """What was loaded as a value of the compute type: a whole number is rounded once."""
+    exact = isinstance(value, float) or compute == "f64"
+    return float(value) if exact else to_f32([to_odd(float(value), value - int(float(value)))])[0]
 
 def divide(a, b):
     return a / b if b else NAN if a == 0 or a != a else math.copysign(INF, a) * math.copysign(1, b)
@@ -398,8 +399,7 @@ class Plan:
         return self.types.get("d" + name if name in self.absent else name)
 
     def cast(self, e, storage):
-        end = (lambda value: value) if TYPES[storage].exponent else (lambda value: widen(value, self.compute))
-        return Node(lambda row: [end(load(store(value, storage), storage)) for value in row(e)], [e])
+        return Node(lambda row: [widen(load(store(value, storage), storage), self.compute) for value in row(e)], [e])
 
     def cast_stochastic(self, e, storage, r):
         t = TYPES[storage]
@@ -465,8 +465,7 @@ class Plan:
         """A term or a merge, whose parameters are values. Numbers of columns are ints."""
         parameters, lines = FOLDS[fold, part]
         row = Row(0, len(arguments[0]) if part == "term" else 1)
-        values = [a if isinstance(a, list) else [widen(a, self.compute) if isinstance(a, int) else a] * row.columns
-                  for a in arguments]
+        values = [a if isinstance(a, list) else [widen(a, self.compute)] * row.columns for a in arguments]
         names = {name: Node(lambda _, value=value: value) for name, value in zip(parameters, values, strict=True)}
         self.expand(lines, names)
         return {name: row(names[name]) for name in ("term", "a", "b") if name in names}
@@ -519,11 +518,10 @@ class Plan:
     def run(self):
         """Stored results in the order of the signature: name to the bytes of each row of entries."""
         results = {name: {} for name, _ in self.results if name in self.stored}
-        for i in range(self.rows):
-            row = Row(i, self.columns)
+        for row in (Row(i, self.columns) for i in range(self.rows)):
             for name, found in results.items():
                 if name in self.sums:
-                    found[i] = self.share(name, row)
+                    found[row.i] = self.share(name, row)
                 else:
                     found.setdefault(self.row_of(name, row), {}).update(zip(self.entries(name)[2], row(self.nodes[name])))
         return {name: self.pack(name, self.sum_rows(name, found) if name in self.sums else found)
@@ -539,7 +537,8 @@ class Plan:
         """Section 7: entries of the shares of rows."""
         is_sum, ((height, width), rows, _) = self.sums[name][0] == "colsum", self.entries(name)
         add = self.add if is_sum else lambda a, b: list(map(larger, a, b))
-        standing, before, found = grouped(rows, shares.values()), self.array(self.stored[name]), {}
+        before = [widen(value, self.compute) for value in self.array(self.stored[name])]
+        standing, found = grouped(rows, shares.values()), {}
         for at in range(height):
             parts = standing.get(at) or [[0.0 if is_sum else -INF] * width]
             size = self.row_block or row_block(len(parts), height * width)
