@@ -112,6 +112,14 @@ def test_gradients_types_and_layouts():
             trireme.Receipt.of(trireme.rms_norm, wrong)
 
 
+def test_the_program_is_named_in_words():
+    x = np.zeros((2, 3), np.float32)
+    made = trireme.Receipt.of(trireme.op("f(x[i,j]) -> (y[i,j])\n    y = x\n"), {"x": x, "y": x}, hash="sha256").fields
+    text = "# A copy (of x)\n" + made["program"]["text"]  # as the command line has it
+    receipt = trireme.Receipt(json.dumps(made | {"program": {"text": text, "digest": hashlib.sha256(text.encode()).hexdigest()}}))
+    assert repr(receipt) == "<trireme receipt of f 2x3>"
+
+
 def test_signatures(tmp_path):
     cryptography = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
     serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization")

@@ -1,6 +1,7 @@
 """Digests of arrays by blocks of rows, and receipts of what was computed on them (docs/receipts.md)."""
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -97,7 +98,7 @@ class Receipt:
         return hash(self._text)
 
     def __repr__(self) -> str:
-        name = self.fields["program"]["text"].split("(")[0].split()[-1]
+        name = re.sub("#.*", "", self.fields["program"]["text"]).split("(")[0].strip()
         return f"<trireme receipt of {name} {'x'.join(map(str, self.fields['shape']))}>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
