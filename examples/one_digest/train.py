@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Walks tape.json on a device and prints the loss of each step and the SHA-256 of all weights, the same on every device.
 
-    python3 examples/one_digest/train.py --device reference          # cpu, cpu:avx2, wasm, lanes, cuda (needs torch)
+    python3 examples/one_digest/train.py --device reference          # or cpu, cpu:avx2, cuda (needs torch)
     PYTHONPATH=build/release/python                                  # without pip
+
+In WebAssembly: train.mjs.
 """
 import argparse
 import hashlib
@@ -91,7 +93,13 @@ def main() -> int:
     if trireme.contract_version != published["contract"]:
         parser.error(f"the weights are of the contract's version {published['contract']}, and this is {trireme.contract_version}")
     steps = published["steps"] if options.steps is None else options.steps
-    began, walk = time.perf_counter(), Walk(tape, options.device)
+    if missing := trireme.devices().get(options.device):
+        sys.exit(f"{options.device}: {missing}")
+    began = time.perf_counter()
+    try:
+        walk = Walk(tape, options.device)
+    except (trireme.TriremeError, ImportError) as error:
+        sys.exit(str(error))
     for step in range(steps):
         print(f"step {step + 1:3} loss {walk.train_step():.6f} weights {walk.digest()}")
     print(f"{options.device}: {steps} steps in {time.perf_counter() - began:.1f} s")

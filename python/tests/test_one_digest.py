@@ -5,6 +5,8 @@ import importlib.util
 import json
 import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -46,6 +48,14 @@ def test_other_weights_are_another_version_or_another_tape(tmp_path):
         publish(file, before | {"sha256": "0" * 64} | change)
         assert json.loads(file.read_text())["sha256"] == "0" * 64
         file.write_text(json.dumps(before))
+
+
+@pytest.mark.parametrize("device, reason", [("wasm", "plans do not run this program on wasm"), ("gpu", "no device named"), *(
+    (name, why.splitlines()[0]) for name, why in trireme.devices().items() if why)])
+def test_a_device_that_cannot_is_named_with_the_reason(device, reason):
+    found = os.environ | {"PYTHONPATH": str(pathlib.Path(trireme.__file__).parents[1])}
+    done = subprocess.run([sys.executable, EXAMPLE / "train.py", "--device", device], env=found, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "") and reason in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
 def available():
