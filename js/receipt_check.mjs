@@ -176,13 +176,14 @@ class Checker {
       ...(direction === "backward" ? ["backward"] : []), ...(gradients.length ? [`gradients=${gradients.join(",")}`] : [])].join(" ");
   }
 
-  // The module's arrays are the receipt's.
+  // The module's arrays are the receipt's; a kernel may make more results.
   check_arrays() {
-    const { receipt, specs } = this;
-    for (const [which, list] of [["operands", specs.operands.filter((each) => each.type)], ["results", specs.results]]) {
+    const { receipt, specs } = this, whose = this.kernel ? "the kernel's" : "those of its program";
+    const wanted = specs.results.filter(({ name }) => !this.kernel || receipt.results.some((each) => each.name === name));
+    for (const [which, list] of [["operands", specs.operands.filter((each) => each.type)], ["results", wanted]]) {
       const said = receipt[which].map(({ name, type }) => `${name}: ${type}`).join(", ");
       const here = list.map(({ name, type }) => `${name}: ${type}`).join(", ");
-      if (said !== here) throw new TypeError(`the receipt: its ${which} are ${said || "none"}, those of its program ${here || "none"}`);
+      if (said !== here) throw new TypeError(`the receipt: its ${which} are ${said || "none"}, ${whose} ${here || "none"}`);
       for (const spec of list) {
         const array = receipt[which].find(({ name }) => name === spec.name);
         const extent = (axis, count) => (axis ? axis.wrap || Math.ceil(count / axis.divide) : 1);

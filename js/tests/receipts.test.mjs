@@ -76,6 +76,19 @@ test("what differs is named", async () => {
   assert.deepEqual([operands.operands.at(-1).rows, operands.results.length], [[4, 6], 0]);
 });
 
+test("a kernel may make more results than the receipt has, not fewer or others", async () => {
+  const fewer = { ...made, results: made.results.filter(({ name }) => name === "y") };
+  const receipt = await parseReceipt(JSON.stringify(fewer));
+  for (const wanted of [undefined, [501, 502]]) {
+    const found = await checkReceipt(receipt, { x, gamma }, { kernel, rows: wanted });
+    assert.ok(found.passed, JSON.stringify(found));
+    assert.deepEqual(found.results.map(({ name }) => name), ["y"]);
+  }
+  writeFileSync(at("copy.row"), "copy(x[i,j], gamma[j]) -> (y[i,j])\n    y = x * gamma\n");
+  await assert.rejects(checkReceipt(made, { x, gamma }, { kernel: await load(emit(at("copy.row"))) }),
+    /its results are y: f32, rstd: f32, the kernel's y: f32/);
+});
+
 test("broken receipts, and those of other versions and programs, are refused", async () => {
   const broken = [["", /JSON/], ['"axes":1.0', /whole/], ['"axes":1,"axes":1', /twice/], ['"axes":3', /axes/]];
   for (const [change, pattern] of broken)
