@@ -70,7 +70,9 @@ test("what differs is named", async () => {
   const found = await checkReceipt(false_one, { x, gamma }, { kernel });
   assert.deepEqual([found.passed, found.results[0]], [false, { name: "y", state: "different", rows: [700, 702] }]);
   writeFileSync(at("false.json"), printReceipt(false_one));
-  assert.match(trireme(1, "check", "false.json", ...given), /OTHER BITS: rows 700:702/);
+  assert.match(trireme(1, "check", "false.json", ...given), /OTHER BITS: rows 700:702\n +these rows have one digest; --out y=FILE/);
+  save("other", other, [rows, columns]);
+  assert.match(trireme(1, "check", "false.json", ...given, "--out", "y=other.npy"), /OTHER BITS: row 700, y\[700,3\] is .*\n(?!.*FILE)/);
   assert.equal((await checkReceipt(made, { x, gamma, y: other }, { kernel })).results[0].element, "y[700,3]");
   const operands = await checkReceipt(made, { x: moved, gamma }, { kernel });
   assert.deepEqual([operands.operands.at(-1).rows, operands.results.length], [[4, 6], 0]);

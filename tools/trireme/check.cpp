@@ -149,7 +149,13 @@ Result<int> check_the_receipt(const CheckVerbOptions& options) {
   for (const CheckedArray& each : report->operands)
     print_array(each, "matches the receipt", "DIFFERS FROM THE RECEIPT");
   for (const CheckedArray& each : report->given) print_array(each, "matches the receipt", "DIFFERS FROM THE RECEIPT");
-  for (const CheckedArray& each : report->results) print_array(each, "computed again: same bits", "OTHER BITS");
+  for (const CheckedArray& each : report->results) {
+    print_array(each, "computed again: same bits", "OTHER BITS");
+    if (each.state == CheckedArray::State::Different && each.last_row > each.first_row + 1 &&
+        !readers.contains(each.name))
+      fmt::print("  {:<12} these rows have one digest; --out {}=FILE, the result that was stored, names the row\n", "",
+                 each.name);
+  }
   if (report->passed())
     fmt::print("rows {}:{} on {}: the receipt holds\n", report->first_row, report->last_row, device.name());
   return report->passed() ? fine : check_failed;
@@ -178,7 +184,7 @@ Command check_verb() {
       "  trireme check r.json --in x=x.npy --in gamma=g.npy --rows 32:48 --device reference\n"
       "Exits with 1 if an array is not the receipt's or a bit differs, and names the first row, or block of rows of an "
       "array\n"
-      "that has more than 1024; --out names the element (docs/receipts.md).";
+      "that has more than 1024; --out names the row and the element, however many rows there are (docs/receipts.md).";
   verb.run = [options] { return check_the_receipt(*options); };
   return verb;
 }
