@@ -1,17 +1,29 @@
-// docs/contract.md: the expansions of functions and folds, as lists of operations, are those of the records. BLESS=1
-// test_contract rewrites them.
+// docs/contract.md: the expansions of functions and folds, as lists of operations, are those of the records, and
+// contract/listings.json has a digest of each, of this version for ever: bits that no vector shows are held there.
+// BLESS=1 test_contract rewrites the page where no listing changed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 
+#include "contract/telling_inputs_for_test.hpp"
+#include "contract/vector_for_test.hpp"
 #include "ir/contract.hpp"
 #include "ir/rewrite.hpp"
+#include "layout/elements.hpp"
 #include "math/functions.hpp"
 #include "math/reductions.hpp"
 #include "passes/passes.hpp"
+#include "problem/digest.hpp"
+#include "reference/reference.hpp"
+#include "support/hash.hpp"
 
 namespace trireme {
 namespace {
@@ -66,9 +78,12 @@ class Listing {
   std::vector<std::string> text_of_;
 };
 
-std::string listing_of(const Function& function, Type compute) {
-  const std::vector<std::string> names =
-      function.arity == 3 ? std::vector<std::string>{"x", "low", "high"} : std::vector<std::string>{"x"};
+std::vector<std::string> names_of_arguments(const Function& function) {
+  return function.arity == 3 ? std::vector<std::string>{"x", "low", "high"} : std::vector<std::string>{"x"};
+}
+
+Program expansion_of(const Function& function, Type compute) {
+  const std::vector<std::string> names = names_of_arguments(function);
   Program program;
   program.name = "f";
   program.compute = compute;
@@ -81,18 +96,25 @@ std::string listing_of(const Function& function, Type compute) {
   }
   const Formula value = function.expand(compute, arguments);
   program.results.push_back({.name = "y", .spread = element, .value = value.id, .type = compute});
-  const Program made = in_canonical_order(simplify(expand_calls(std::move(program))));
-  return Listing(made, names).run({"y"});
+  return in_canonical_order(simplify(expand_calls(std::move(program))));
+}
+
+// By what each is the listing of: a function in a compute type, a part of a fold, the digest's secret.
+using Listings = std::map<std::string, std::string>;
+
+std::string listing_of(const Function& function, Type compute, Listings& all) {
+  return all[fmt::format("{} in {}", function.name, name(compute))] =
+             Listing(expansion_of(function, compute), names_of_arguments(function)).run({"y"});
 }
 
 std::string block(const std::string& heading, const std::string& lines) {
   return fmt::format("{}\n\n```text\n{}```\n\n", heading, lines);
 }
 
-std::string functions_markdown() {
+std::string functions_markdown(Listings& all) {
   std::string text;
   for (const Function& each : functions()) {
-    const std::string f32 = listing_of(each, Type::F32), f64 = listing_of(each, Type::F64);
+    const std::string f32 = listing_of(each, Type::F32, all), f64 = listing_of(each, Type::F64, all);
     const std::string arguments = each.arity == 3 ? "x, low, high" : "x";
     text += fmt::format("### {}({})\n\n", each.name, arguments);
     if (f32 == f64) text += block("In f32 and f64:", f32);
@@ -101,7 +123,7 @@ std::string functions_markdown() {
   return text;
 }
 
-std::string folds_markdown() {
+std::string folds_markdown(Listings& all) {
   std::string text;
   for (const Fold& each : folds()) {
     if (each.weighted) continue;  // made by `compose` alone: no program has it
@@ -109,11 +131,20 @@ std::string folds_markdown() {
     const FoldFormula term = fold_term(each, Type::F64, false), merge = fold_merge(each, Type::F64, false);
     text += fmt::format("### The fold of {}\n\nThe first total of a stripe is its {}.\n\n", fold_name(index),
                         each.first == Op::Sum ? "row sum" : "`amax`");
-    text += block("`term(x, a, c)`:", Listing(term.program, {"x", "a", "c"}).run({"term"}));
+    const std::string fold = fmt::format("the fold of {}, its ", fold_name(index));
+    text += block("`term(x, a, c)`:", all[fold + "term"] = Listing(term.program, {"x", "a", "c"}).run({"term"}));
     text += block("`merge(a1, b1, c1, a2, b2, c2)`:",
-                  Listing(merge.program, {"a1", "b1", "a2", "b2", "c1", "c2"}).run({"a", "b"}));
+                  all[fold + "merge"] = Listing(merge.program, {"a1", "b1", "a2", "b2", "c1", "c2"}).run({"a", "b"}));
   }
   return text;
+}
+
+std::string listings_json(const Listings& all) {
+  std::string text;
+  for (const auto& [what, listing] : all)
+    text += fmt::format("{}  {{\"name\": \"{}\", \"digest\": \"{}\"}}", text.empty() ? "" : ",\n", what,
+                        hex(Hasher().add(listing).value()));
+  return fmt::format("{{\"contract\": {}, \"cases\": [\n{}\n]}}\n", contract::version, text);
 }
 
 TEST(ContractPage, lists_the_expansions) {
@@ -126,11 +157,64 @@ TEST(ContractPage, lists_the_expansions) {
     ASSERT_TRUE(from != text.npos && to != text.npos) << first;
     text = text.substr(0, from + first.size()) + made + text.substr(to);
   };
-  fill("<!-- generated: expansions -->\n", "<!-- end of expansions -->\n", "\n" + functions_markdown());
-  fill("<!-- generated: folds -->\n", "<!-- end of folds -->\n", "\n" + folds_markdown());
+  Listings all;
+  fill("<!-- generated: expansions -->\n", "<!-- end of expansions -->\n", "\n" + functions_markdown(all));
+  fill("<!-- generated: folds -->\n", "<!-- end of folds -->\n", "\n" + folds_markdown(all));
+  const std::size_t secret = text.find("secret (192 bytes)\n");
+  ASSERT_NE(secret, text.npos);
+  all["the secret of digests"] = text.substr(secret, text.find("\n\n", secret) - secret);
+  if (!vectors::compare("listings.json", listings_json(all))) return;
   if (std::getenv("BLESS")) std::ofstream(file) << text;
   else EXPECT_TRUE(text == read.str()) << "BLESS=1 test_contract rewrites docs/contract.md";
   EXPECT_NE(text.find(fmt::format("# The contract, version {}\n", contract::version)), text.npos);
+}
+
+// The results of an expansion for these inputs.
+std::vector<std::uint64_t> results_of(const Program& program, const std::vector<std::uint64_t>& inputs) {
+  const auto columns = static_cast<std::int64_t>(inputs.size());
+  const Array x{.type = program.compute.value(), .row_stride = columns, .column_stride = 1};
+  std::array<Array, 2> arrays = {x, x};
+  std::array<std::vector<std::byte>, 2> memory;
+  for (int k = 0; k < 2; ++k) {
+    memory[k].resize(inputs.size() * bytes(x.type));
+    arrays[k].data = memory[k].data();
+  }
+  for (std::int64_t c = 0; c < columns; ++c) set_bits_at(arrays[0], 0, c, inputs[static_cast<std::size_t>(c)]);
+  const std::array<double, 1> none = {0};
+  EXPECT_TRUE(run_reference(program, {1, columns, none, arrays}));
+  std::vector<std::uint64_t> results;
+  for (std::int64_t c = 0; c < columns; ++c) results.push_back(canonical_bits(x.type, bits_at(arrays[1], 0, c)));
+  return results;
+}
+
+// Of constants that were changed by one unit in the last place, those that show, in percent.
+TEST(ContractPage, the_last_bit_of_a_constant_shows_in_the_vectors) {
+  std::map<Type, std::array<int, 2>> seen;
+  for (const vectors::TellingInputs& inputs : vectors::telling_inputs) {
+    const auto function = std::find_if(functions().begin(), functions().end(),
+                                       [&](const Function& each) { return each.name == inputs.function; });
+    ASSERT_NE(function, functions().end()) << inputs.function;
+    const Program program = expansion_of(*function, inputs.compute);
+    const std::vector<std::uint64_t> wanted = results_of(program, inputs.bits);
+    const std::vector<bool> used = reachable(program);
+    for (NodeId id = 0; id < program.size(); ++id) {
+      const Node& node = program[id];
+      if (!used[id] || node.op != Op::Number || !std::isfinite(node.number()) || node.number() == 0) continue;
+      const double number = node.number();
+      const double next = inputs.compute == Type::F64
+                              ? std::nextafter(number, number * 2)
+                              : std::nextafter(static_cast<float>(number), static_cast<float>(number) * 2);
+      const Program other = rewrite(program, [&](Program& out, const Node& each, std::span<const NodeId> args) {
+        return &each == &node ? out.number(next) : copy_node(out, each, args);
+      });
+      seen[inputs.compute][0] += results_of(other, inputs.bits) != wanted;
+      ++seen[inputs.compute][1];
+    }
+  }
+  for (const auto& [type, least] : {std::pair(Type::F32, 85), {Type::F64, 55}}) {
+    const auto [shown, all] = seen[type];
+    EXPECT_GE(100 * shown, least * all) << name(type) << ": " << shown << " of " << all;
+  }
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // The cases of contract/vectors.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "contract/telling_inputs_for_test.hpp"
 #include "contract/vector_for_test.hpp"
 #include "language/parse.hpp"
 #include "language/print.hpp"
@@ -72,6 +74,15 @@ std::vector<Case> function_cases(Type compute) {
     if (three) made.rules["low"] = range(-2, 1);
     made.rules["c"] = Count{compute == Type::F64 ? 0x3E00000000000000u : 0x38000000u,
                             compute == Type::F64 ? 0x01017A3B1B9F6D35u : 0x011A8F35u};
+    cases.push_back(made);
+    // More of them: f64's take Python some microseconds each.
+    made.name += ", more";
+    made.columns = compute == Type::F64 ? 512 : 2048;
+    made.rules["a"] = range(-4, 4);
+    const auto telling = std::find_if(telling_inputs.begin(), telling_inputs.end(), [&](const TellingInputs& inputs) {
+      return inputs.compute == compute && inputs.function == each.name;
+    });
+    if (telling != telling_inputs.end()) made.rules["b"] = telling->bits;
     cases.push_back(std::move(made));
   }
   return cases;
@@ -341,10 +352,11 @@ std::vector<Case> place_cases() {
                      6, 8, Type::F32, {{"at", Type::I32}, {"slot", Type::I64}});
   picked.rules = {{"at", Bits{1, 0xFFFFFFFFu, 4}}, {"slot", Bits{3, 0, ~std::uint64_t{0}, 7, 4, 1}}};
   picked.table_rows = {{"table", 4}, {"cache", 5}};
-  Case& beyond = add("rows picked beyond the table",
-                     "f(at[i], table[at, j], whole[at, j]) -> (y[i,j], z[i,j], w[i,j])\n    y = -table\n    z = -whole\n"
-                     "    w = 1 / min(table, -table)\n",
-                     4, 3, Type::F32, {{"at", Type::I32}, {"whole", Type::I32}});
+  Case& beyond =
+      add("rows picked beyond the table",
+          "f(at[i], table[at, j], whole[at, j]) -> (y[i,j], z[i,j], w[i,j])\n    y = -table\n    z = -whole\n"
+          "    w = 1 / min(table, -table)\n",
+          4, 3, Type::F32, {{"at", Type::I32}, {"whole", Type::I32}});
   beyond.rules = {{"at", Bits{0, 7, 1, 0xFFFFFFFFu}}, {"whole", whole(-9, 9)}};
   beyond.table_rows = {{"table", 2}, {"whole", 2}};
   Case& integers = add("comparisons in integers",

@@ -44,6 +44,10 @@ std::vector<Case> place_cases();
 std::vector<Case> random_cases();
 std::vector<Case> operator_cases(bool backward);
 
+// Whether contract/`file` holds `text`. BLESS=1 writes it there, unless that would lose or change what this version of
+// the contract has published: this, and other text without BLESS, fails the test.
+bool compare(const std::string& file, const std::string& text);
+
 // Every operand in memory and every result of the program with the same type; then those that are named with another.
 std::map<std::string, Type> all(const std::string& program, Type type, std::map<std::string, Type> others = {});
 

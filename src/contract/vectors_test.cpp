@@ -145,7 +145,7 @@ std::string text_of(const Case& each, const Ready& ready) {
       joined(constants, ", "), joined(operands, ",\n    "), joined(results, ",\n    "), digest(ready.buffers.results));
 }
 
-const std::filesystem::path folder = std::filesystem::path(TRIREME_SOURCE_DIR) / "contract/vectors";
+const std::filesystem::path folder = std::filesystem::path(TRIREME_SOURCE_DIR) / "contract";
 
 // Digests by all that a case says of its plan and inputs; nothing where the text is of another version.
 std::optional<std::map<std::string, std::string>> published(const std::string& text) {
@@ -181,18 +181,6 @@ std::string refusal(const std::string& known, const std::string& text) {
   return "";
 }
 
-// BLESS=1 adds cases; the rest takes a new version.
-void compare(const std::string& file, const std::string& text) {
-  std::stringstream known;
-  known << std::ifstream(folder / file).rdbuf();
-  if (known.str() == text) return;
-  if (const std::string reason = refusal(known.str(), text); !reason.empty())
-    ADD_FAILURE() << file << ", contract version " << contract::version << ": " << reason
-                  << "\nOther bits are another version (src/ir/contract.hpp)";
-  else if (std::getenv("BLESS")) std::ofstream(folder / file) << text;
-  else ADD_FAILURE() << file << " has other cases; BLESS=1 test_contract rewrites it";
-}
-
 // What other devices make of a case has the same digest.
 // WebAssembly's engines take longer to compile than to run, and get some of the cases.
 void check_devices(const Case& each, Ready& ready, const std::string& wanted, bool on_wasm) {
@@ -222,7 +210,8 @@ void check_file(const std::string& file, const std::vector<Case>& cases) {
     texts.push_back(text_of(each, *ready));
     check_devices(each, *ready, digest(ready->buffers.results), std::getenv("LONG") || texts.size() % 5 == 1);
   }
-  compare(file, fmt::format("{{\"contract\": {}, \"cases\": [\n{}\n]}}\n", contract::version, joined(texts, ",\n")));
+  compare("vectors/" + file,
+          fmt::format("{{\"contract\": {}, \"cases\": [\n{}\n]}}\n", contract::version, joined(texts, ",\n")));
 }
 
 TEST(Vectors, functions_f32) { check_file("functions_f32.json", function_cases(Type::F32)); }
@@ -265,9 +254,22 @@ TEST(Vectors, row_block) {
     for (std::int64_t entries :
          {0, 1, 127, 128, 129, 1000, 2880, 4096, 7168, 8192, 8193, 16384, 100000, 245760, 300000})
       list.push_back(fmt::format("[{}, {}, {}]", rows, entries, contract::row_block(rows, entries)));
-  compare("row_block.json",
+  compare("vectors/row_block.json",
           fmt::format("{{\"contract\": {}, \"row_block\": [\n  {}\n]}}\n", contract::version, joined(list, ", ")));
 }
 
 }  // namespace
+
+bool compare(const std::string& file, const std::string& text) {
+  std::stringstream known;
+  known << std::ifstream(folder / file).rdbuf();
+  if (known.str() == text) return true;
+  const std::string reason = refusal(known.str(), text);
+  if (reason.empty() && std::getenv("BLESS")) return bool(std::ofstream(folder / file) << text);
+  ADD_FAILURE() << "contract/" << file << ", contract version " << contract::version << ": "
+                << (reason.empty() ? "other cases; BLESS=1 test_contract rewrites it"
+                                   : reason + "\nOther bits are another version (src/ir/contract.hpp)");
+  return false;
+}
+
 }  // namespace trireme::vectors
