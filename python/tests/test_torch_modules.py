@@ -120,6 +120,34 @@ def test_half_types_are_nearer_than_torchs(kind):
     assert dx.dtype == kind
 
 
+class Residual(torch.nn.Module):
+    """A sum with the residual stream that is normalised next."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.norm = torch.nn.RMSNorm(64, dtype=kind)
+
+    def forward(self, hidden, residual):
+        hidden = residual + hidden
+        residual = hidden
+        hidden = self.norm(hidden)
+        return hidden
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_eps_that_nobody_gave_is_torchs(kind):
+    """That of the type torch computes in: rows whose mean square is of its size tell it from the input type's."""
+    size = torch.finfo(torch.promote_types(kind, torch.float32)).eps ** 0.5
+    x = (torch.randn(4, 64) * size).to(kind)
+    wanted = F.rms_norm(x, (64,))
+    alone, fused = torch.nn.Sequential(torch.nn.RMSNorm(64, dtype=kind)), Residual(kind)
+    tt.patch(alone)
+    assert "residual" in tt.patch(fused)[""]
+    for made in (tt.rms_norm(x, (64,)), tt.RMSNorm(64, dtype=kind)(x), alone(x),
+                 tt.AddRMSNorm(64, dtype=kind)(x, torch.zeros_like(x))[0], fused(x, torch.zeros_like(x))):
+        torch.testing.assert_close(made, wanted, rtol=2e-2 if kind.itemsize == 2 else 1e-5, atol=0)
+
+
 def test_autocast():
     model = torch.nn.Sequential(torch.nn.Linear(33, 33), tt.RMSNorm(33, eps=1e-6), torch.nn.Linear(33, 8), tt.Softmax(-1))
     x = torch.randn(5, 33)

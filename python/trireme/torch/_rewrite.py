@@ -234,7 +234,7 @@ def add_norm(norm, hidden, residual):
         if forward == "_torch_layer_norm":
             return functional.add_layer_norm(hidden, residual, norm.weight, norm.bias, norm.eps, len(norm.normalized_shape))
         if forward == "_torch_rms_norm":
-            eps = torch.finfo(hidden.dtype).eps if norm.eps is None else norm.eps
+            eps = functional.eps_of(norm.eps, hidden.dtype)
             return functional.add_rms_norm(hidden, residual, norm.weight, eps, axes=len(norm.normalized_shape))
     total = residual + hidden
     return norm(total), total

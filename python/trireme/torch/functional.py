@@ -20,11 +20,16 @@ def axes_of(input, normalized_shape):
     return len(shape)
 
 
+def eps_of(eps, dtype):
+    """torch's choice where there is none: the epsilon of the type it computes in, which for 16-bit inputs is f32."""
+    return torch.finfo(torch.promote_types(dtype, torch.float32)).eps if eps is None else eps
+
+
 def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
              eps: float | None = None) -> Tensor:
     """torch.nn.functional.rms_norm. The result has the input's type, whatever the weight's."""
-    eps = torch.finfo(input.dtype).eps if eps is None else eps
-    return named("rms_norm").call([input, weight], [eps, 0.0], axes_of(input, normalized_shape), wanted=1)[0]
+    constants = [eps_of(eps, input.dtype), 0.0]
+    return named("rms_norm").call([input, weight], constants, axes_of(input, normalized_shape), wanted=1)[0]
 
 
 def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,

@@ -107,7 +107,7 @@ class AddRMSNorm(torch.nn.RMSNorm):
     """(x, residual) -> (y, h): h = x + residual, y = rms_norm(h)."""
 
     def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
-        eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
+        eps = functional.eps_of(self.eps, x.dtype)
         return functional.add_rms_norm(x, residual, self.weight, eps, axes=functional.axes_of(x, self.normalized_shape))
 
 

@@ -22,6 +22,7 @@ from ._exchange import SUM, Piece, _combined, asks_each_time, checked, exchange,
 from ._operator import TorchOperator, named, op
 from ._register import LIBRARY
 from ._spread import Spread, SpreadOperator, traced
+from .functional import eps_of
 
 __all__ = ["LayerNorm", "RMSNorm", "columns", "compose_dtensors", "copy_to", "cross_entropy", "log_probability", "over", "reduce_from", "rows", "sum_over"]
 
@@ -227,8 +228,7 @@ class RMSNorm(torch.nn.RMSNorm):
         self.operator = over("rms_norm", columns, rows, in_order, compose=compose)
 
     def forward(self, x: Tensor) -> Tensor:
-        eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
-        return self.operator.call([x, self.weight], [eps, 0.0], len(self.normalized_shape), wanted=1)[0]
+        return self.operator.call([x, self.weight], [eps_of(self.eps, x.dtype), 0.0], len(self.normalized_shape), wanted=1)[0]
 
 
 class LayerNorm(torch.nn.LayerNorm):
