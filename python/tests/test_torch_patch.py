@@ -113,6 +113,53 @@ def test_training_without_logits(name):
     assert torch.equal(patched.eval()(**inputs).logits, patched(**inputs).logits)
 
 
+class MeanSquare(torch.autograd.Function):
+    """Takes tensors as they are: nothing says to a subclass that it is read."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.square().mean()
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 2 * x / x.numel()
+
+
+@pytest.mark.parametrize("cast", [None, torch.bfloat16])
+def test_logits_are_a_node_of_the_graph(cast):
+    """Of functions of torch.autograd, reentrant checkpoints, compiled ones; with hooks, and after autocast's end."""
+    from torch.utils.checkpoint import checkpoint
+    model, tokens = wide()
+    patched = copy.deepcopy(model)
+    tt.patch(patched)
+    compiled = torch.compile(lambda x: x.square().mean(), backend="aot_eager")
+    for use in (MeanSquare.apply, lambda x: MeanSquare.apply(x.float()), lambda x: MeanSquare.apply(x) + x.square().mean(),
+                lambda x: checkpoint(lambda each: each.square().mean(), x, use_reentrant=True), compiled):
+        grads, hooked = [], []
+        for each in (patched, model):
+            each.train().zero_grad()
+            with torch.autocast("cpu", dtype=cast, enabled=cast is not None):
+                out = each(input_ids=tokens, labels=tokens)
+            handle = out.logits.register_hook(lambda grad: hooked.append(grad.float().norm()))
+            out.logits.retain_grad()
+            (100 * use(out.logits)).backward(retain_graph=True)
+            assert use is compiled or torch.equal(out.logits.grad.float().norm(), hooked[-1])
+            handle.remove()
+            out.loss.backward()
+            grads.append([parameter.grad for parameter in each.parameters()])
+        bound = 1e-4 if cast is None else 3e-2
+        if use is not compiled:  # which makes them in a graph of its own
+            assert len(hooked) == 2 and abs(hooked[0] - hooked[1]) <= bound * hooked[1]
+        for mine, theirs in zip(*grads):
+            assert (mine - theirs).norm() <= bound * theirs.norm()
+    out = patched(input_ids=tokens, labels=tokens)
+    assert out.logits.requires_grad and out.logits.grad_fn is not None and out.logits.__dict__["value"] is None
+    (grad,) = torch.autograd.grad(MeanSquare.apply(out.logits) + out.logits.sum(), out.logits)
+    torch.testing.assert_close(grad, 1 + 2 * out.logits.detach() / out.logits.numel())
+
+
 def test_logits_are_theirs_to_whoever_uses_them():
     model, tokens = wide()
     patched = copy.deepcopy(model)
@@ -210,7 +257,9 @@ def train_on_two(rank, folder):
     for layer in sharded.model.layers:
         fully_shard(layer, mesh=mesh)
     fully_shard(sharded, mesh=mesh)
-    sharded(input_ids=tokens, labels=tokens).loss.backward()
+    out = sharded(input_ids=tokens, labels=tokens)
+    assert out.logits.__dict__["value"] is None, "what hooks the graph has no need of them"
+    out.loss.backward()
     parallel = nn.parallel.DistributedDataParallel(replicated)
     parallel(input_ids=tokens, labels=tokens).loss.backward()
     for a, b, wanted in zip(sharded.parameters(), replicated.parameters(), model.parameters()):

@@ -20,39 +20,99 @@ _METADATA = {torch.Tensor.size, torch.Tensor.dim, torch.Tensor.numel, torch.Tens
                                                                 "is_cpu", "is_meta", "is_sparse", "is_quantized"))}
 
 
+# Asked of the node of autograd's graph that logits are, computed or not.
+_OF_THE_NODE = {torch.Tensor.register_hook, torch.Tensor.retain_grad, torch.autograd.grad,
+                *(getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "grad_fn", "grad", "is_leaf", "retains_grad",
+                                                                   "_base"))}
+
+
 class Logits(torch.Tensor):
-    """linear(hidden, weight, bias), computed when it is first used."""
+    """linear(hidden, weight, bias), computed when it is first used. A node of the graph from the start: what reads it without
+    saying so, as a function of torch.autograd does, has its gradient too."""
 
     @staticmethod
-    def __new__(cls, hidden, weight, bias, wide=False):
-        cast = autocast_type(hidden.device)
-        kind = torch.float32 if wide else cast or hidden.dtype
-        made = torch.Tensor._make_wrapper_subclass(cls, (*hidden.shape[:-1], weight.shape[0]), dtype=kind,
-                                                   device=hidden.device)
-        made.__dict__.update(source=(hidden, weight, bias), cast=cast, wide=wide, value=None)
+    def __new__(cls, source, cast, wide=False):
+        hidden, weight, _ = source
+        made = torch.Tensor._make_wrapper_subclass(cls, (*hidden.shape[:-1], weight.shape[0]), device=hidden.device,
+                                                   dtype=torch.float32 if wide else cast or hidden.dtype)
+        made.__dict__.update(source=source, cast=cast, wide=wide, value=None)
         return made
+
+    @staticmethod
+    def of(hidden, weight, bias):
+        return _Waiting.apply(hidden, weight, bias, autocast_type(hidden.device))
+
+    def linear(self):
+        source, cast = self.__dict__["source"], self.__dict__["cast"]
+        with torch.autocast(source[0].device.type, cast, enabled=cast is not None):
+            value = F.linear(*source)
+        return value.float() if self.__dict__["wide"] else value
 
     def compute(self):
         if self.__dict__["value"] is None:
-            hidden, weight, bias = self.__dict__["source"]
-            cast = self.__dict__["cast"]
-            with torch.enable_grad(), torch.autocast(hidden.device.type, cast, enabled=cast is not None):
-                value = F.linear(hidden, weight, bias)
-            self.__dict__["value"] = value.float() if self.__dict__["wide"] else value
+            with torch.enable_grad():
+                self.__dict__["value"] = _Value.apply(self)
         return self.__dict__["value"]
 
     @classmethod
     def __torch_function__(cls, function, types, arguments=(), named=None):
-        if function in _METADATA:
+        if function in _METADATA or function in _OF_THE_NODE:
             with torch._C.DisableTorchFunctionSubclass():
                 return function(*arguments, **(named or {}))
         if function is torch.Tensor.float and arguments[0].__dict__["value"] is None:
-            return cls(*arguments[0].__dict__["source"], wide=True)
+            return arguments[0] if arguments[0].dtype == torch.float32 else _Wide.apply(arguments[0])
         return function(*_computed(arguments), **_computed(named or {}))
 
     @classmethod
     def __torch_dispatch__(cls, function, types, arguments=(), named=None):
         return function(*_computed(arguments), **_computed(named or {}))
+
+
+class _Waiting(torch.autograd.Function):
+    """The logits' node: nothing but a linear layer's backward."""
+
+    @staticmethod
+    def forward(ctx, hidden, weight, bias, cast):
+        ctx.save_for_backward(hidden, weight)
+        ctx.kinds = cast or hidden.dtype, hidden.dtype, weight.dtype, bias if bias is None else bias.dtype
+        return Logits((hidden, weight, bias), cast)
+
+    @staticmethod
+    def backward(ctx, grad):
+        hidden, weight = ctx.saved_tensors
+        kind, *kinds = ctx.kinds
+        needs = ctx.needs_input_grad
+        with torch.autocast(grad.device.type, enabled=False):
+            rows = grad.to(kind).reshape(-1, grad.shape[-1])
+            found = ((rows @ weight.to(kind)).view(hidden.shape) if needs[0] else None,
+                     rows.t() @ hidden.to(kind).reshape(-1, hidden.shape[-1]) if needs[1] else None,
+                     rows.sum(0) if needs[2] else None)
+        return *(each if each is None else each.to(like) for each, like in zip(found, kinds)), None
+
+
+class _Wide(torch.autograd.Function):
+    """Logits in f32, which wait on."""
+
+    @staticmethod
+    def forward(ctx, logits):
+        ctx.kind = logits.dtype
+        return Logits(logits.__dict__["source"], logits.__dict__["cast"], True)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.to(ctx.kind)
+
+
+class _Value(torch.autograd.Function):
+    """What logits are, by the node that they are."""
+
+    @staticmethod
+    def forward(ctx, logits):
+        return logits.linear()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
 
 
 class Unmade:
@@ -188,8 +248,12 @@ def head_attributes(base):
     @functools.wraps(base.forward)
     def forward(self, input):
         kind = self._trireme_waits
-        if kind is not None and type(input) is torch.Tensor:
-            return kind(input, self.weight, self.bias)
-        return base.forward(self, input)
+        if kind is None or type(input) is not torch.Tensor:
+            return base.forward(self, input)
+        if kind is Unmade:
+            return Unmade(input, self.weight, self.bias)
+        if torch.compiler.is_compiling() or losses.is_transformed():
+            return base.forward(self, input)
+        return Logits.of(input, self.weight, self.bias)
 
     return {"forward": forward}

@@ -175,7 +175,7 @@ def _soft(logits, target, weight, reduction, constants):
     return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / max(loss.numel(), 1)
 
 
-def _is_transformed():
+def is_transformed():
     """Whether torch.func or forward mode wants derivatives, of all kinds: head and loss are then called apart."""
     return not torch.compiler.is_compiling() and (_C._are_functorch_transforms_active() or forward_ad._current_level >= 0)
 
@@ -192,7 +192,7 @@ def linear_cross_entropy(input: Tensor, weight: Tensor, target: Tensor, bias: Te
     ce_weight: cross_entropy's weight, of classes. chunk: tokens in a chunk; unless said, those whose logits take 512 MiB."""
     _check_smoothing(label_smoothing)
     reduction = _reduction(reduction, None, None)
-    if _is_transformed() or is_distributed(input, weight):
+    if is_transformed() or is_distributed(input, weight):
         logits = torch.nn.functional.linear(input, weight, bias)
         loss = cross_entropy(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), ce_weight, ignore_index=ignore_index,
                              reduction=reduction, label_smoothing=label_smoothing, softcap=softcap, z_loss=z_loss)
@@ -222,7 +222,7 @@ def linear_log_probability(input: Tensor, weight: Tensor, target: Tensor, bias: 
     makes the logits again, a chunk at a time."""
     rows = _Classes(target, input.shape[:-1], weight.shape[0], ignore_index)
     program = _loss_programs.log_probability()
-    if _is_transformed() or is_distributed(input, weight):
+    if is_transformed() or is_distributed(input, weight):
         return program.call([torch.nn.functional.linear(input, weight, bias), rows.target], [1.0 / temperature], wanted=3)[:2]
     logprob, entropy, _ = _linear.rows(input, weight, bias, program, {"target": rows.target.reshape(-1)},
                                        {"inverse_temperature": 1.0 / temperature}, chunk)
