@@ -160,6 +160,27 @@ def test_logits_are_a_node_of_the_graph(cast):
     torch.testing.assert_close(grad, 1 + 2 * out.logits.detach() / out.logits.numel())
 
 
+def test_logits_of_weights_that_have_changed_are_refused():
+    model, tokens = wide()
+    tt.patch(model)
+    model.train()
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+    wanted = model(input_ids=tokens).logits.detach()
+    for read_before in (True, False):
+        out = model(input_ids=tokens, labels=tokens)
+        if read_before:
+            torch.testing.assert_close(out.logits.detach(), wanted)
+        out.loss.backward()
+        sgd.step()
+        if read_before:
+            torch.testing.assert_close(out.logits.detach(), wanted)
+            continue
+        for use in (lambda x: x.argmax(-1), lambda x: x.float().sum(), MeanSquare.apply):
+            with pytest.raises(RuntimeError, match="has changed since"):
+                use(out.logits)
+        assert out.logits.shape == wanted.shape and out.logits.requires_grad  # nothing to compute for these
+
+
 def test_logits_are_theirs_to_whoever_uses_them():
     model, tokens = wide()
     patched = copy.deepcopy(model)
@@ -260,6 +281,8 @@ def train_on_two(rank, folder):
     out = sharded(input_ids=tokens, labels=tokens)
     assert out.logits.__dict__["value"] is None, "what hooks the graph has no need of them"
     out.loss.backward()
+    with pytest.raises(RuntimeError, match="has changed since"):  # whose memory was given back
+        out.logits.sum()
     parallel = nn.parallel.DistributedDataParallel(replicated)
     parallel(input_ids=tokens, labels=tokens).loss.backward()
     for a, b, wanted in zip(sharded.parameters(), replicated.parameters(), model.parameters()):

@@ -31,19 +31,25 @@ class Logits(torch.Tensor):
     saying so, as a function of torch.autograd does, has its gradient too."""
 
     @staticmethod
-    def __new__(cls, source, cast, wide=False):
+    def __new__(cls, source, cast, versions, wide=False):
         hidden, weight, _ = source
         made = torch.Tensor._make_wrapper_subclass(cls, (*hidden.shape[:-1], weight.shape[0]), device=hidden.device,
                                                    dtype=torch.float32 if wide else cast or hidden.dtype)
-        made.__dict__.update(source=source, cast=cast, wide=wide, value=None)
+        made.__dict__.update(source=source, cast=cast, versions=versions, wide=wide, value=None)
         return made
 
     @staticmethod
     def of(hidden, weight, bias):
-        return _Waiting.apply(hidden, weight, bias, autocast_type(hidden.device))
+        versions = [each if each is None else each._version for each in (hidden, weight, bias)]
+        return _Waiting.apply(hidden, weight, bias, autocast_type(hidden.device), versions)
 
     def linear(self):
-        source, cast = self.__dict__["source"], self.__dict__["cast"]
+        source, versions, cast = (self.__dict__[name] for name in ("source", "versions", "cast"))
+        for each, version in zip(source, versions):
+            if each is not None and (each._version != version or each.numel() and not each.untyped_storage().nbytes()):
+                raise RuntimeError("logits beside a loss are computed when they are first used, and what they are computed from, "
+                                   "the head's weight or its input, has changed since, as by an optimizer's step: use them "
+                                   "before it, or train without this part, tt.patch(model, loss=False)")
         with torch.autocast(source[0].device.type, cast, enabled=cast is not None):
             value = F.linear(*source)
         return value.float() if self.__dict__["wide"] else value
@@ -72,10 +78,10 @@ class _Waiting(torch.autograd.Function):
     """The logits' node: nothing but a linear layer's backward."""
 
     @staticmethod
-    def forward(ctx, hidden, weight, bias, cast):
+    def forward(ctx, hidden, weight, bias, cast, versions):
         ctx.save_for_backward(hidden, weight)
         ctx.kinds = cast or hidden.dtype, hidden.dtype, weight.dtype, bias if bias is None else bias.dtype
-        return Logits((hidden, weight, bias), cast)
+        return Logits((hidden, weight, bias), cast, versions)
 
     @staticmethod
     def backward(ctx, grad):
@@ -87,7 +93,7 @@ class _Waiting(torch.autograd.Function):
             found = ((rows @ weight.to(kind)).view(hidden.shape) if needs[0] else None,
                      rows.t() @ hidden.to(kind).reshape(-1, hidden.shape[-1]) if needs[1] else None,
                      rows.sum(0) if needs[2] else None)
-        return *(each if each is None else each.to(like) for each, like in zip(found, kinds)), None
+        return *(each if each is None else each.to(like) for each, like in zip(found, kinds)), None, None
 
 
 class _Wide(torch.autograd.Function):
@@ -96,7 +102,7 @@ class _Wide(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits):
         ctx.kind = logits.dtype
-        return Logits(logits.__dict__["source"], logits.__dict__["cast"], True)
+        return Logits(*(logits.__dict__[name] for name in ("source", "cast", "versions")), True)
 
     @staticmethod
     def backward(ctx, grad):
