@@ -177,9 +177,15 @@ def test_probabilities_as_targets():
         dy = torch.randn(made.shape, dtype=made.dtype)
         for mine, theirs in zip(torch.autograd.grad(made, leaves, dy), torch.autograd.grad(wanted, same, dy)):
             torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-11)
-    images, classes = torch.randn(2, 7, 3, 5), torch.randint(7, (2, 3, 5))
-    torch.testing.assert_close(tt.cross_entropy(images, classes, label_smoothing=0.1),
-                               F.cross_entropy(images, classes, label_smoothing=0.1))
+
+
+@pytest.mark.parametrize("shape", [(7,), (2, 7, 3), (2, 7, 3, 5)])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_classes_along_the_second_axis(shape, in_place):
+    images = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    classes = torch.randint(7, (*shape[:1], *shape[2:]) if len(shape) > 1 else ())
+    for extra in (dict(), dict(label_smoothing=0.1, reduction="sum")):
+        same(tt.cross_entropy(images * 1, classes, in_place=in_place, **extra), F.cross_entropy(images, classes, **extra), [images])
 
 
 def test_modules_and_positions_as_torchs():

@@ -69,8 +69,7 @@ def scale(values, by):
     """values.mul_(by), a number of another type on their device: torch's kernel for two types takes element by element (525 MB
     of bf16 by an f32 number, H200: 1.1 ms, where memory takes 0.26)."""
     if values.numel():
-        rows = values.view(-1, values.shape[-1])
-        _operator(_SCALED).operator(x=rows, by=by, out={"y": rows})
+        _operator(_SCALED).operator(x=values, by=by, out={"y": values})
     return values
 
 
