@@ -122,6 +122,12 @@ def test_what_was_changed_since_is_noticed():
     assert torch.equal(leaf, logits)
 
 
+def test_logits_that_were_expanded_are_not_overwritten():
+    *_, logits, _, _ = plain()
+    leaf, target = logits[:1].clone().requires_grad_(), torch.tensor([3, 1, 0])
+    same(tt.cross_entropy((leaf * 1).expand(3, -1), target, in_place=True), F.cross_entropy(leaf.expand(3, -1), target), [leaf])
+
+
 def test_shapes_and_devices_at_the_edge():
     """One token without an axis, part of a sequence, none at all, no memory."""
     input, matrix, _, _, target, _ = plain()

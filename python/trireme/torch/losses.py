@@ -147,6 +147,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     rows = _Classes(target, logits.shape[:-1], classes, ignore_index, weight)
     operands = rows.operands(input, reduction, weight, label_smoothing, z_loss)
     flags = _flags(operands, label_smoothing, softcap)
+    # Logits that were expanded have no memory of their own for a gradient.
+    in_place = in_place and not any(size > 1 and not stride for size, stride in zip(input.shape, input.stride()))
     if in_place and reduction != "none" and input.requires_grad and torch.is_grad_enabled() and \
             not torch.compiler.is_compiling() and is_plain([logits, *operands.values()]):
         if input.is_leaf or (input._is_view() and input._base.is_leaf):
