@@ -300,6 +300,23 @@ def test_compiled_and_autocast(reduction):
         assert not any("List[Tensor]" in str(each.type) for each in schema.arguments)
 
 
+@pytest.mark.parametrize("extra", [dict(), dict(reduction="none"), dict(label_smoothing=0.1), dict(chunk=4, z_loss=0.1)])
+def test_compiled_with_dynamic_shapes(extra):
+    torch._dynamo.reset()
+
+    def work(x, w, t):
+        return tt.linear_cross_entropy(x, w, t, **extra).sum()
+
+    compiled = torch.compile(work, fullgraph=True, dynamic=True, backend="aot_eager")
+    input, matrix, _, _, target, _ = plain(dtype=torch.float32)
+    for tokens in (13, 5, 9):
+        leaves = [each.clone().requires_grad_() for each in (input[:tokens], matrix)]
+        made, wanted = (each(*leaves, target[:tokens]) for each in (compiled, work))
+        assert torch.equal(made, wanted)
+        for mine, theirs in zip(torch.autograd.grad(made, leaves), torch.autograd.grad(wanted, leaves)):
+            assert torch.equal(mine, theirs)
+
+
 def test_transforms_of_torch_func():
     input, matrix, _, _, target, _ = plain()
     target = target.clamp(0)

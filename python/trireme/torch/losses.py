@@ -98,7 +98,8 @@ def _in_range(operands, input):
 
 
 def _flags(operands, label_smoothing, softcap):
-    return dict(weighted="chosen" in operands, smoothed=bool(label_smoothing), capped=softcap is not None,
+    is_smoothed = True if label_smoothing else False  # not bool(): of a symbol, which compiled code may have, it is another one
+    return dict(weighted="chosen" in operands, smoothed=is_smoothed, capped=softcap is not None,
                 scaled="share" in operands, squared="z" in operands)
 
 
