@@ -138,6 +138,8 @@ def test_shapes_and_devices_at_the_edge():
     labels = target.clamp(0).repeat(3, 1)[:, 1:]
     same(tt.linear_cross_entropy(part, weight.t().contiguous().t(), labels),
          F.cross_entropy(F.linear(part, weight).flatten(0, 1), labels.flatten()), [part, weight])
+    none = torch.empty(0, 33)
+    assert tt.cross_entropy(none, none).isnan() and tt.cross_entropy(none, none, reduction="sum") == 0
     assert tt.cross_entropy(input[:0], target[:0]).isnan() and tt.cross_entropy(
         input[:0].requires_grad_(), target[:0], reduction="sum", label_smoothing=0.1) == 0
     with torch.device("meta"):

@@ -175,7 +175,7 @@ def _soft(logits, target, weight, reduction, constants):
     program = _loss_programs.soft_cross_entropy(**flags)
     operands = [logits, target.to(logits.dtype), *([] if weight is None else [weight.detach()])]
     loss = program.call(operands, list(constants.values()), wanted=1)[0]
-    return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / max(loss.numel(), 1)
+    return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / loss.numel()
 
 
 def is_transformed():
