@@ -185,6 +185,15 @@ def test_probabilities_as_targets():
         dy = torch.randn(made.shape, dtype=made.dtype)
         for mine, theirs in zip(torch.autograd.grad(made, leaves, dy), torch.autograd.grad(wanted, same, dy)):
             torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-11)
+        if classes is not None:  # a gradient of theirs is torch's too, if targets are probabilities
+            leaf, other = (classes.clone().requires_grad_() for _ in range(2))
+            made, wanted = (f.cross_entropy(logits, soft, each, reduction=reduction, label_smoothing=smoothing).sum()
+                            for f, each in ((tt, leaf), (F, other)))
+            torch.testing.assert_close(*torch.autograd.grad(made, leaf), *torch.autograd.grad(wanted, other), rtol=1e-10, atol=1e-11)
+    for call in (lambda: tt.cross_entropy(logits, target, weight.requires_grad_()),
+                 lambda: F.cross_entropy(logits, target, weight.requires_grad_())):
+        with pytest.raises(RuntimeError, match="not differentiable"):
+            call()
 
 
 @pytest.mark.parametrize("shape", [(7,), (2, 7, 3), (2, 7, 3, 5)])

@@ -60,6 +60,9 @@ class _Classes:
         if weight is not None:
             if weight.shape != (classes,):
                 raise RuntimeError("weight tensor should be defined either for all or no classes")
+            if weight.requires_grad and torch.is_grad_enabled():
+                raise RuntimeError("cross_entropy of classes is not differentiable with respect to their weight, which requires "
+                                   "grad; detach it")
             wide = weight.detach().to(torch.promote_types(weight.dtype, torch.float32))
             self.chosen = wide[target.clamp(0, classes - 1)] * self.kept
 
@@ -173,7 +176,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
 def _soft(logits, target, weight, reduction, constants):
     flags = dict(weighted=weight is not None, smoothed="smoothing" in constants, capped="softcap" in constants)
     program = _loss_programs.soft_cross_entropy(**flags)
-    operands = [logits, target.to(logits.dtype), *([] if weight is None else [weight.detach()])]
+    operands = [logits, target.to(logits.dtype), *([] if weight is None else [weight])]
     loss = program.call(operands, list(constants.values()), wanted=1)[0]
     return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / loss.numel()
 
