@@ -328,6 +328,36 @@ def test_clamped_gates_of_their_own_limits(kind):
     assert not torch.allclose(holder[0](x), holder[2](x))
 
 
+class Counted(nn.SiLU):
+    calls = 0
+
+    def forward(self, x):
+        Counted.calls += 1
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_hooks_of_an_activation_are_called(when):
+    """Also those that the kernel would pass by; and none of our samples is shown to them."""
+    torch.manual_seed(3)
+    plain, seen = Mlp(16, Counted()), []
+    patched = copy.deepcopy(plain)
+
+    def hook():
+        return [each.act_fn.register_forward_hook(lambda module, inputs, result: seen.append(module) or result / 2)
+                for each in (patched, plain)]
+
+    handles = hook() if when == "before" else []
+    assert tt.patch(patched)
+    handles = handles or hook()
+    x = torch.randn(3, 16)
+    assert not seen and torch.equal(patched(x), plain(x)) and seen == [patched.act_fn, plain.act_fn]
+    for handle in handles:
+        handle.remove()
+    before = Counted.calls
+    assert patched(x).shape == x.shape and Counted.calls == before, "the kernel serves again"
+
+
 def test_fault_53_a_replaced_forward_stays():
     norm = LlamaNorm(16, 1e-6)
     norm.forward = lambda hidden: hidden * 2

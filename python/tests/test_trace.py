@@ -134,6 +134,24 @@ def test_a_training_step_twice_is_the_same(tmp_path, patched):
     assert {f"layers.{k}.{part}" for k in range(3) for part in ("up", "down", "norm")} | {"head", "embed"} <= backward
 
 
+class Unit(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate_proj, self.up_proj, self.down_proj = (torch.nn.Linear(*size) for size in ((8, 16), (8, 16), (16, 8)))
+        self.act_fn = torch.nn.SiLU()
+
+    def forward(self, x):
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+
+def test_a_patched_unit_is_seen_as_it_runs(tmp_path):
+    """The hooks that watch its activation do not bring the activation back."""
+    model = torch.nn.Sequential(torch.nn.Embedding(11, 8), Unit())
+    assert tt.patch(model)
+    record(model, tmp_path / "a", infer)
+    assert any("swiglu" in each["name"] for each in events(tmp_path / "a"))
+
+
 def test_tracing_changes_no_bits(tmp_path):
     plain, traced = Model(), Model()
     step(plain)

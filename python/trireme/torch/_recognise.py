@@ -28,6 +28,9 @@ GATED_OPERATIONS = SHAPES_ONLY | {"_to_copy", "mul", "silu", "gelu", "relu", "si
 WIDENED = {"pow", "rsqrt", "reciprocal", "sum", "native_layer_norm", "rms_norm", "_fused_rms_norm"}
 
 
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+
 class Unknown(Exception):
     """Why a module is left alone."""
 
@@ -90,19 +93,19 @@ def _shadow(module, training, parameters=None, children=None):
 
 
 def _run(shadow, allowed, x):
-    """Its forward, hooks left out; whether autocast on a GPU would compute in other types; and what was clamped to."""
+    """Its forward, hooks of it and its children left out; whether autocast on a GPU would compute in other types; and what was clamped to."""
     version, recorder = x._version, _Recorder()
     before = {name: value for name, value in shadow.__dict__.items()}
     children = [each for child in shadow._modules.values() if child is not None for each in child.modules()]
-    modes = [each.training for each in children]
+    states = [{name: each.__dict__[name] for name in ("training", *HOOKS)} for each in children]
     for each in children:
-        each.training = shadow.training
+        each.__dict__.update({name: {} for name in HOOKS}, training=shadow.training)
     try:
         with recorder, _FunctionRecorder(recorder):
             made = type(shadow).forward(shadow, x)
     finally:
-        for each, mode in zip(children, modes):
-            each.training = mode
+        for each, state in zip(children, states):
+            each.__dict__.update(state)
     strange = [name for name in recorder.seen if name not in allowed]
     if strange:
         raise Unknown(f"its code has {', '.join(strange)}")

@@ -160,11 +160,15 @@ class Trace(TorchDispatchMode):
             module._compiled_call_impl = call
             self._undo.append(lambda: setattr(module, "_compiled_call_impl", inner))
             return
-        before = module.register_forward_pre_hook(lambda _, args, kwargs: self._enter(path, module, args, kwargs), with_kwargs=True,
-                                                  prepend=True)
-        after = module.register_forward_hook(
-            lambda _, args, result: self._leave(path, module, result, result is not None or not sys.exc_info()[0]), always_call=True)
-        self._undo += [before.remove, after.remove]
+        def enter(_, args, kwargs):
+            self._enter(path, module, args, kwargs)
+
+        def leave(_, args, result):
+            self._leave(path, module, result, result is not None or not sys.exc_info()[0])
+
+        enter.is_trace = leave.is_trace = True
+        self._undo += [module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True).remove,
+                       module.register_forward_hook(leave, always_call=True).remove]
 
     def _stop_watching(self):
         while self._undo:

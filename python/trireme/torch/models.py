@@ -12,7 +12,7 @@ import torch
 from . import _head, _rewrite, functional
 from ._autograd import is_distributed
 from ._kernels import CLAMPED, GATED, NORMS
-from ._recognise import Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
+from ._recognise import HOOKS, Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
 
 _SETTINGS = ("_trireme_waits", "_trireme_logits", "_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_unit",
              "_trireme_order", "_trireme_limits")
@@ -48,7 +48,15 @@ def _norm(self, x):
     return NORMS[self._trireme_norm].run(self, x, getattr(self, self._trireme_eps))
 
 
+def _is_watched(module):
+    """Whether somebody has hooks on its calls or those inside. A trace's want to see what runs, and change nothing."""
+    return any(not getattr(hook, "is_trace", False) for name in HOOKS for hook in module.__dict__[name].values()) or \
+        any(child is not None and _is_watched(child) for child in module._modules.values())
+
+
 def _gated(self, x):
+    if any(name not in self._trireme_order and child is not None and _is_watched(child) for name, child in self._modules.items()):
+        return None  # an activation that the kernel would not call
     kernel = GATED.get(self._trireme_unit) or CLAMPED[self._trireme_unit]
     if self._trireme_order[0] == "gate_up_proj":
         gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
