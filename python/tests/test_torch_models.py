@@ -358,6 +358,23 @@ def test_hooks_of_an_activation_are_called(when):
     assert patched(x).shape == x.shape and Counted.calls == before, "the kernel serves again"
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_what_torch_jit_compiled_is_left_alone():
+    model = nn.Sequential(nn.LayerNorm(16), torch.jit.script(nn.Sequential(nn.LayerNorm(16))),
+                          torch.jit.trace(nn.LayerNorm(16), torch.randn(2, 16)))
+    x = torch.randn(3, 16)
+    wanted = model(x)
+    report = tt.patch(model)
+    assert list(report) == ["0"] and report.left == dict.fromkeys(("1", "1.0", "2"), "it is compiled by torch.jit")
+    torch.testing.assert_close(model(x), wanted)
+    assert not tt.patch(torch.jit.script(nn.LayerNorm(16)))
+    tt.unpatch(model)
+    unit = Mlp(16, torch.jit.script(nn.SiLU()))
+    wanted = unit(x)
+    tt.patch(unit)
+    torch.testing.assert_close(unit(x), wanted)
+
+
 def test_fault_53_a_replaced_forward_stays():
     norm = LlamaNorm(16, 1e-6)
     norm.forward = lambda hidden: hidden * 2

@@ -298,6 +298,8 @@ def _between(module, names, kind, training):
 def fingerprint(module):
     """Equal for modules whose forwards cannot differ in kind: of one class, with equal or the very same attributes. Values
     of parameters do not count, nor do projections: neither is used when a module is tried."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return id(module)
     state = tuple((name, _token(value)) for name, value in sorted(module.__dict__.items())
                   if name not in ("training", "_parameters", "_buffers", "_modules"))
     names = projections(module) or ()

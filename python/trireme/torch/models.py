@@ -159,7 +159,13 @@ def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True, rope: 
     """
     report = Report()
     decided = {}
+    modules = []
     for path, module in model.named_modules():
+        if isinstance(module, torch.jit.ScriptModule):
+            report.left[path] = "it is compiled by torch.jit"
+        else:
+            modules.append((path, module))
+    for path, module in modules:
         if hasattr(type(module), "_trireme_base"):
             continue
         key = fingerprint(module) if not module._modules or projections(module) else None
@@ -177,7 +183,7 @@ def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True, rope: 
             report[path] = kernel
     change_loss = functools.partial(_patch_loss, logits=logits)
     for wanted, change in ((rope, _patch_rope), (residual, _patch_residual), (loss, change_loss)):
-        for path, module in model.named_modules() if wanted else ():
+        for path, module in modules if wanted else ():
             try:
                 kernel = change(module)
             except Unknown as why:
