@@ -1,0 +1,117 @@
+"""What machines do when calls cannot be: shapes that differ, machines that fail or die; run by parallel_cases."""
+import os
+
+import torch
+
+import trireme
+import trireme.torch as tt
+from trireme.torch import parallel
+
+
+def case_errors(rank, size):
+    """All machines raise the same error, at once."""
+    def refused(call, kind, *words):
+        try:
+            call()
+        except kind as error:
+            assert all(word in str(error) for word in words), error
+            return
+        raise AssertionError(f"{words} was not refused")
+
+    norm = parallel.columns("rms_norm")
+    x = torch.randn(4 + rank, 300)
+    refused(lambda: norm(x), ValueError, "the number of rows must be the same", str([4 + k for k in range(size)]))
+    refused(lambda: parallel.rows("rms_norm")(torch.randn(3, 30 + rank)), ValueError, "the number of columns must be the same")
+    refused(lambda: parallel.columns("softmax" if rank else "log_softmax")(torch.randn(3, 30)), ValueError, "the operator")
+    refused(lambda: norm(torch.randn(3, 30).to(torch.bfloat16 if rank else torch.float32)), ValueError, "its types")
+    refused(lambda: norm(torch.randn(3, 30 + rank)), ValueError, "the number of columns", "`cut` says all sizes")
+    uneven = [30 + k for k in range(size)]
+    assert parallel.columns("rms_norm", cut=uneven)(torch.randn(3, 30 + rank)).shape == (3, 30 + rank)
+    refused(lambda: parallel.columns("rms_norm", cut=uneven)(torch.randn(3, 29)), ValueError, "and the cut says")
+    refused(lambda: parallel.rows("rms_norm")(torch.randn(3 + rank, 30)), ValueError, "the number of rows")
+    assert parallel.rows("rms_norm", in_order=False)(torch.randn(3 + rank, 30)).shape == (3 + rank, 30)
+    none = [0] + [7] * (size - 1)
+    refused(lambda: parallel.columns("rms_norm", cut=none)(torch.randn(3, none[rank])), ValueError, "has no columns")
+    refused(lambda: parallel.sum_over(torch.randn(3 + rank)), ValueError, "shapes must be those of the other machines")
+    refused(lambda: norm(torch.randn(3, 4, 5), axes=2), trireme.Unsupported, "axes=1")
+    turn = tt.op("turn(x[i,j]) -> (y[i,j])\n    y = rotate(x, 1)")
+    refused(lambda: parallel.columns(turn)(torch.randn(3, 30)), trireme.Unsupported, "rotate reads columns of other parts", "parallel.rows")
+    counted = tt.op("counted(x[i,j]) -> (y[i,j])\n    y = x * i")
+    refused(lambda: parallel.rows(counted, in_order=False)(torch.randn(3, 30)), trireme.Unsupported, "computes with i")
+    pairs = parallel.rows("moe_sum")
+    refused(lambda: pairs(torch.randn(3, 30), torch.randn(3), experts=2.0), trireme.Unsupported, "cut rows at multiples of 2")
+    # Shapes that all know, and that differ now.
+    for rows in (3, 5000, 7):
+        norm(torch.randn(rows, 30))
+    refused(lambda: norm(torch.randn(5000 if rank else 3, 30)), ValueError, "shapes must be those of the other machines", "[3, 5000")
+    for widths in ([30] + [31] * (size - 1), [32] + [31] * (size - 1)):  # a part's width says nothing of the others'
+        alpha = torch.ones(()).requires_grad_()
+        parallel.columns("dynamic_tanh", cut=widths)(torch.randn(3, widths[rank]), alpha).sum().backward()
+    spread, w = parallel.rows("rms_norm"), torch.ones(30, requires_grad=True)
+
+    def backward(rows):
+        spread(torch.randn(rows, 30), w).sum().backward()
+
+    for rows in (3, 5000, 7):
+        backward(rows)
+    refused(lambda: backward(5000 if rank else 3), ValueError, "shapes must be those of the other machines")
+    # Sums of whole tensors, small ones and large ones, of shapes that all know; eager and compiled.
+    around = lambda x: parallel.reduce_from(parallel.copy_to(x) * 2)
+    for call in (parallel.sum_over, around, torch.compile(around, fullgraph=True, backend="aot_eager")):
+        for shape in ((3, 4), (4, 3), (300, 211), (301, 211), (4, 3)):
+            assert call(torch.ones(shape)).shape == shape
+        for here, there in (((4, 3), (300, 211)), ((300, 211), (301, 211)), ((4, 3), (3, 4))):
+            refused(lambda: call(torch.randn(there if rank else here)), ValueError, "shapes must be those of the other machines",
+                    str([here[0] * here[1]] + [there[0] * there[1]] * (size - 1)))
+        refused(lambda: call(torch.randn(4, 3).to(torch.float32 if rank else torch.bfloat16)), ValueError, "not of the same thing")
+    x = torch.randn(300 if rank else 3, requires_grad=True)
+    y = parallel.copy_to(x).sum()
+    refused(y.backward, ValueError, "shapes must be those of the other machines")
+    assert norm(torch.randn(3, 30)).shape == (3, 30)  # and goes on
+
+
+def case_differs(rank, size):
+    """A shape that one machine knows and the last one does not: who does not asks, who does waits in the collective."""
+    norm = parallel.columns("rms_norm")
+    norm(torch.randn(3, 256))
+    norm(torch.randn(3 if rank < size - 1 else 5000, 256))
+
+
+def case_fails(rank, size):
+    """One machine raises; the others are in a collective."""
+    if rank == 1:
+        raise RuntimeError("what it failed of")
+    parallel.rows("rms_norm")(torch.randn(3, 256))
+
+
+def case_dies_first(rank, size):
+    """The last machine goes away before the others ask it anything."""
+    if rank == size - 1:
+        os._exit(7)
+    parallel.rows("rms_norm")(torch.randn(3, 256))
+
+
+def goes_away(rank, size, call):
+    """The last machine goes away in the midst: the others get an error, before the group's time is over."""
+    call()
+    if rank == size - 1:
+        os._exit(7)
+    for _ in range(3):
+        call()
+
+
+def case_dies(rank, size):
+    norm, x = parallel.columns("rms_norm"), torch.randn(3, 256)
+    goes_away(rank, size, lambda: norm(x))
+
+
+def case_dies_backward(rank, size):
+    norm, x = parallel.columns("rms_norm"), torch.randn(3, 256, requires_grad=True)
+    made = [norm(x).sum() for _ in range(4)]
+    goes_away(rank, size, lambda: made.pop().backward())
+
+
+def case_dies_rows(rank, size):
+    """Rows exchange in their backward alone."""
+    norm, x, w = parallel.rows("rms_norm"), torch.randn(3, 256), torch.randn(256, requires_grad=True)
+    goes_away(rank, size, lambda: norm(x, w).sum().backward())
