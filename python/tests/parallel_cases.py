@@ -13,6 +13,7 @@ import traceback
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 
 import trireme
 import trireme.torch as tt
@@ -137,6 +138,34 @@ def case_rows(rank, size):
 
             compare(operator, parallel.rows(operator, cut=None if widths[0] else widths), operands, constants,
                     by_rows(Machine(widths, rank), constants), exact)
+
+
+def case_empty(rank, size):
+    """No rows: nothing is exchanged, sums over rows are zero, and what else is reduced is as on one machine. With rows over the other
+    axis of a mesh, some machines have rows and others none."""
+    reductions = tt.op("reductions(x[i,j], w[j]) -> (y[i,j], s[i], c[j], t[], top[])\n    g = logsumexp(x) + variance(x * w)\n"
+                       "    y = softmax(x) * g + amax(x) - amin(x) * mean(w)\n    s = sum(y)\n    c = colsum(x)\n    t = colsum(x * w)\n"
+                       "    top = colmax(x)")
+    widths = (256,) * size
+    for operator in (reductions, *map(tt.named, ("rms_norm", "layer_norm", "softmax", "cross_entropy", "swiglu"))):
+        operands, constants = sample(operator, 3, sum(widths))
+        none = [each[:0] if where.startswith("[i") else each for each, (_, where, *_) in zip(operands, operator.operator.operands)]
+        for composed in (False, True):
+            one = tt._spread.Spread(composed=composed).of(operator)
+            compare(operator, parallel.columns(operator, compose=composed), none, constants, by_columns(Machine(widths, rank), constants),
+                    lambda where: True, one)
+    loss = parallel.cross_entropy(torch.randn(0, 512), torch.zeros(0, dtype=torch.long))
+    assert loss.isnan()  # a mean over nothing, as torch's
+    if size != 4:
+        return
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("rows", "columns"))
+    row, column = mesh.get_local_rank("rows"), mesh.get_local_rank("columns")
+    for operator in (reductions, tt.named("rms_norm"), tt.named("softmax")):
+        operands, constants = sample(operator, 5, 512)
+        rows, columns = by_rows(Machine((5, 0), row), constants), by_columns(Machine((256, 256), column), constants)
+        spread = parallel.over(operator, mesh.get_group("columns"), mesh.get_group("rows"), row_cut=(5, 0))
+        compare(operator, spread, operands, constants, lambda tensor, where: columns(rows(tensor, where), where),
+                lambda where: where != "[]")
 
 
 def case_counted(rank, size):

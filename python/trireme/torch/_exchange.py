@@ -224,7 +224,10 @@ def trade(tensor, group):
 
 
 def exchange(group, pieces, dtype, device, what):
-    """Of each piece the totals, flat: one collective for all. `what`: in the same words on every machine."""
+    """Of each piece the totals, flat: one collective for all. `what`: in the same words on every machine. Of no values (no rows)
+    there are no totals, and no machine of the group has any: none asks."""
+    if not any(piece.length for piece in pieces):
+        return [[torch.empty(0, dtype=dtype, device=device)] * piece.reduction.arity for piece in pieces]
     flat = []
     for piece in pieces:
         for run in piece.runs:
@@ -250,6 +253,8 @@ def exchange(group, pieces, dtype, device, what):
 
 def _combined(piece, node, values):
     """The node's values, and how many columns it stands for."""
+    if not piece.length:
+        return [next(iter(values.values()))[0]] * piece.reduction.arity, 0
     if _is_leaf(node):
         return values[node], piece.counts[node[0]][node[1]] if piece.counts else 0
     leaves = leaves_of(node)
