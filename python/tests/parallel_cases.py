@@ -168,6 +168,28 @@ def case_empty(rank, size):
                 lambda where: where != "[]")
 
 
+def case_named(rank, size):
+    """Operands with names of ours."""
+    programs = ["one(x[i,j], like[i,j]) -> (s[i])\n    s = sum(x * like)",
+                "two(x[i,j], first_row[i], like[j]) -> (y[i,j], c[j])\n    y = x * i + first_row * like\n    c = colsum(y)",
+                "three(x[i,j], columns[j], first_column[i]) -> (y[i,j], sum_1[i])\n    sum_1 = sum(x * columns) / n\n"
+                "    y = x * first_column + j + sum_1",
+                "four(like[j], left[i], columns = 2, first_row = 3) -> (both[i,j], sum_2[i])\n    both = like * left * columns + i * n\n"
+                "    sum_2 = sum(both) * amax(like) + first_row",
+                "five(sum_1[i,j], leaf0[i], total[j]) -> (amax_2[i], right[i])\n    amax_2 = amax(sum_1 * total) * leaf0\n"
+                "    right = sum(sum_1 * amax_2) + logsumexp(sum_1)"]
+    for text in programs:
+        operator = tt.op(text)
+        for widths in ((256 * 3, *(256,) * (size - 1)), (40,) * size):  # several runs a part, and one
+            operands, constants = sample(operator, 12, sum(widths))
+            compare(operator, parallel.columns(operator, cut=widths), operands, constants, by_columns(Machine(widths, rank), constants),
+                    lambda where: widths[0] % 256 == 0)
+        for widths in ((512 + 256, *(256,) * (size - 1)), (12,) * size):
+            operands, constants = sample(operator, sum(widths), 24)
+            compare(operator, parallel.rows(operator, cut=widths), operands, constants, by_rows(Machine(widths, rank), constants),
+                    lambda where: sums_are_exact(where, widths, 24, constants))
+
+
 def case_counted(rank, size):
     """Rows that know their number, or that wrap, are cut anywhere; of a largest value over rows and columns every machine has all."""
     programs = [("counted(x[i,j]) -> (y[i,j], t[])\n    y = select(j <= i, x * i, 0)\n    t = colsum(x * i)", {}),

@@ -55,7 +55,7 @@ def torchrun(size, cases):
 
 LONG = pytest.mark.skipif(not (os.environ.get("TRIREME_ALL_MODELS") or os.environ.get("LONG")),
                           reason="LONG=1 or TRIREME_ALL_MODELS=1 runs what takes long")
-COMMON = ["columns", "groups", "rows", "empty", "counted", "random", "composed", "once", "exchanges", "losses", "norms", "sums", "errors"]
+COMMON = ["columns", "groups", "rows", "empty", "named", "counted", "random", "composed", "once", "exchanges", "losses", "norms", "sums", "errors"]
 
 
 @pytest.mark.parametrize("size, cases", [

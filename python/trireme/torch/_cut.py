@@ -17,8 +17,10 @@ class Phase:
     """A phase of a split program as torch operators, or the whole program where its columns are in one place."""
 
     def __init__(self, text, exchanges=(), groups=()):
-        text = _programs.with_first_row(text)
+        plain, text = text, _programs.with_first_row(text)
         parts = _programs.take_apart(text)
+        # Its name is none of this phase's, and may be that of a constant that other phases have.
+        self.first_row = parts.operands[-1][0] if text != plain else None
         given = [spread.strip("[]").split(",") for _, spread, fallback in parts.operands if not fallback]
         self.like = not any(spread == "[i,j]" for _, spread, _ in parts.operands) and not (
             any(each[0] == "i" for each in given) and any(each[-1].strip() == "j" for each in given))
@@ -39,7 +41,7 @@ class Phase:
         # Of rows alone: columns are asked for nothing, and one is enough to say how many rows there are.
         self.of_rows = self.like and not exchanges and not any(
             has_columns(spread) for spread in [*self.results.values(), *(each[1] for each in parts.operands)])
-        self.computes_with = {name.rstrip("_") for name, *_ in self.operator.operator.constants
+        self.computes_with = {"first_row" if name == self.first_row else name.rstrip("_") for name, *_ in self.operator.operator.constants
                               if name in _programs.computed_with(text)} & {"columns", "first_column", "first_row"}
 
 

@@ -8,6 +8,8 @@ from ._exchange import AMAX, STRIPE, SUM, Piece, exchange, one_each, one_run, tr
 from ._register import NAMES, extents
 from ._rows import has_columns, row_of
 
+_LIKE = "[i,j]"  # among arrays by name: one that says how many rows and columns there are; no operand has that name
+
 
 class Machine:
     """What one call does on one machine."""
@@ -119,7 +121,7 @@ class Machine:
                 found[name] = known[name].narrow(-1, begin // size, -(-count // size))
         like = self.like(known)
         size = self.columns // like.shape[-1]  # 2 of pairs
-        found["like"] = like.narrow(-1, begin // size, count // size)
+        found[_LIKE] = like.narrow(-1, begin // size, count // size)
         return found
 
     def rows_of(self, phase, known, begin, count):
@@ -129,7 +131,7 @@ class Machine:
             row = None if known.get(name) is None else row_of(spreads[name], self.constants)
             if row is not None and not row.wrap:
                 found[name] = known[name].narrow(0, begin // row.divide, -(-count // row.divide))
-        found["like"] = self.like(known).narrow(0, begin, count)
+        found[_LIKE] = self.like(known).narrow(0, begin, count)
         return found
 
     def like(self, known):
@@ -154,18 +156,18 @@ class Machine:
         spreads = {name: where for name, where, *_ in operator.operator.operands}
         operands = [self.turned(spreads[name], known.get(name), begin_row) for name in phase.operands]
         if phase.like:
-            like = known["like"] if "like" in known else self.like(known)
+            like = known[_LIKE] if _LIKE in known else self.like(known)
             operands.insert(0, like.narrow(-1, 0, 1) if phase.of_rows else like)
         said = dict(self.constants)
         for name, _, optional, fallback in operator.operator.constants:
-            if name in said:
+            if name == phase.first_row:
+                said[name] = float(self.first_row + begin_row)
+            elif name in said:
                 continue
-            if name.rstrip("_") == "columns":
+            elif name.rstrip("_") == "columns":
                 said[name] = float(self.by_columns.total)
             elif name.rstrip("_") == "first_column":
                 said[name] = float(self.by_columns.first + begin_column)
-            elif name.rstrip("_") == "first_row":
-                said[name] = float(self.first_row + begin_row)
             else:
                 said[name] = fallback
         kinds = {}
