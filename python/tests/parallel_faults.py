@@ -2,22 +2,27 @@
 import os
 
 import torch
+import torch.distributed as dist
+from torch.autograd import forward_ad
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
 
 import trireme
 import trireme.torch as tt
 from trireme.torch import parallel
 
 
+def refused(call, kind, *words):
+    try:
+        call()
+    except kind as error:
+        assert all(word in str(error) for word in words), error
+        return
+    raise AssertionError(f"{words} was not refused")
+
+
 def case_errors(rank, size):
     """All machines raise the same error, at once."""
-    def refused(call, kind, *words):
-        try:
-            call()
-        except kind as error:
-            assert all(word in str(error) for word in words), error
-            return
-        raise AssertionError(f"{words} was not refused")
-
     norm = parallel.columns("rms_norm")
     x = torch.randn(4 + rank, 300)
     refused(lambda: norm(x), ValueError, "the number of rows must be the same", str([4 + k for k in range(size)]))
@@ -68,6 +73,49 @@ def case_errors(rank, size):
     y = parallel.copy_to(x).sum()
     refused(y.backward, ValueError, "shapes must be those of the other machines")
     assert norm(torch.randn(3, 30)).shape == (3, 30)  # and goes on
+
+
+def case_transforms(rank, size):
+    """torch.func does not reach over machines, and is refused; what the error names works."""
+    norm, x, w = parallel.columns("rms_norm"), torch.randn(6, 256), torch.randn(256)
+    for call in (lambda x: norm(x, w), parallel.rows("rms_norm"), parallel.sum_over, parallel.copy_to, parallel.reduce_from):
+        for transformed in (lambda: torch.func.vmap(call)(x.view(2, 3, 256)), lambda: torch.func.grad(lambda x: call(x).sum())(x),
+                            lambda: torch.func.jvp(call, (x,), (x,)), lambda: torch.func.vjp(call, x)):
+            refused(transformed, NotImplementedError, "is not transformed by torch.func", "torch.func.grad derives operators on DTensors")
+    a = x.clone().requires_grad_()
+    y = norm(a, w)
+    refused(lambda: torch.autograd.grad(y, a, torch.randn(3, *y.shape), is_grads_batched=True, retain_graph=True), NotImplementedError,
+            "nor by is_grads_batched")
+    slope, = torch.autograd.grad((y * 2).sum(), a, create_graph=True)
+    with forward_ad.dual_level():  # <x, dy/dx^T 2> both ways
+        tangent = forward_ad.unpack_dual(norm(forward_ad.make_dual(x, x), w)).tangent
+    both = parallel.sum_over(torch.stack([(tangent * 2).sum(), (slope * x).sum()]).detach())
+    torch.testing.assert_close(both[0], both[1], rtol=1e-3, atol=1e-3)
+    mesh = init_device_mesh("cpu", (size,))
+    for place in (Shard(0), Shard(1)):
+        x = distribute_tensor(torch.randn(6, 64 * size), mesh, [place])
+        a = x.detach().requires_grad_()
+        tt.softmax(a).square().sum().backward()
+        found = torch.func.grad(lambda x: tt.softmax(x).square().sum())(x)
+        torch.testing.assert_close(found.full_tensor(), a.grad.full_tensor())
+
+
+def case_outside(rank, size):
+    """A process that is not in the group."""
+    group, mesh = dist.new_group([0, 1]), DeviceMesh("cpu", [0, 1])
+    x = torch.randn(3, 512)
+    given = distribute_tensor(x, mesh, [Shard(1)])
+    calls = [lambda: parallel.columns("softmax", group)(x), lambda: parallel.sum_over(x, group), lambda: parallel.copy_to(x, group),
+             lambda: parallel.RMSNorm(512, rows=group)(x), lambda: parallel.cross_entropy(x, torch.tensor([1, 2, 3]), group=group)]
+    for call in calls:
+        if rank < 2:
+            call()
+        else:
+            refused(call, ValueError, "this process is no member of the group")
+    if rank < 2:
+        assert torch.allclose(tt.softmax(given).full_tensor(), torch.softmax(given.full_tensor(), -1))
+    else:
+        refused(lambda: tt.softmax(given), ValueError, "this process is not in the mesh")
 
 
 def case_differs(rank, size):

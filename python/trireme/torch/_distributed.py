@@ -33,6 +33,8 @@ def call(operator, operands, constants, axes, types, wanted):
                                "[Replicate()]) makes it one that is the same on every machine")
     sources = shape_sources(operator, operands)
     mesh, shape = operands[sources[0]].device_mesh, tuple(problem_shape(operator, operands, axes, constants))
+    if not torch.compiler.is_compiling() and mesh.get_coordinate() is None:
+        raise ValueError(f"{operator.name}: this process is not in the mesh of its DTensors, {mesh}; those that are in it call it alone")
     if torch.compiler.is_compiling():  # each shape and each constant has a graph of its own
         from torch.fx.experimental.symbolic_shapes import guard_scalar
         shape, constants = tuple(guard_scalar(each) for each in shape), [guard_scalar(each) for each in constants]

@@ -17,6 +17,7 @@ from torch.distributed import _functional_collectives as collectives
 import trireme
 
 from . import _programs
+from ._autograd import is_wrapped
 from ._operator import TorchOperator, _lock
 from ._register import LIBRARY
 
@@ -83,6 +84,24 @@ def _is_leaf(node):
 
 def leaves_of(node):
     return [node] if _is_leaf(node) else leaves_of(node[0]) + leaves_of(node[1])
+
+
+# ---- groups and what may be exchanged ----
+
+def of_member(group):
+    """The group. Who is not in it has something else in its place, of torch.distributed.new_group."""
+    if not isinstance(group, dist.ProcessGroup):
+        raise ValueError(f"this process is no member of the group ({group!r} is what torch.distributed.new_group gives those that are "
+                         "not); members alone call what is spread over it")
+    return group
+
+
+def refuse_transforms(tensors, what):
+    """Collectives have no rules for torch.func: vmap's would be other machines' rows, and derivatives would be left out."""
+    if is_wrapped(tensors):
+        raise NotImplementedError(f"{what}: what is spread over machines is not transformed by torch.func (grad, vjp, jvp, vmap) nor by "
+                                  "is_grads_batched. torch.autograd derives it, backward to any order and forward, and torch.func.grad "
+                                  "derives operators on DTensors")
 
 
 # ---- meetings ----

@@ -12,6 +12,7 @@ import trireme
 from ._autograd import Call, Function, needs_graph
 from ._cut import Whole, check_rows, cuts_of, phases_of
 from ._machine import Machine
+from ._exchange import of_member, refuse_transforms
 from ._made import MADE
 from ._register import LIBRARY, extents, fill, is_pairs, problem_shape, shape_sources, storage_types, types_dict, types_text
 from ._rows import is_picked
@@ -23,8 +24,8 @@ class Spread:
     on every machine the indices of rows begin as on the first."""
 
     def __init__(self, columns=None, rows=(), in_order=True, column_cut=None, row_cut=None, composed=False, anew=False):
-        self.columns = columns if columns is not None and columns.size() > 1 else None
-        self.rows = tuple(each for each in rows if each.size() > 1)
+        self.columns = columns if columns is not None and of_member(columns).size() > 1 else None
+        self.rows = tuple(each for each in rows if of_member(each).size() > 1)
         # Machine by machine, rows follow each other: those of one before those of the next, in known numbers.
         self.in_order = in_order and len(self.rows) < 2
         self.column_cut = tuple(column_cut) if column_cut and self.columns is not None else None
@@ -72,6 +73,8 @@ class SpreadOperator:
 
 
 def call_spread(operator, spread, operands, constants, axes, types, wanted):
+    refuse_transforms(operands, operator.name)
+
     def run(operands, wanted):
         return fill(run_spread(operator, spread, operands, constants, axes, types, wanted), operands)
 

@@ -18,7 +18,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from . import _distributed, _loss_programs, losses
-from ._exchange import SUM, Piece, _combined, asks_each_time, checked, exchange, gather, leaves_of, meet, number_of, one_each, trade
+from ._exchange import (SUM, Piece, _combined, asks_each_time, checked, exchange, gather, leaves_of, meet, number_of, of_member, one_each,
+                        refuse_transforms, trade)
 from ._operator import TorchOperator, named, op
 from ._register import LIBRARY
 from ._spread import Spread, SpreadOperator, traced
@@ -32,7 +33,10 @@ def _operator(operator):
 
 
 def _group(group):
-    return dist.group.WORLD if group is None else group
+    group = dist.group.WORLD if group is None else group
+    if group is None:
+        raise ValueError("there is no group of processes; torch.distributed.init_process_group makes one")
+    return of_member(group)
 
 
 def columns(operator: "TorchOperator | str", group: dist.ProcessGroup | None = None,
@@ -96,6 +100,7 @@ def sum_over(tensor: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
 
 
 def _sum_over(tensor, group):
+    refuse_transforms([tensor], "sum_over")
     parts = group.size()
     what = f"sum_over of {tensor.dtype} {tuple(map(int, tensor.shape))}"
     wide = tensor.to(torch.promote_types(tensor.dtype, torch.float32)).reshape(-1)
@@ -122,6 +127,12 @@ for _key in ("Autograd", "CompositeExplicitAutograd"):
     LIBRARY.impl("sum_over", lambda tensor, group: _sum_over(tensor, dist.distributed_c10d._resolve_process_group(group)), _key)
 
 
+def _plain(tensor, what):
+    if not torch.compiler.is_compiling():
+        refuse_transforms([tensor], what)
+    return tensor
+
+
 class _Copy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, group):
@@ -146,12 +157,12 @@ class _Reduce(torch.autograd.Function):
 
 def copy_to(tensor: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
     """What stands before a column-parallel linear: the tensor itself; its gradient is the sum_over of all machines'."""
-    return _Copy.apply(tensor, _group(group))
+    return _Copy.apply(_plain(tensor, "copy_to"), _group(group))
 
 
 def reduce_from(tensor: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
     """What stands behind a row-parallel linear: the sum_over of all machines'; the gradient goes to each as it is."""
-    return _Reduce.apply(tensor, _group(group))
+    return _Reduce.apply(_plain(tensor, "reduce_from"), _group(group))
 
 
 # ---- losses ----
