@@ -48,7 +48,26 @@ def case_errors(rank, size):
     # Shapes that all know, and that differ now.
     for rows in (3, 5000, 7):
         norm(torch.randn(rows, 30))
-    refused(lambda: norm(torch.randn(5000 if rank else 3, 30)), ValueError, "shapes must be those of the other machines", "[3, 5000")
+    refused(lambda: norm(torch.randn(5000 if rank else 3, 30)), ValueError, "the number of rows must be the same", "[3, 5000")
+    # A shape that some know and others do not, whoever they are; results asked for likewise.
+    for k in range(size):
+        new = torch.randn(5001 + k if rank == k else 3, 30)
+        refused(lambda: norm(new), ValueError, "the number of rows must be the same", str([3] * k + [5001 + k]).rstrip("]"))
+        refused(lambda: norm(torch.randn(3, 30), results=["y", "rstd"] if rank == k else "rstd"), ValueError, "which results")
+    # Each machine makes its own mistakes, and all say whose: of operands that are not there, of other shapes and of other types.
+    w, late = torch.ones(30), size - 1
+    for mistakes, kind, words in (
+            (lambda: norm(torch.randn(3, 30), w[:20] if rank == late else w), ValueError,
+             [f"machine {late} of {size} failed: InvalidArgument: rms_norm: gamma[j] has the shape (20,), and [30] is its part"]),
+            (lambda: norm(None if rank == 0 else torch.randn(3, 30), w), ValueError, [f"machine 0 of {size} failed: TypeError", "needs an array"]),
+            (lambda: norm(torch.randn(3, 30), None if rank == 0 else w), ValueError, ["the operator, its types"]),
+            (lambda: norm(torch.randn(3, 30), w.double() if rank else w), ValueError, ["the operator, its types"]),
+            (lambda: norm(torch.randn(3, 30), w[:20]), trireme.InvalidArgument, ["gamma[j] has the shape (20,)"]),
+            (lambda: parallel.columns("rms_norm", cut=uneven)(torch.randn(3, 30)), ValueError, ["and the cut says"]),
+            (lambda: parallel.rows("rms_norm")(torch.randn(3, 30), w[:20 + rank]), trireme.InvalidArgument, [f"({20 + rank},)"]),
+            (lambda: parallel.rows("rms_norm")(torch.randn(3, 30), w[:20] if rank else w), ValueError,
+             [f"machine {k} of {size} failed" for k in range(1, size)])):
+        refused(mistakes, kind, *words)
     for widths in ([30] + [31] * (size - 1), [32] + [31] * (size - 1)):  # a part's width says nothing of the others'
         alpha = torch.ones(()).requires_grad_()
         parallel.columns("dynamic_tanh", cut=widths)(torch.randn(3, widths[rank]), alpha).sum().backward()
@@ -59,7 +78,7 @@ def case_errors(rank, size):
 
     for rows in (3, 5000, 7):
         backward(rows)
-    refused(lambda: backward(5000 if rank else 3), ValueError, "shapes must be those of the other machines")
+    refused(lambda: backward(5000 if rank else 3), ValueError, "the number of rows must be the same")
     # Sums of whole tensors, small ones and large ones, of shapes that all know; eager and compiled.
     around = lambda x: parallel.reduce_from(parallel.copy_to(x) * 2)
     for call in (parallel.sum_over, around, torch.compile(around, fullgraph=True, backend="aot_eager")):
@@ -72,7 +91,19 @@ def case_errors(rank, size):
     x = torch.randn(300 if rank else 3, requires_grad=True)
     y = parallel.copy_to(x).sum()
     refused(y.backward, ValueError, "shapes must be those of the other machines")
+    # Another call on each machine.
+    refused(lambda: norm(torch.randn(3, 30)) if rank else parallel.sum_over(torch.randn(90)), ValueError, "are not all in the same call")
     assert norm(torch.randn(3, 30)).shape == (3, 30)  # and goes on
+    if size != 4:
+        return
+    # Over two groups: whoever has no part in a mistake is told by those who were told.
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("rows", "columns"))
+    both = parallel.over("rms_norm", mesh.get_group("columns"), mesh.get_group("rows"))
+    for turn in range(2):
+        refused(lambda: both(torch.randn(3, 30), w[:20] if rank == 2 else w), ValueError,
+                "machine 0 of 2 failed: InvalidArgument: rms_norm: gamma[j] has the shape (20,)")
+        refused(lambda: both(torch.randn(3 + (rank == 1), 30), w), ValueError, "the number of rows must be the same", "[3, 4]")
+        assert both(torch.randn(3, 30), w).shape == (3, 30)
 
 
 def case_transforms(rank, size):
@@ -119,7 +150,9 @@ def case_outside(rank, size):
 
 
 def case_differs(rank, size):
-    """A shape that one machine knows and the last one does not: who does not asks, who does waits in the collective."""
+    """A shape that one machine knows and the last one does not: who does not asks, who does waits in the collective. As on GPUs,
+    whose machines do not say each time whether they ask."""
+    tt._meeting.asks_each_time = tt._spread.asks_each_time = lambda device: False
     norm = parallel.columns("rms_norm")
     norm(torch.randn(3, 256))
     norm(torch.randn(3 if rank < size - 1 else 5000, 256))

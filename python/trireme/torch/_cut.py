@@ -8,7 +8,8 @@ import torch.distributed as dist
 import trireme
 
 from . import _programs
-from ._exchange import STRIPE, Reduction, meet, number_of, stage
+from ._exchange import STRIPE, Reduction, stage
+from ._meeting import number_of
 from ._register import extents
 from ._rows import Row, group_of, has_columns, row_of, sums_over_rows, takes_largest_of_rows
 
@@ -132,27 +133,10 @@ class Cut(NamedTuple):
         return sum(self.widths)
 
 
-def cuts_of(operator, spread, dtype, rows, columns, wanted, constants):
-    """How columns and rows are cut. That all machines see it so is asked once for each shape."""
-    counting = {name: constants[name] for name in sorted(counting_constants(operator, spread.columns is not None))}
-    kind = number_of(f"{operator.operator.text}{dtype}{counting or ''}{'composed' * spread.composed}")
-    what = [operator.name, "the operator, its types and what it divides i and j by", "which results are asked for", "the number of rows",
-            "the number of columns", "the cut"]
-    by_columns, by_rows = None, []
-    if spread.columns is not None:
-        by_columns = _cut(operator, spread.columns, spread.column_cut, columns, "columns")
-        even = (3,) if spread.column_cut is None else ()
-        meet(spread.columns, (kind, wanted, rows, columns, number_of(str(spread.column_cut))), what, (0, 1, 2, *even, 4))
-        if 0 in by_columns.widths:
-            raise ValueError(f"{operator.name}: machine {by_columns.widths.index(0)} of the group has no columns; cut "
-                             f"{by_columns.total} columns over at most {by_columns.total} machines, each with at least one")
-        check_groups(operator, tuple(constants.values()), by_columns.widths)
-    for group in spread.rows:
-        by_rows.append(_cut(operator, group, spread.row_cut, rows, "rows"))
-        even = (2,) if spread.row_cut is None and spread.in_order else ()
-        meet(group, (kind, wanted, rows if spread.in_order else 0, columns, number_of(str(spread.row_cut))), what,
-             (0, 1, *even, 3, 4))
-    return by_columns, by_rows
+def cuts_of(operator, spread, rows, columns):
+    """How columns and rows are cut, as this machine sees it."""
+    by_columns = None if spread.columns is None else _cut(operator, spread.columns, spread.column_cut, columns, "columns")
+    return by_columns, [_cut(operator, group, spread.row_cut, rows, "rows") for group in spread.rows]
 
 
 def _cut(operator, group, widths, mine, what):
@@ -162,6 +146,33 @@ def _cut(operator, group, widths, mine, what):
     if len(widths) != group.size() or widths[rank] != mine:
         raise ValueError(f"{operator.name}: machine {rank} of {group.size()} has {mine} {what}, and the cut says {widths}")
     return Cut(widths, rank)
+
+
+SAID = ["the operator, its types and what it divides i and j by", "which results are asked for", "the number of rows",
+        "the number of columns", "the cut"]
+
+
+def meetings_of(operator, spread, kind, rows, columns, wanted, constants):
+    """Of each group what its machines say, as SAID, and what must be the same: then they exchange the same numbers. `kind`: what
+    else tells calls apart."""
+    counting = {name: constants[name] for name in sorted(counting_constants(operator, spread.columns is not None))}
+    kind = number_of(f"{operator.operator.text}{kind}{counting or ''}{spread.composed}{spread.in_order}{spread.anew}")
+    found = []
+    if spread.columns is not None:
+        even = (3,) if spread.column_cut is None else ()
+        found.append((spread.columns, (kind, wanted, rows, columns, number_of(str(spread.column_cut))), (0, 1, 2, *even, 4)))
+    for group in spread.rows:
+        even = (2,) if spread.row_cut is None and spread.in_order else ()
+        found.append((group, (kind, wanted, rows if spread.in_order else 0, columns, number_of(str(spread.row_cut))), (0, 1, *even, 3, 4)))
+    return found
+
+
+def check_columns(operator, cut, constants):
+    """Each part has columns, and whole groups of them."""
+    if 0 in cut.widths:
+        raise ValueError(f"{operator.name}: machine {cut.widths.index(0)} of the group has no columns; cut "
+                         f"{cut.total} columns over at most {cut.total} machines, each with at least one")
+    check_groups(operator, constants, cut.widths)
 
 
 def check_rows(operator, cut, constants, in_order):

@@ -7,19 +7,16 @@ A cut elsewhere has one run a part, combined in neighbouring pairs of parts: the
 """
 import functools
 import hashlib
-import zlib
 from typing import NamedTuple
 
 import torch
-import torch.distributed as dist
 from torch.distributed import _functional_collectives as collectives
 
 import trireme
 
 from . import _programs
-from ._autograd import is_wrapped
+from ._meeting import all_of, arrived, checked
 from ._operator import TorchOperator, _lock
-from ._register import LIBRARY
 
 STRIPE = 256  # columns; rows where a sum over everything is the sum of the rows' sums
 _MOST_ARRAYS = 40  # of a combining program; Python calls programs of up to 63
@@ -86,104 +83,6 @@ def leaves_of(node):
     return [node] if _is_leaf(node) else leaves_of(node[0]) + leaves_of(node[1])
 
 
-# ---- groups and what may be exchanged ----
-
-def of_member(group):
-    """The group. Who is not in it has something else in its place, of torch.distributed.new_group."""
-    if not isinstance(group, dist.ProcessGroup):
-        raise ValueError(f"this process is no member of the group ({group!r} is what torch.distributed.new_group gives those that are "
-                         "not); members alone call what is spread over it")
-    return group
-
-
-def refuse_transforms(tensors, what):
-    """Collectives have no rules for torch.func: vmap's would be other machines' rows, and derivatives would be left out."""
-    if is_wrapped(tensors):
-        raise NotImplementedError(f"{what}: what is spread over machines is not transformed by torch.func (grad, vjp, jvp, vmap) nor by "
-                                  "is_grads_batched. torch.autograd derives it, backward to any order and forward, and torch.func.grad "
-                                  "derives operators on DTensors")
-
-
-# ---- meetings ----
-
-_met = {}  # by group and what was said here
-_meetings = {}  # of each group, so far
-
-
-def meet(group, numbers, what, equal):
-    """The numbers that each machine of a group says, asked once for each set of numbers said here. Those of the places
-    `equal` must agree; all machines raise the same error where they do not. By the group's store, not by tensors: compilers
-    know shapes before there is a tensor, and a GPU need not wait. Who does not come is waited for as long as the group says."""
-    key = group.group_name, numbers
-    if key not in _met:
-        found = ask(group, numbers, what[0])
-        for place in equal:
-            said = [each[place] if place < len(each) else None for each in found]
-            if len(set(said)) > 1:
-                raise ValueError(f"{what[0]}: {what[1 + place]} must be the same on all {group.size()} machines of the group, and "
-                                 f"machine by machine there are {said}; where parts differ in size, `cut` says all sizes")
-        _met[key] = found
-    return _met[key]
-
-
-def ask(group, numbers, what):
-    """The numbers that each machine of the group says, now."""
-    count = _meetings[group.group_name] = _meetings.get(group.group_name, 0) + 1
-    store = dist.distributed_c10d._get_process_group_store(group)
-    begin = f"trireme/{group.group_name}/{count}/"
-    store.set(f"{begin}{dist.get_rank(group)}", ",".join(map(str, numbers)))
-    names = [f"{begin}{rank}" for rank in range(group.size())]
-    try:
-        store.wait(names, _timeout(group))
-    except RuntimeError as error:  # torch's DistStoreError is one
-        missing = [rank for rank, name in enumerate(names) if not store.check([name])]
-        raise RuntimeError(f"{what}: of the {group.size()} machines of the group, {missing} did not come within "
-                           f"{_timeout(group).total_seconds():g} s") from error
-    return tuple(tuple(map(int, each.split(b","))) for each in store.multi_get(names))
-
-
-def asks_each_time(device):
-    """Whether machines say before each exchange what it is: gloo ends a process that is sent more than it asked for. NCCL's
-    timeout ends machines that differ, unless torch is asked for more."""
-    return device.type == "cpu" or dist.get_debug_level() == dist.DebugLevel.DETAIL
-
-
-def agreed(numbers, found, machines, what):
-    """The numbers that are to be exchanged, a copy, where all machines have said the same of them."""
-    said = found.view(machines, -1).tolist()
-    if any(each != said[0] for each in said):
-        sizes = [size for size, _ in said]
-        raise ValueError(f"{what}: shapes must be those of the other machines of the group, and machine by machine there are {sizes} "
-                         f"numbers to exchange{', not of the same thing' if len(set(sizes)) == 1 else ''}")
-    return numbers.clone()
-
-
-LIBRARY.define("agreed(Tensor numbers, Tensor found, int machines, str what) -> Tensor")
-LIBRARY.impl("agreed", agreed, "CompositeExplicitAutograd")
-torch.library.register_fake("trireme::agreed", lambda numbers, *_: torch.empty_like(numbers), lib=LIBRARY)
-
-
-def checked(numbers, group, what, kind=""):
-    """The numbers, once all machines have said that they exchange as many, of the same thing, and cut alike."""
-    if not asks_each_time(numbers.device):
-        return numbers
-    mine = torch.tensor([numbers.numel(), number_of(f"{what} {kind}")], device=numbers.device)
-    return torch.ops.trireme.agreed(numbers, _arrived(_gather_all(mine, 0, group)), group.size(), what)
-
-
-def _timeout(group):
-    for device in ("cpu", "cuda"):
-        try:
-            return group._get_backend(torch.device(device)).options._timeout
-        except (AttributeError, RuntimeError):  # the group has none for that device
-            continue
-    return dist.constants.default_pg_timeout
-
-
-def number_of(text):
-    return zlib.crc32(text.encode())
-
-
 # ---- programs of our own ----
 
 _stages = {}
@@ -197,7 +96,6 @@ def stage(text):
                 operator = trireme.Operator(text)
                 _stages[text] = TorchOperator(operator, f"{operator.name}_of_{hashlib.sha256(text.encode()).hexdigest()[:12]}")
     return _stages[text]
-
 
 
 # ---- the exchange ----
@@ -224,27 +122,22 @@ class Piece(NamedTuple):
     counts: tuple = ()  # of each part's runs: the columns they stand for
 
 
-_gather_all = getattr(collectives, "all_gather_single", None) or collectives.all_gather_tensor  # its name before torch 2.13
-_gather = _gather_all  # tests count the collectives of results
-
-
-def _arrived(tensor):
-    return tensor.wait() if isinstance(tensor, collectives.AsyncCollectiveTensor) else tensor
+_gather = all_of  # tests count the collectives of results
 
 
 def gather(tensor, group):
     """Of all machines, one after the other along the first axis. Compiled code sees the collective."""
-    return _arrived(_gather(tensor, 0, group))
+    return arrived(_gather(tensor, 0, group))
 
 
 def trade(tensor, group):
     """Piece k of each machine's, one after the other, on machine k."""
-    return _arrived(collectives.all_to_all_single(tensor, None, None, group))
+    return arrived(collectives.all_to_all_single(tensor, None, None, group))
 
 
 def exchange(group, pieces, dtype, device, what):
-    """Of each piece the totals, flat: one collective for all. `what`: in the same words on every machine. Of no values (no rows)
-    there are no totals, and no machine of the group has any: none asks."""
+    """Of each piece the totals, flat: one collective for all. `what`: in the same words on every machine; None where all have
+    agreed. Of no values (no rows) there are no totals, and no machine of the group has any: none asks."""
     if not any(piece.length for piece in pieces):
         return [[torch.empty(0, dtype=dtype, device=device)] * piece.reduction.arity for piece in pieces]
     flat = []
@@ -255,7 +148,8 @@ def exchange(group, pieces, dtype, device, what):
         if missing:
             flat.append(torch.zeros(missing * piece.length * piece.reduction.arity, dtype=dtype, device=device))
     mine = torch.cat(flat) if len(flat) > 1 else flat[0].contiguous()
-    mine = checked(mine, group, what, [(piece.reduction.name, piece.length, piece.tree.runs) for piece in pieces])
+    if what is not None:
+        mine = checked(mine, group, what, [(piece.reduction.name, piece.length, piece.tree.runs) for piece in pieces])
     gathered = gather(mine, group).view(group.size(), -1)
     totals, begin = [], 0
     for piece in pieces:

@@ -14,10 +14,12 @@ _LIKE = "[i,j]"  # among arrays by name: one that says how many rows and columns
 class Machine:
     """What one call does on one machine."""
 
-    def __init__(self, operator, spread, by_columns, by_rows, constants, storage, compute, rows, columns, wanted, device, pairs):
+    def __init__(self, operator, spread, by_columns, by_rows, constants, storage, compute, rows, columns, wanted, device, pairs,
+                 has_agreed):
         self.operator, self.spread, self.by_columns, self.by_rows = operator, spread, by_columns, by_rows
         self.constants, self.storage, self.compute = constants, storage, compute
         self.rows, self.columns, self.device, self.pairs = rows, columns, device, pairs
+        self.has_agreed = has_agreed  # the machines have said that they are in the same call
         self.wanted = {name for k, name in enumerate(operator.results) if wanted >> k & 1}
         self.phases = phases_of(operator, by_columns is not None, spread.composed)
         self.sums = {}  # of results that sum over rows: (unit, row block)
@@ -210,7 +212,10 @@ class Machine:
         return found
 
     def what(self, phase):
-        """What is exchanged after a phase, but for how many rows there are; in the same words on every machine."""
+        """What is exchanged after a phase, but for how many rows there are; in the same words on every machine. None where all have
+        said so."""
+        if self.has_agreed:
+            return None
         columns = self.by_columns.total if self.by_columns else self.columns
         return f"{phase.operator.operator.name} of {columns} columns"
 

@@ -10,10 +10,10 @@ from torch import Tensor
 import trireme
 
 from ._autograd import Call, Function, needs_graph
-from ._cut import Whole, check_rows, cuts_of, phases_of
+from ._cut import SAID, Whole, check_columns, check_rows, cuts_of, meetings_of, phases_of
 from ._machine import Machine
-from ._exchange import of_member, refuse_transforms
 from ._made import MADE
+from ._meeting import asks_each_time, is_traced, meet_all, of_member, refuse_transforms
 from ._register import LIBRARY, extents, fill, is_pairs, problem_shape, shape_sources, storage_types, types_dict, types_text
 from ._rows import is_picked
 
@@ -34,6 +34,10 @@ class Spread:
 
     def of(self, operator):
         return SpreadOperator(operator, self)
+
+    @property
+    def groups(self):
+        return self.rows if self.columns is None else (self.columns, *self.rows)
 
     @property
     def words(self):
@@ -113,40 +117,71 @@ for _key in ("Autograd", "CompositeExplicitAutograd"):
 
 def run_spread(operator, spread, operands, constants, axes, types, wanted):
     """The results on this machine; None where they are not wanted."""
-    spreads = [each[1] for each in operator.operator.operands]
-    source = shape_sources(operator, operands)[1]
-    like = operands[source]
-    if spread.columns is not None and axes != 1:
-        raise trireme.Unsupported(f"{operator.name}: rows of one axis are cut by columns; give axes=1, and tensors whose last "
-                                  "axis is the row")
-    storage = storage_types(operator, operands, types_dict(types) or {})
-    compute = torch.float64 if torch.float64 in storage.values() else torch.float32
-    whole = tuple(int(extent) for extent in problem_shape(operator, operands, axes, constants))  # cuts and trees are made for numbers: compiled code is, too
-    said = types_dict(types) or {}
-    pairs = {name for name in storage if is_pairs(name, storage, said)}  # two columns an element
-    if operator.operands[source] in pairs:
-        whole = (*whole[:-1], 2 * whole[-1])
-    outer, inner = whole[:len(whole) - axes], whole[len(whole) - axes:]
-    rows, columns = math.prod(outer), math.prod(inner)
-    values = dict(zip(operator.constants, constants))
-    by_columns, by_rows = cuts_of(operator, spread, like.dtype, rows, columns, wanted, values)
-    values = Whole(values, by_columns.total if by_columns else columns)
-    if by_rows and not spread.anew:
-        check_rows(operator, by_rows[0], values, spread.in_order)
-    counted = set().union(*(phase.computes_with for phase in phases_of(operator, by_columns is not None, spread.composed)))
-    for cut, name, what in ((by_columns, "first_column", "j, and columns"), (by_rows[0] if by_rows else None, "first_row", "i, and rows")):
-        if cut is not None and compute == torch.float32 and cut.total > 1 << 24 and name in counted:
-            raise trireme.Unsupported(f"{operator.name}: the program computes with {what} beyond 2^24 are no numbers of f32")
-    machine = Machine(operator, spread, by_columns, by_rows, values, storage, compute, rows, columns, wanted,
-                       like.device, pairs)
-    known = {}
-    for name, each, where in zip(operator.operands, operands, spreads):
-        if each is not None and not is_picked(where):  # picked: as many rows as the caller has
-            each = each.reshape(elements(extents(where, (rows, columns), 1, values), name in pairs))
-        known[name] = each
-    made = machine.run(known)
-    return tuple(made[name].reshape(elements(extents(where, whole, axes, values), name in pairs)) if wanted >> k & 1 else None
-                 for k, (name, where, *_) in enumerate(operator.operator.results))
+    device = next((each.device for each in operands if each is not None), None)
+    now = None if device is None or is_traced(operands) else device
+    part, error, meetings = None, None, [(group, None, ()) for group in spread.groups]
+    try:
+        part = Part(operator, spread, operands, constants, axes, types, wanted)
+        meetings = part.meetings()
+    except Exception as found:
+        error = found
+    meet_all(meetings, [operator.name, *SAID], now, error)
+    return part.run(has_agreed=now is not None and asks_each_time(now))
+
+
+class Part:
+    """What one machine has of a call, and finds wrong with it by itself."""
+
+    def __init__(self, operator, spread, operands, constants, axes, types, wanted):
+        self.operator, self.spread, self.axes, self.wanted = operator, spread, axes, wanted
+        spreads = [each[1] for each in operator.operator.operands]
+        source = shape_sources(operator, operands)[1]
+        if spread.columns is not None and axes != 1:
+            raise trireme.Unsupported(f"{operator.name}: rows of one axis are cut by columns; give axes=1, and tensors whose last "
+                                      "axis is the row")
+        said = types_dict(types) or {}
+        self.storage = storage_types(operator, operands, said)
+        self.pairs = {name for name in self.storage if is_pairs(name, self.storage, said)}  # two columns an element
+        self.device = operands[source].device
+        # What all machines have alike: which operands, and their types.
+        self.kind = f"{[None if each is None else each.dtype for each in operands]}{types}"
+        # Cuts and trees are made for numbers: compiled code is, too.
+        whole = tuple(int(extent) for extent in problem_shape(operator, operands, axes, constants))
+        self.whole = (*whole[:-1], 2 * whole[-1]) if operator.operands[source] in self.pairs else whole
+        self.rows, self.columns = math.prod(self.whole[:len(whole) - axes]), math.prod(self.whole[len(whole) - axes:])
+        self.by_columns, self.by_rows = cuts_of(operator, spread, self.rows, self.columns)
+        self.values = Whole(zip(operator.constants, constants), self.by_columns.total if self.by_columns else self.columns)
+        self.known = {name: each if each is None or is_picked(where) else self.as_matrix(name, each, where)
+                      for name, each, where in zip(operator.operands, operands, spreads)}
+
+    def as_matrix(self, name, each, where):
+        shape = elements(extents(where, (self.rows, self.columns), 1, self.values), name in self.pairs)
+        if each.numel() != math.prod(shape):
+            raise trireme.InvalidArgument(f"{self.operator.name}: {name}{where} has the shape {tuple(each.shape)}, and {shape} is its "
+                                          f"part of {self.rows} rows and {self.columns} columns")
+        return each.reshape(shape)
+
+    def meetings(self):
+        constants = {name: self.values[name] for name in self.operator.constants}
+        return meetings_of(self.operator, self.spread, self.kind, self.rows, self.columns, self.wanted, constants)
+
+    def run(self, has_agreed):
+        operator, spread, values = self.operator, self.spread, self.values
+        compute = torch.float64 if torch.float64 in self.storage.values() else torch.float32
+        if self.by_columns:
+            check_columns(operator, self.by_columns, tuple(values[name] for name in operator.constants))
+        if self.by_rows and not spread.anew:
+            check_rows(operator, self.by_rows[0], values, spread.in_order)
+        counted = set().union(*(phase.computes_with for phase in phases_of(operator, self.by_columns is not None, spread.composed)))
+        for cut, name, what in ((self.by_columns, "first_column", "j, and columns"),
+                                (self.by_rows[0] if self.by_rows else None, "first_row", "i, and rows")):
+            if cut is not None and compute == torch.float32 and cut.total > 1 << 24 and name in counted:
+                raise trireme.Unsupported(f"{operator.name}: the program computes with {what} beyond 2^24 are no numbers of f32")
+        machine = Machine(operator, spread, self.by_columns, self.by_rows, values, self.storage, compute, self.rows, self.columns,
+                          self.wanted, self.device, self.pairs, has_agreed)
+        made = machine.run(self.known)
+        return tuple(made[name].reshape(elements(extents(where, self.whole, self.axes, values), name in self.pairs))
+                     if self.wanted >> k & 1 else None for k, (name, where, *_) in enumerate(operator.operator.results))
 
 
 def elements(shape, in_pairs):

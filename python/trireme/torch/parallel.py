@@ -18,8 +18,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from . import _distributed, _loss_programs, losses
-from ._exchange import (SUM, Piece, _combined, asks_each_time, checked, exchange, gather, leaves_of, meet, number_of, of_member, one_each,
-                        refuse_transforms, trade)
+from ._exchange import SUM, Piece, _combined, exchange, gather, leaves_of, one_each, trade
+from ._meeting import asks_each_time, checked, meet, number_of, of_member, refuse_transforms
 from ._operator import TorchOperator, named, op
 from ._register import LIBRARY
 from ._spread import Spread, SpreadOperator, traced
