@@ -160,26 +160,6 @@ void AcrossLowering::turn(const Turn& turn) {
   store_rows();
 }
 
-Instr AcrossLowering::scratch(Do code, std::int64_t at, Reg more, Reg value) const {
-  return {.code = code,
-          .type = *program_.compute,
-          .space = Space::Scratch,
-          .a = more,
-          .b = row_,
-          .imm = at,
-          .values = {value}};
-}
-
-Reg AcrossLowering::load_scratch(std::int64_t at, Reg more) {
-  Reg value = b_.fresh(Bank::Lane);
-  b_.emit(scratch(Do::Load, at, more, value));
-  return value;
-}
-
-void AcrossLowering::store_scratch(std::int64_t at, Reg value, Reg more) {
-  b_.emit(scratch(Do::Store, at, more, value));
-}
-
 Reg AcrossLowering::value(NodeId id, Known& known, const Column* column) {
   if (level(id) == Level::Whole) return whole_.at(id);
   if (level(id) == Level::Column) return column->values.at(id);
@@ -191,9 +171,6 @@ Reg AcrossLowering::value(NodeId id, Known& known, const Column* column) {
 Reg AcrossLowering::evaluate(NodeId id, Known& known, const Column* column) {
   const Node& node = program_[id];
   switch (node.op) {
-    case Op::Number: return number(b_, program_, node);
-    case Op::Constant: return constant(b_, node);
-    case Op::ColumnCount: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = columns_});
     case Op::ColumnIndex: return b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = column->index});
     case Op::RowIndex: return b_.into(Bank::Lane, {.code = Do::LaneColumn, .a = b_.add(turn_, row_)});
     case Op::Operand: {
@@ -210,7 +187,7 @@ Reg AcrossLowering::evaluate(NodeId id, Known& known, const Column* column) {
     default: {
       Reg args[3];
       for (int k = 0; k < node.arity; ++k) args[k] = value(node.args[k], known, column);
-      return primitive(b_, node, args[0], args[1], args[2]);
+      return plain_value(b_, program_, node, columns_, args[0], args[1], args[2]);
     }
   }
 }

@@ -76,9 +76,11 @@ class AcrossLowering {
   void fetch(Column& column, Reg index, const std::map<std::size_t, Reg>& rows);
   Reg value(NodeId id, Known& known, const Column* column);
   Reg evaluate(NodeId id, Known& known, const Column* column);
-  Instr scratch(Do code, std::int64_t at, Reg more, Reg value) const;  // of the register at hand, `more` bytes on
-  Reg load_scratch(std::int64_t at, Reg more = {});
-  void store_scratch(std::int64_t at, Reg value, Reg more = {});
+  // Of the register at hand, `more` bytes on.
+  Reg load_scratch(std::int64_t at, Reg more = {}) { return b_.load_scratch(*program_.compute, at, more, row_); }
+  void store_scratch(std::int64_t at, Reg value, Reg more = {}) {
+    b_.store_scratch(*program_.compute, at, value, more, row_);
+  }
 
   std::int64_t rows_of(const Turn& turn) const { return std::int64_t{turn.registers} * config_.lanes; }
   std::int64_t bytes_of(const Turn& turn) const {  // of a value for each of its rows

@@ -310,9 +310,7 @@ RowLowering::Pair RowLowering::pair_by_pair(std::int64_t fold, const std::array<
   std::array<Reg, 2> bases;
   for (std::size_t c : {0, 1})
     bases[c] = b_.add(b_.mul(b_.mul(stripes_, static_cast<std::int64_t>(places[c])), value_bytes()), totals_at_);
-  auto load = [&](std::size_t c, Reg place) {
-    return b_.into(Bank::Lane, {.code = Do::LoadOne, .type = type, .space = Space::Scratch, .a = bases[c], .b = place});
-  };
+  auto load = [&](std::size_t c, Reg place) { return b_.load_one_scratch(type, 0, bases[c], place); };
   auto load_pair = [&](Reg place) -> Pair {
     Reg first = load(0, place);
     return {first, load(1, place)};

@@ -222,8 +222,7 @@ void RowLowering::contiguous_groups(const Groups& groups) {
       b_.emit(std::move(store));
       for (std::int64_t lane = 0; lane < config_.lanes; lane += run) {
         const std::int64_t at = group_spill_at_ + lane * value_bytes();
-        Reg one =
-            b_.into(Bank::Lane, {.code = Do::LoadOne, .type = *program_.compute, .space = Space::Scratch, .imm = at});
+        Reg one = b_.load_one_scratch(*program_.compute, at);
         put_group_sum(b_.add(entry, lane / run), one);
       }
       b_.increase(begin, config_.lanes);

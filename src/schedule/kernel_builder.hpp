@@ -111,6 +111,31 @@ class KernelBuilder {
   Reg below(Reg a, std::int64_t offset, Reg limit) {
     return into(Bank::Mask, {.code = Do::MaskBelow, .a = a, .b = limit, .imm = offset});
   }
+  // lane_bit() of a simd machine with so many lanes.
+  Reg lane_bit(int bit, int lanes, Reg zero) {
+    auto below_lane = [&](int lane) { return below(zero, 0, index(lane)); };
+    Reg found;
+    for (int first = bit; first < lanes; first += 2 * bit) {
+      const Reg end = below_lane(first + bit), from = primitive(Op::Not, {below_lane(first)});
+      const Reg some = primitive(Op::And, {from, end});
+      found = found ? primitive(Op::Or, {found, some}) : some;
+    }
+    return found;
+  }
+
+  // A vector in scratch; `a`: bytes, `b`: entries further on.
+  Reg load_scratch(Type type, std::int64_t at, Reg a = {}, Reg b = {}) {
+    const Reg value = fresh(Bank::Lane);
+    emit({.code = Do::Load, .type = type, .space = Space::Scratch, .a = a, .b = b, .imm = at, .values = {value}});
+    return value;
+  }
+  // One entry, in all lanes.
+  Reg load_one_scratch(Type type, std::int64_t at, Reg a = {}, Reg b = {}) {
+    return into(Bank::Lane, {.code = Do::LoadOne, .type = type, .space = Space::Scratch, .a = a, .b = b, .imm = at});
+  }
+  void store_scratch(Type type, std::int64_t at, Reg value, Reg a = {}, Reg b = {}) {
+    emit({.code = Do::Store, .type = type, .space = Space::Scratch, .a = a, .b = b, .imm = at, .values = {value}});
+  }
 
   // Control
   template <typename Body>

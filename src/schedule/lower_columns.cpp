@@ -184,20 +184,12 @@ class ColumnLowering {
 
   // Thread machines: a number a part through scratch, and their sum.
   void share(Reg sum, Reg place) {
-    b_.emit({.code = Do::Store, .type = type(), .space = Space::Scratch, .b = place, .values = {sum}});
+    b_.store_scratch(type(), 0, sum, {}, place);
     b_.emit({.code = Do::Barrier});
   }
   Reg sum_of_parts(int parts, Reg column, int width) {
     std::vector<Reg> sums;
-    for (int p = 0; p < parts; ++p) {
-      sums.push_back(b_.fresh(Bank::Lane));
-      b_.emit({.code = Do::Load,
-               .type = type(),
-               .space = Space::Scratch,
-               .b = column,
-               .imm = p * width * value_bytes(),
-               .values = {sums.back()}});
-    }
+    for (int p = 0; p < parts; ++p) sums.push_back(b_.load_scratch(type(), p * width * value_bytes(), {}, column));
     return pairs().tree(sums);
   }
 
@@ -263,11 +255,11 @@ class ColumnLowering {
   void one_by_one(std::size_t q, Reg total, Reg column, Reg end) {
     b_.slot_number({Slot::What::Pointer, scratch_array});
     b_.kernel().scratch_bytes = lanes_ * value_bytes();
-    b_.emit({.code = Do::Store, .type = type(), .space = Space::Scratch, .values = {total}});
+    b_.store_scratch(type(), 0, total);
     Reg count = b_.index(Do::IndexMin, b_.index(Do::IndexSub, end, column), lanes_);
     Reg lane = b_.copy(zero_);
     b_.repeat_while_less(lane, count, [&] {
-      Reg value = b_.into(Bank::Lane, {.code = Do::LoadOne, .type = type(), .space = Space::Scratch, .b = lane});
+      Reg value = b_.load_one_scratch(type(), 0, {}, lane);
       Reg place = stepped(b_, *steps_[q], b_.add(column, lane));
       value = added_to_one(q, place, {}, value);
       b_.emit({.code = Do::StoreOne, .type = stored(q), .a = results_[q], .b = place, .values = {value}});

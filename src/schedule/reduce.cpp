@@ -20,9 +20,7 @@ Reg RowLowering::butterfly(Op op, Reg value, int from, int to) {
 
 std::optional<Values> RowLowering::fold(Op op, const std::optional<Values>& a, const std::optional<Values>& b) {
   if (!a || !b) return a ? a : b;
-  Values sums;
-  for (std::size_t e = 0; e < a->size(); ++e) sums.push_back(combine(op, (*a)[e], (*b)[e]));
-  return sums;
+  return trireme::combine(b_, op, *a, *b);
 }
 
 void RowLowering::join(Op op, OpenSums& open, std::optional<Values> sum) {
@@ -108,22 +106,16 @@ Values RowLowering::addend(std::size_t sweep, Pass pass, std::size_t which, cons
 
 Values RowLowering::present(Values values, Op op, const Leaf& leaf) {
   if (leaf.id >= 0 ? !leaf.partial : !leaf.mask) return values;  // what a missing row sums up to is never stored
-  Reg none = b_.number(identity_of(op));
-  for (Reg& value : values) value = b_.primitive(Op::Select, {leaf.mask, value, none});
-  return values;
+  return where_present(b_, op, leaf.mask, std::move(values));
 }
 
 // A level across lanes whose numbers differ by `lanes`: each half of them keeps one half of the values.
 Values RowLowering::halved(Op op, const Values& values, int lanes) {
   const std::size_t half = values.size() / 2;
-  Reg upper = b_.lane_bit(lanes);
-  Values kept;
-  for (std::size_t k = 0; k < half; ++k) {
-    Reg keep = b_.primitive(Op::Select, {upper, values[k + half], values[k]});
-    Reg send = b_.primitive(Op::Select, {upper, values[k], values[k + half]});
-    kept.push_back(combine(op, keep, b_.shuffle_xor(send, lanes)));
-  }
-  return kept;
+  const Reg upper = b_.lane_bit(lanes);
+  Values low, high;
+  for (std::size_t k = 0; k < half; ++k) low.push_back(values[k]), high.push_back(values[k + half]);
+  return exchanged(b_, op, upper, std::move(low), high, lanes);
 }
 
 // `stripes` (a power of two of them) hold `vector` values a lane, already added over the chunks of each stripe. While

@@ -10,7 +10,7 @@
 #include "schedule/resolve_groups.hpp"
 #include "schedule/stages.hpp"
 #include "schedule/sum_classes.hpp"
-#include "schedule/tiles.hpp"
+#include "schedule/tiling.hpp"
 
 namespace trireme {
 
