@@ -1,4 +1,5 @@
 """Losses against torch's own, in f64 and f32; chunks, memory, checks."""
+import inspect
 import itertools
 
 import pytest
@@ -60,13 +61,15 @@ def test_linear_cross_entropy_is_torchs(variant, reduction):
     extra = dict(softcap=variant["softcap"], z_loss=variant["z_loss"])
     for chunk, biased in ((None, True), (4, False), (1, True), (13, False)):
         leaves = [each.clone().requires_grad_() for each in (input, matrix, *[bias] * biased)]
-        wanted = torchs(F.linear(*leaves), target, weight, -100, reduction, variant["smoothing"], **extra)
-        made = tt.linear_cross_entropy(*leaves[:2], target, *leaves[2:], ce_weight=weight, reduction=reduction,
+        wanted = torchs(F.linear(*leaves), target, weight, -100, reduction, variant["smoothing"], softcap=variant["softcap"],
+                        z_loss=variant["z_loss"])
+        extra["linear_bias"] = leaves[2] if biased else None
+        made = tt.linear_cross_entropy(*leaves[:2], target, weight=weight, reduction=reduction,
                                        label_smoothing=variant["smoothing"], chunk=chunk, **extra)
         torch.testing.assert_close(made, wanted, rtol=1e-11, atol=1e-11)
         with torch.no_grad():
             torch.testing.assert_close(tt.linear_cross_entropy(
-                *leaves[:2], target, *leaves[2:], ce_weight=weight, reduction=reduction,
+                *leaves[:2], target, weight=weight, reduction=reduction,
                 label_smoothing=variant["smoothing"], chunk=chunk, **extra), wanted.detach(), rtol=1e-11, atol=1e-11)
         dy = torch.randn(made.shape, dtype=made.dtype)
         for mine, theirs in zip(torch.autograd.grad(made, leaves, dy), torch.autograd.grad(wanted, leaves, dy)):
@@ -75,6 +78,117 @@ def test_linear_cross_entropy_is_torchs(variant, reduction):
 
 def plain(**named):
     return problem(dict(weighted=False), **named)
+
+
+def definition(input, linear_weight, target, *, linear_bias=None, weight=None, ignore_index=None, **more):
+    """What torch.nn.functional.linear_cross_entropy says it is, for torch that has none."""
+    logits = F.linear(input, linear_weight.flatten(0, -2), None if linear_bias is None else linear_bias.flatten())
+    return F.cross_entropy(logits.view(*input.shape[:-1], *linear_weight.shape[:-1]), target, weight,
+                           ignore_index=-100 if ignore_index is None else ignore_index, **more)
+
+
+THEIRS = getattr(F, "linear_cross_entropy", definition)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("shape, positions, of_probabilities", [
+    ((), (), False), ((13,), (), False), ((13,), (3,), False), ((13,), (3, 2), False), ((), (), True), ((13,), (), True),
+    ((13,), (3,), True), ((13,), (3, 2), True)])
+def test_linear_cross_entropy_takes_what_torchs_does(shape, positions, of_probabilities, reduction):
+    """Of one row and of many, of one loss and of K dimensions, of classes and of probabilities."""
+    generator = torch.Generator().manual_seed(8)
+
+    def draw(*size):
+        return torch.randn(size, generator=generator, dtype=torch.float64)
+
+    input, matrix, bias, weight = draw(*shape, 5), draw(7, *positions, 5), draw(7, *positions), draw(7).abs()
+    if of_probabilities:
+        target, ignored = draw(*shape, 7, *positions).softmax(-1 - len(positions)), [None]
+    else:
+        target, ignored = torch.randint(7, (*shape, *positions), generator=generator), [None, 3]
+        target = target if shape else torch.tensor(2)  # of nothing but what is ignored the mean is NaN
+    leaves = [each.requires_grad_() for each in (input, matrix, bias)]
+    for extra, ignore_index in itertools.product((dict(), dict(weight=weight), dict(label_smoothing=0.1)), ignored):
+        made, wanted = (each(input, matrix, target, linear_bias=bias, reduction=reduction, ignore_index=ignore_index, **extra)
+                        for each in (tt.linear_cross_entropy, THEIRS))
+        same(made, wanted, leaves)
+    theirs = [name for name in inspect.signature(THEIRS).parameters if THEIRS is not definition]
+    assert [name for name in inspect.signature(tt.linear_cross_entropy).parameters][:len(theirs)] == theirs
+
+
+def test_linear_cross_entropy_refuses_what_torchs_does():
+    input, matrix, bias, _, target, _ = plain()
+    for wrong in (lambda: tt.linear_cross_entropy(input, matrix[0], target),
+                  lambda: tt.linear_cross_entropy(input, matrix, target, linear_bias=bias[:3]),
+                  lambda: tt.linear_cross_entropy(input[0], matrix[:, None], target[:1]),
+                  lambda: tt.linear_cross_entropy(input, matrix, torch.rand(13, 33, dtype=torch.float64), ignore_index=3),
+                  lambda: tt.linear_cross_entropy(input, matrix, target, weight=bias.clone().requires_grad_())):
+        with pytest.raises(RuntimeError):
+            wrong()
+
+
+@pytest.mark.parametrize("positions", [(), (3, 2)])
+def test_the_linear_module_is_torchs(positions):
+    torch.manual_seed(5)
+    mine = tt.LinearCrossEntropyLoss(5, 7, out_features=positions, bias=True, weight=torch.rand(7), label_smoothing=0.1)
+    input, target = torch.randn(13, 5), torch.randint(7, (13, *positions))
+    wanted = definition(input, mine.linear.weight.view(7, *positions, 5), target, weight=mine.weight, label_smoothing=0.1,
+                        linear_bias=mine.linear.bias.view(7, *positions))
+    torch.testing.assert_close(mine(input, target), wanted)
+    with pytest.raises(RuntimeError, match="expected weight shape"):
+        tt.LinearCrossEntropyLoss(5, 7, weight=torch.rand(5))
+    if not hasattr(torch.nn, "LinearCrossEntropyLoss"):
+        return  # torch 2.13's
+    names = {kind: list(inspect.signature(kind).parameters) for kind in (torch.nn.LinearCrossEntropyLoss, tt.LinearCrossEntropyLoss)}
+    theirs, ours = names.values()
+    assert ours[:len(theirs)] == theirs
+    theirs = torch.nn.LinearCrossEntropyLoss(5, 7, out_features=positions, bias=True, weight=torch.rand(7), label_smoothing=0.1)
+    theirs.load_state_dict(mine.state_dict(), strict=True)
+    torch.testing.assert_close(theirs(input, target), mine(input, target))
+    assert repr(theirs) == repr(mine)
+
+
+def test_weight_gradients_added_up_in_f32():
+    """Over 256 chunks of bf16: in their own type a sum loses what is smaller than its last place."""
+    input, matrix, bias, _, target, _ = plain(tokens=2048, hidden=16, classes=33)
+    rounded = [each.bfloat16() for each in (input, matrix, bias)]
+    exact = [each.double().requires_grad_() for each in rounded]
+    F.cross_entropy(F.linear(*exact), target).backward()
+    errors = {}
+    for acc_dtype, reduction in itertools.product((None, torch.bfloat16, torch.float32), ("mean", "none")):
+        leaves = [each.clone().requires_grad_() for each in rounded]
+        loss = tt.linear_cross_entropy(*leaves[:2], target, linear_bias=leaves[2], chunk=8, acc_dtype=acc_dtype, reduction=reduction)
+        (loss if reduction == "mean" else loss.sum() / (target >= 0).sum()).backward()
+        errors[acc_dtype, reduction] = [float((leaf.grad.double() - want.grad).norm() / want.grad.norm())
+                                        for leaf, want in zip(leaves, exact)][1:]
+    for reduction in ("mean", "none"):
+        assert errors[None, reduction] == errors[torch.bfloat16, reduction]
+        for wide, narrow in zip(errors[torch.float32, reduction], errors[None, reduction]):
+            assert wide < 3e-3 < 3 * wide < narrow, errors
+    with pytest.raises(RuntimeError, match="added up"):
+        tt.linear_cross_entropy(*leaves[:2], target, acc_dtype=torch.float16)
+
+
+@pytest.mark.skipif(not hasattr(torch.nn, "LinearCrossEntropyOptions"), reason="torch 2.13 has the options")
+def test_options_are_torchs():
+    from trireme.torch import _linear
+    options = torch.nn.LinearCrossEntropyOptions
+    for method, size in (("auto", None), ("aspect_ratio", None), ("aspect_ratio:4", None), (None, 7), (None, None), ("auto", 7)):
+        for tokens, hidden, classes in ((1, 4, 9), (64, 8, 1000), (1000, 64, 4096), (5, 16, 7)):
+            given = options(chunking_method=method, batch_chunk_size=size)
+            mine = _linear.chunk_of(given, torch.empty(tokens, hidden), torch.empty(classes, hidden))
+            if method == "auto" and size is None:
+                assert mine is None  # ours
+                continue
+            theirs = given._adjust(tokens, hidden, classes, torch.float32)
+            assert min(mine, tokens) == theirs.batch_chunk_size, (method, tokens, hidden, classes)
+    input, matrix, *_, target, _ = plain(tokens=64, hidden=16)
+    leaves = [each.bfloat16().requires_grad_() for each in (input, matrix)]
+    grads = []
+    for more in (dict(options=options(batch_chunk_size=4, acc_dtype=torch.float32)), dict(chunk=4, acc_dtype=torch.float32),
+                 dict(options=options(batch_chunk_size=4, acc_policy="compact", acc_dtype=torch.float32)), dict(chunk=4)):
+        grads.append(torch.autograd.grad(tt.linear_cross_entropy(*leaves, target, **more), leaves[1])[0])
+    assert torch.equal(grads[0], grads[1]) and torch.equal(grads[2], grads[3]) and not torch.equal(grads[1], grads[2])
 
 
 def test_linear_cross_entropy_twice_with_part_of_the_gradients_and_none():
@@ -165,7 +279,7 @@ def test_memory_of_one_chunk(monkeypatch):
     target = torch.arange(64)
     operator = __import__("trireme.torch._loss_programs", fromlist=["_"]).cross_entropy(scaled=True, with_gradient=True)
     arguments = (input, matrix, None, target.int(), None, None, torch.ones((), dtype=torch.float64), None, [],
-                 operator.operator.text, 16, 3)
+                 operator.operator.text, 16, False, 3)
     with Recorder():
         _linear._summed(*arguments)
     assert sorted(each for each in made if each > 64)[-3:] == [64 * 8, 129 * 8, 16 * 129]
@@ -213,8 +327,6 @@ def test_modules_and_positions_as_torchs():
     torch.testing.assert_close(tt.cross_entropy(logits, target.clamp(0), weight, None, 3, None, "sum", 0.1),
                                F.cross_entropy(logits, target.clamp(0), weight, None, 3, None, "sum", 0.1))
     input, matrix, *_ = problem(dict(weighted=True))
-    torch.testing.assert_close(tt.LinearCrossEntropyLoss(label_smoothing=0.1)(input, matrix, target),
-                               F.cross_entropy(input @ matrix.t(), target, label_smoothing=0.1))
     for wrong, error in [(dict(reduction="avg"), ValueError), (dict(label_smoothing=1.5), RuntimeError),
                          (dict(weight=weight[:3]), RuntimeError)]:
         with pytest.raises(error):
@@ -269,7 +381,7 @@ def test_scaled_f16_loses_no_gradient(in_place):
 def test_log_probability_and_entropy():
     input, matrix, bias, _, target, _ = plain()
     leaves, same = ([each.clone().requires_grad_() for each in (input, matrix, bias)] for _ in range(2))
-    logprob, entropy = tt.linear_log_probability(*leaves[:2], target, leaves[2], temperature=0.7, chunk=4)
+    logprob, entropy = tt.linear_log_probability(*leaves[:2], target, linear_bias=leaves[2], temperature=0.7, chunk=4)
     v = torch.log_softmax(F.linear(*same) / 0.7, -1)
     kept = target >= 0
     wanted = v.gather(-1, target.clamp(0)[:, None])[:, 0] * kept, -(v.exp() * v).sum(-1) * kept
@@ -283,7 +395,7 @@ def test_log_probability_and_entropy():
             torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-11)
     masked = bias.clone()
     masked[3:20] = -torch.inf
-    assert tt.linear_log_probability(input, matrix, target.clamp(max=2), masked)[1].isfinite().all()
+    assert tt.linear_log_probability(input, matrix, target.clamp(max=2), linear_bias=masked)[1].isfinite().all()
 
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])
@@ -410,7 +522,7 @@ def test_dpo_and_grpo_on_the_head():
     old = (logprob + old).detach()
     margin = (logprob.sum(-1) - (reference * kept).sum(-1))
     margin = 0.3 * (margin[:2] - margin[2:])
-    same(tt.linear_dpo_loss(hidden, matrix, target, None, reference * kept, beta=0.3, chunk=7),
+    same(tt.linear_dpo_loss(hidden, matrix, target, reference * kept, beta=0.3, chunk=7),
          -F.logsigmoid(margin).mean(), leaves)
     same(tt.linear_dpo_loss(hidden, matrix, target, reference_logprob=(reference * kept).sum(-1), beta=0.3,
                             label_smoothing=0.2), -(0.8 * F.logsigmoid(margin) + 0.2 * F.logsigmoid(-margin)).mean(), leaves)
@@ -420,7 +532,7 @@ def test_dpo_and_grpo_on_the_head():
     each = (each + 0.04 * ((reference - logprob).exp() - (reference - logprob) - 1)) * kept
     for reduction, wanted in dict(none=each, grpo=(each.sum(-1) / 4).mean(), bnpo=each.sum() / 16,
                                   dr_grpo=each.sum() / (4 * 10)).items():
-        same(tt.linear_grpo_loss(hidden, matrix, target, advantage, None, old, reference, beta=0.04, epsilon_low=0.1,
+        same(tt.linear_grpo_loss(hidden, matrix, target, advantage, old, reference, beta=0.04, epsilon_low=0.1,
                                  epsilon_high=0.05, reduction=reduction, longest=10, chunk=7), wanted, leaves)
     with pytest.raises(ValueError):
         tt.grpo_loss(logprob, advantage, reduction="mean")

@@ -188,8 +188,8 @@ def _loss(theirs, logits, labels, vocab_size, num_items_in_batch=None, ignore_in
     elif shift_labels is None:
         shift_labels = F.pad(labels, (0, 1), value=ignore_index)[..., 1:]
     hidden, weight, bias = logits.__dict__["source"]
-    loss = losses.linear_cross_entropy(hidden, weight, shift_labels.reshape(hidden.shape[:-1]).to(hidden.device), bias,
-                                       ignore_index=ignore_index,
+    loss = losses.linear_cross_entropy(hidden, weight, shift_labels.reshape(hidden.shape[:-1]).to(hidden.device),
+                                       linear_bias=bias, ignore_index=ignore_index,
                                        reduction="mean" if num_items_in_batch is None else "sum")
     if num_items_in_batch is None:
         return loss

@@ -10,6 +10,7 @@ their gradient over them.
 backward is a factor. Three products a chunk, as many as without chunks.
 """
 import functools
+import math
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -31,6 +32,18 @@ def tokens_of(input, weight, chunk):
             raise ValueError(f"a chunk has at least one token, not {chunk}")
         return int(chunk)
     return max(CHUNK_BYTES // (weight.shape[0] * input.element_size()) // 256 * 256, 256)
+
+
+def chunk_of(options, input, weight):
+    """Tokens in a chunk as torch.nn.LinearCrossEntropyOptions say it; None where they leave it to us."""
+    tokens, (classes, hidden) = math.prod(input.shape[:-1]), weight.shape
+    if options.batch_chunk_size is not None or options.chunking_method == "auto":
+        return options.batch_chunk_size
+    if options.chunking_method is None:
+        return max(tokens, 1)
+    pieces = -(-classes // hidden)  # "aspect_ratio:2": logits half as large as the input, tokens a power of two
+    power = 1 << (max(-(-tokens // pieces), 1) - 1).bit_length()
+    return max(power // int(options.chunking_method.partition(":")[2] or 1), 1)
 
 
 def _pieces(input, weight, bias, chunk):
@@ -75,27 +88,44 @@ def scale(values, by):
 
 class _Gradients:
     """Of input, weight and bias; a piece's gradient of logits at a time. Those of weight and bias are added up in their own
-    type, as torch adds those of several batches; a product is rounded to it once."""
+    type, as torch adds those of several batches; a product is rounded to it once. `wide`: in f32, and rounded in the end."""
 
-    def __init__(self, input, weight, bias, wanted):
+    def __init__(self, input, weight, bias, wide, wanted):
         self.input, self.weight = input, weight
         self.found = [like.new_empty(like.shape) if wanted >> k & 1 else input.new_empty(0)
                       for k, like in enumerate((input, weight, bias))]
         self.wanted = wanted
+        self.sums = [torch.empty_like(each, dtype=torch.float32) if wide else each for each in self.found[1:]]
         if not len(input):
-            for each in self.found:
+            for each in (*self.found, *self.sums):
                 each.zero_()
 
     def add(self, piece, part):
-        of_input, of_weight, of_bias = self.found
+        of_weight, of_bias = self.sums
         if self.wanted & 1:
-            torch.mm(part, self.weight, out=of_input[piece])
-        if self.wanted & 2 and piece.start == 0:
-            torch.mm(part.t(), self.input[piece], out=of_weight)
-        elif self.wanted & 2:
-            of_weight.addmm_(part.t(), self.input[piece])
+            torch.mm(part, self.weight, out=self.found[0][piece])
+        if self.wanted & 2:
+            _add_product(of_weight, part.t(), self.input[piece], piece.start == 0)
         if self.wanted & 4:
-            of_bias.copy_(part.sum(0)) if piece.start == 0 else of_bias.add_(part.sum(0))
+            total = part.sum(0, dtype=of_bias.dtype)
+            of_bias.copy_(total) if piece.start == 0 else of_bias.add_(total)
+
+    def all(self):
+        for total, found in zip(self.sums, self.found[1:]):
+            if total is not found:
+                found.copy_(total)
+        return tuple(self.found)
+
+
+def _add_product(total, a, b, is_first):
+    """total + a @ b in the type of `total`, or the product alone."""
+    if total.dtype == a.dtype:
+        torch.mm(a, b, out=total) if is_first else total.addmm_(a, b)
+    elif total.is_cuda:
+        torch.mm(a, b, out_dtype=total.dtype, out=total) if is_first else \
+            torch.addmm(total, a, b, out_dtype=total.dtype, out=total)
+    else:
+        _add_product(total, a.to(total.dtype), b.to(total.dtype), is_first)
 
 
 # ---- kernels ----
@@ -110,7 +140,7 @@ def _names(program, constants):
 
 @torch.no_grad()
 def _rows(input, weight, bias, *rest):
-    *operands, constants, program, chunk = rest
+    *operands, constants, program, chunk, _ = rest
     operator, known = _operator(program).operator, dict(zip(OPERANDS, operands))
     found = {name: input.new_empty(len(input), dtype=_wide(input)) for name, *_ in operator.results}
     for piece, part in _pieces(input, weight, bias, chunk):
@@ -120,7 +150,7 @@ def _rows(input, weight, bias, *rest):
 
 
 def _rows_fake(input, weight, bias, *rest):
-    count = len(_operator(rest[-2]).results)
+    count = len(_operator(rest[-3]).results)
     return tuple(input.new_empty(len(input) if k < count else 0, dtype=_wide(input) if k < count else input.dtype)
                  for k in range(MOST_RESULTS))
 
@@ -129,27 +159,27 @@ def _rows_fake(input, weight, bias, *rest):
 def _rows_backward(*values):
     grads, made, (input, weight, bias, *rest) = values[:MOST_RESULTS], values[MOST_RESULTS:2 * MOST_RESULTS], \
         values[2 * MOST_RESULTS:]
-    *operands, constants, program, chunk, wanted = rest
+    *operands, constants, program, chunk, wide, wanted = rest
     operator = _operator(program)
     known = {**dict(zip(OPERANDS, operands)), **dict(zip(operator.results, made)),
              **{f"d{name}": grad for name, grad in zip(operator.results, grads)}}
-    by, gradients = operator.backward.operator, _Gradients(input, weight, bias, wanted)
+    by, gradients = operator.backward.operator, _Gradients(input, weight, bias, wide, wanted)
     for piece, part in _pieces(input, weight, bias, chunk):
         _run(by, {**known, "x": part}, piece, _names(program, constants), "dx", {"dx": part})
         gradients.add(piece, part)
-    return tuple(gradients.found)
+    return gradients.all()
 
 
 @torch.no_grad()
 def _summed(input, weight, bias, *rest):
-    *operands, constants, program, chunk, wanted = rest
+    *operands, constants, program, chunk, wide, wanted = rest
     operator, known = _operator(program).operator, dict(zip(OPERANDS, operands))
-    loss, gradients = input.new_empty(len(input), dtype=_wide(input)), _Gradients(input, weight, bias, wanted)
+    loss, gradients = input.new_empty(len(input), dtype=_wide(input)), _Gradients(input, weight, bias, wide, wanted)
     for piece, part in _pieces(input, weight, bias, chunk):
         _run(operator, {**known, "x": part, "at": at_target(part, known["target"][piece])}, piece,
              _names(program, constants), ["loss", "dx"], {"loss": loss[piece], "dx": part})
         gradients.add(piece, part)
-    return loss.sum(), *gradients.found
+    return loss.sum(), *gradients.all()
 
 
 def _gradients_fake(input, weight, bias, wanted):
@@ -160,7 +190,7 @@ def _gradients_fake(input, weight, bias, wanted):
 # ---- torch.ops.trireme: what compilers see. Everything has a fixed number of operands and results. ----
 
 _TAKEN = (f"Tensor input, Tensor weight, Tensor? bias, {', '.join(f'Tensor? {name}' for name in OPERANDS)}, float[] constants, "
-          "str program, int chunk")
+          "str program, int chunk, bool wide")
 _MADE = ", ".join(f"Tensor made{k}" for k in range(MOST_RESULTS))
 _GRADS = ", ".join(f"Tensor? grad{k}" for k in range(MOST_RESULTS))
 _GIVEN = f"({', '.join(['Tensor'] * MOST_RESULTS)})"
@@ -198,10 +228,10 @@ def _rows_gradients(ctx, *grads):
     values = ctx.saved_tensors
     count = len(_operator(ctx.rest[1]).results)
     if all(each is None for each in grads[:count]):
-        return (None,) * (6 + len(OPERANDS))
+        return (None,) * (7 + len(OPERANDS))
     wanted = sum(1 << k for k in range(3) if ctx.needs_input_grad[k])
     found = _rows_backward_op(*(grad if k < count else None for k, grad in enumerate(grads)), *values, *ctx.rest, wanted)
-    return *(each if wanted >> k & 1 else None for k, each in enumerate(found)), *(None,) * (3 + len(OPERANDS))
+    return *(each if wanted >> k & 1 else None for k, each in enumerate(found)), *(None,) * (4 + len(OPERANDS))
 
 
 def _refuse(ctx, *grads):
@@ -222,7 +252,7 @@ def _summed_gradients(ctx, grad, *others):
     if any(each is not None for each in others):
         _refuse(ctx)
     found = [each * grad if grad is not None and ctx.wanted >> k & 1 else None for k, each in enumerate(ctx.saved_tensors)]
-    return *found, *(None,) * (4 + len(OPERANDS))
+    return *found, *(None,) * (5 + len(OPERANDS))
 
 
 torch.library.register_autograd("trireme::linear_rows", _rows_gradients, setup_context=_save_rows, lib=LIBRARY)
@@ -250,12 +280,12 @@ class _Summed(torch.autograd.Function):
             _, *found = _summed(*values, *ctx.rest)
         wanted = ctx.rest[-1]
         found = [scale(each, grad) if wanted >> k & 1 else None for k, each in enumerate(found)]
-        return *found, *(None,) * (4 + len(OPERANDS))
+        return *found, *(None,) * (5 + len(OPERANDS))
 
 
 # ---- calls ----
 
-def _arguments(input, weight, bias, operator, operands, constants, chunk):
+def _arguments(input, weight, bias, operator, operands, constants, chunk, acc_dtype):
     kind = autocast_type(input.device)
     if kind is not None:  # as torch.nn.functional.linear
         input, weight, bias = (each if each is None or not each.is_floating_point() else each.to(kind)
@@ -263,18 +293,25 @@ def _arguments(input, weight, bias, operator, operands, constants, chunk):
     if input.shape[-1] != weight.shape[-1] or weight.dim() != 2:
         raise RuntimeError(f"an input of shape {list(input.shape)} and a weight of shape {list(weight.shape)} do not multiply")
     return (input.reshape(-1, input.shape[-1]), weight, bias, *(operands.get(name) for name in OPERANDS),
-            [float(constants[name]) for name in operator.constants], operator.operator.text, tokens_of(input, weight, chunk))
+            [float(constants[name]) for name in operator.constants], operator.operator.text, tokens_of(input, weight, chunk),
+            _is_wide(acc_dtype, weight))
 
 
-def rows(input, weight, bias, operator, operands, constants, chunk=None):
+def _is_wide(acc_dtype, weight):
+    if acc_dtype not in (None, weight.dtype, _wide(weight)):
+        raise RuntimeError(f"gradients of {weight.dtype} weights are added up in that type or in {_wide(weight)}, not in {acc_dtype}")
+    return acc_dtype not in (None, weight.dtype)
+
+
+def rows(input, weight, bias, operator, operands, constants, chunk=None, acc_dtype=None):
     """The program's results for each token, in the input's outer shape."""
-    found = _rows_op(*_arguments(input, weight, bias, operator, operands, constants, chunk))
+    found = _rows_op(*_arguments(input, weight, bias, operator, operands, constants, chunk, acc_dtype))
     return tuple(each.view(input.shape[:-1]) for each in found[:len(operator.results)])
 
 
-def summed(input, weight, bias, operator, operands, constants, chunk=None):
+def summed(input, weight, bias, operator, operands, constants, chunk=None, acc_dtype=None):
     """The sum of the loss over all tokens. `operator` gives the loss and its gradient by x."""
-    arguments = _arguments(input, weight, bias, operator, operands, constants, chunk)
+    arguments = _arguments(input, weight, bias, operator, operands, constants, chunk, acc_dtype)
     wanted = sum(1 << k for k, each in enumerate(arguments[:3]) if each is not None and each.requires_grad)
     if torch.compiler.is_compiling() or not is_plain(arguments[:3 + len(OPERANDS)]):
         return _summed_op(*arguments, wanted)[0]

@@ -186,52 +186,76 @@ def is_transformed():
     return not torch.compiler.is_compiling() and (_C._are_functorch_transforms_active() or forward_ad._current_level >= 0)
 
 
-def linear_cross_entropy(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None, *,
-                         ce_weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
-                         label_smoothing: float = 0.0, softcap: float | None = None, z_loss: float = 0.0,
-                         chunk: int | None = None) -> Tensor:
-    """cross_entropy(linear(input, weight, bias), target) without the logits of all tokens: `input[..., hidden]`,
-    `weight[classes, hidden]`, `target[...]`. A chunk of tokens at a time has its logits made, its loss and gradients computed,
-    and its memory used again; the backward is left with a factor (of reduction="none", it makes the logits again). Of DTensors
-    there are all logits, where their product leaves them: a weight that is cut by classes leaves each machine its classes'.
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+                         weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+                         label_smoothing: float = 0.0, options: "torch.nn.LinearCrossEntropyOptions | None" = None,
+                         softcap: float | None = None, z_loss: float = 0.0, chunk: int | None = None,
+                         acc_dtype: torch.dtype | None = None) -> Tensor:
+    """torch.nn.functional.linear_cross_entropy: cross_entropy(linear(input, linear_weight, linear_bias), target, weight), of
+    torch before 2.13 too. `input[..., hidden]` (torch: of one or two dimensions), `linear_weight[classes, hidden]`.
 
-    ce_weight: cross_entropy's weight, of classes. chunk: tokens in a chunk; unless said, those whose logits take 512 MiB."""
+    No logits of all tokens are made: a chunk of tokens at a time has its logits made, its loss and gradients computed, and its
+    memory used again; the backward is left with a factor (of reduction="none", it makes the logits again). Head and loss are
+    called apart, with all logits, where `linear_weight[classes, d..., hidden]` is one of a K-dimensional loss or targets are
+    probabilities, and of DTensors, where their product leaves them: a weight that is cut by classes leaves each machine its own.
+
+    softcap, z_loss: as of cross_entropy. chunk: tokens in a chunk; unless said, those whose logits take 512 MiB. acc_dtype: the
+    type in which gradients of linear_weight and linear_bias are added up over chunks, their own unless said; f32 for 16-bit ones
+    is the other. options: torch's, which say both; a second backward is always allowed."""
     _check_smoothing(label_smoothing)
     reduction = _reduction(reduction, None, None)
-    if is_transformed() or is_distributed(input, weight):
-        logits = torch.nn.functional.linear(input, weight, bias)
-        loss = cross_entropy(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), ce_weight, ignore_index=ignore_index,
-                             reduction=reduction, label_smoothing=label_smoothing, softcap=softcap, z_loss=z_loss)
-        return loss.reshape(target.shape) if reduction == "none" else loss
-    rows = _Classes(target, input.shape[:-1], weight.shape[0], ignore_index, ce_weight)
-    operands = rows.operands(input, reduction, ce_weight, label_smoothing, z_loss)
+    if linear_weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+    classes, *positions = linear_weight.shape[:-1]
+    if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
+        raise RuntimeError(f"expected linear_bias shape {tuple(linear_weight.shape[:-1])}, got {tuple(linear_bias.shape)}")
+    if positions and input.dim() != 2:
+        raise RuntimeError(f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, "
+                           f"(N, {linear_weight.shape[-1]}), got input with shape {tuple(input.shape)}")
+    of_probabilities = target.shape == (*input.shape[:-1], classes, *positions)
+    if of_probabilities and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    ignore_index = -100 if ignore_index is None else ignore_index
+    if positions or of_probabilities or is_transformed() or is_distributed(input, linear_weight):
+        logits = torch.nn.functional.linear(input, linear_weight.flatten(0, -2), None if linear_bias is None else linear_bias.flatten())
+        logits = logits.view(len(input), classes, *positions) if positions else logits.reshape(-1, classes)
+        target = target if positions else target.reshape(-1, classes) if of_probabilities else target.reshape(-1)
+        loss = cross_entropy(logits, target, weight, ignore_index=ignore_index, reduction=reduction,
+                             label_smoothing=label_smoothing, softcap=softcap, z_loss=z_loss)
+        return loss.reshape(input.shape[:-1]) if reduction == "none" and not positions else loss
+    rows = _Classes(target, input.shape[:-1], classes, ignore_index, weight)
+    operands = rows.operands(input, reduction, weight, label_smoothing, z_loss)
     flags = _flags(operands, label_smoothing, softcap)
     constants = {"smoothing": label_smoothing, "softcap": softcap or 0.0}
     operands = {name: each.reshape(-1) if name in ("target", "chosen") else each for name, each in operands.items()}
-    wants = torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in (input, weight, bias))
-    if reduction != "none" and wants:
+    if options is not None:
+        chunk = _linear.chunk_of(options, input, linear_weight) if chunk is None else chunk
+        acc_dtype = options.acc_dtype if acc_dtype is None and options.acc_policy != "compact" else acc_dtype
+    linear = input, linear_weight, linear_bias
+    if reduction != "none" and torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in linear):
         operands, rest = _in_range(operands, input)
-        loss = _linear.summed(input, weight, bias, _loss_programs.cross_entropy(**flags, with_gradient=True), operands,
-                              constants, chunk)
+        loss = _linear.summed(*linear, _loss_programs.cross_entropy(**flags, with_gradient=True), operands, constants, chunk,
+                              acc_dtype)
         loss = loss if rest is None else loss * rest
     else:
-        loss = _linear.rows(input, weight, bias, _loss_programs.cross_entropy(**flags), operands, constants, chunk)[0]
+        loss = _linear.rows(*linear, _loss_programs.cross_entropy(**flags), operands, constants, chunk, acc_dtype)[0]
         loss = loss if reduction == "none" else loss.sum()
     return rows.nan_if_none(loss) if reduction == "mean" else loss
 
 
-def linear_log_probability(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None, *,
-                           ignore_index: int = -100, temperature: float = 1.0,
-                           chunk: int | None = None) -> tuple[Tensor, Tensor]:
-    """Of each token the log-probability of its target under softmax(linear(input, weight, bias) / temperature), and the
-    entropy of that distribution; both 0 where the target is `ignore_index`. Chunked as linear_cross_entropy; the backward
-    makes the logits again, a chunk at a time."""
-    rows = _Classes(target, input.shape[:-1], weight.shape[0], ignore_index)
+def linear_log_probability(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+                           ignore_index: int = -100, temperature: float = 1.0, chunk: int | None = None,
+                           acc_dtype: torch.dtype | None = None) -> tuple[Tensor, Tensor]:
+    """Of each token the log-probability of its target under softmax(linear(input, linear_weight, linear_bias) / temperature),
+    and the entropy of that distribution; both 0 where the target is `ignore_index`. Chunked as linear_cross_entropy; the
+    backward makes the logits again, a chunk at a time."""
+    rows = _Classes(target, input.shape[:-1], linear_weight.shape[0], ignore_index)
     program = _loss_programs.log_probability()
-    if is_transformed() or is_distributed(input, weight):
-        return program.call([torch.nn.functional.linear(input, weight, bias), rows.target], [1.0 / temperature], wanted=3)[:2]
-    logprob, entropy, _ = _linear.rows(input, weight, bias, program, {"target": rows.target.reshape(-1)},
-                                       {"inverse_temperature": 1.0 / temperature}, chunk)
+    if is_transformed() or is_distributed(input, linear_weight):
+        logits = torch.nn.functional.linear(input, linear_weight, linear_bias)
+        return program.call([logits, rows.target], [1.0 / temperature], wanted=3)[:2]
+    logprob, entropy, _ = _linear.rows(input, linear_weight, linear_bias, program, {"target": rows.target.reshape(-1)},
+                                       {"inverse_temperature": 1.0 / temperature}, chunk, acc_dtype)
     return logprob, entropy
 
 
@@ -344,21 +368,23 @@ def grpo_loss(logprob: Tensor, advantage: Tensor, mask: Tensor | None = None, ol
     raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
-def linear_dpo_loss(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None,
-                    reference_logprob: Tensor | None = None, *, ignore_index: int = -100, beta: float = 0.1,
-                    label_smoothing: float = 0.0, chunk: int | None = None) -> Tensor:
+def linear_dpo_loss(input: Tensor, linear_weight: Tensor, target: Tensor, reference_logprob: Tensor | None = None, *,
+                    linear_bias: Tensor | None = None, ignore_index: int = -100, beta: float = 0.1,
+                    label_smoothing: float = 0.0, chunk: int | None = None, acc_dtype: torch.dtype | None = None) -> Tensor:
     """dpo_loss on linear_log_probability. input [2 * pairs, tokens, hidden]: the chosen answers, then the rejected ones;
     reference_logprob: of the same answers, summed over tokens or not."""
-    logprob, _ = linear_log_probability(input, weight, target, bias, ignore_index=ignore_index, chunk=chunk)
+    logprob, _ = linear_log_probability(input, linear_weight, target, linear_bias=linear_bias, ignore_index=ignore_index,
+                                        chunk=chunk, acc_dtype=acc_dtype)
     references = (None, None) if reference_logprob is None else reference_logprob.chunk(2)
     return dpo_loss(*logprob.chunk(2), *references, beta=beta, label_smoothing=label_smoothing)
 
 
-def linear_grpo_loss(input: Tensor, weight: Tensor, target: Tensor, advantage: Tensor, bias: Tensor | None = None,
+def linear_grpo_loss(input: Tensor, linear_weight: Tensor, target: Tensor, advantage: Tensor,
                      old_logprob: Tensor | None = None, reference_logprob: Tensor | None = None, *,
-                     ignore_index: int = -100, temperature: float = 1.0, chunk: int | None = None, **named: Any) -> Tensor:
+                     linear_bias: Tensor | None = None, ignore_index: int = -100, temperature: float = 1.0,
+                     chunk: int | None = None, acc_dtype: torch.dtype | None = None, **named: Any) -> Tensor:
     """grpo_loss on linear_log_probability. input [answers, tokens, hidden]; tokens whose target is `ignore_index` do not
     count; the rest as of grpo_loss."""
-    logprob, _ = linear_log_probability(input, weight, target, bias, ignore_index=ignore_index, temperature=temperature,
-                                        chunk=chunk)
+    logprob, _ = linear_log_probability(input, linear_weight, target, linear_bias=linear_bias, ignore_index=ignore_index,
+                                        temperature=temperature, chunk=chunk, acc_dtype=acc_dtype)
     return grpo_loss(logprob, advantage, target != ignore_index, old_logprob, reference_logprob, **named)

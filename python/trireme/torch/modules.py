@@ -1,5 +1,5 @@
 """Modules with torch.nn's names, constructor arguments and state_dict keys, and those of fusions."""
-from typing import Any
+import math
 
 import torch
 from torch import Tensor
@@ -52,18 +52,37 @@ class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
                                     in_place=self.in_place)
 
 
-class LinearCrossEntropyLoss(CrossEntropyLoss):
-    """(input, weight, target, bias): linear_cross_entropy. `weight` of the constructor is that of classes."""
+class LinearCrossEntropyLoss(torch.nn.modules.loss._WeightedLoss):
+    """torch.nn.LinearCrossEntropyLoss, of torch before 2.13 too: a linear layer, `linear`, and its cross entropy. softcap,
+    z_loss, chunk, acc_dtype: as of linear_cross_entropy."""
 
-    def __init__(self, *arguments: Any, chunk: int | None = None, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.chunk = chunk
+    def __init__(self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
+                 device: torch.device | str | int | None = None, dtype: torch.dtype | None = None, reduction: str = "mean",
+                 weight: Tensor | None = None, ignore_index: int | None = None, label_smoothing: float = 0.0,
+                 options: "torch.nn.LinearCrossEntropyOptions | None" = None, softcap: float | None = None,
+                 z_loss: float = 0.0, chunk: int | None = None, acc_dtype: torch.dtype | None = None) -> None:
+        if weight is not None and weight.shape != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0.0 <= label_smoothing <= 1.0:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, reduction=reduction)
+        self.num_classes, self.out_features, self.options = num_classes, out_features, options
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        self.softcap, self.z_loss, self.chunk, self.acc_dtype = softcap, z_loss, chunk, acc_dtype
+        self.linear = torch.nn.Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
 
-    def forward(self, input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None) -> Tensor:  # type: ignore[override]
-        return losses.linear_cross_entropy(input, weight, target, bias, ce_weight=self.weight,
-                                           ignore_index=self.ignore_index, reduction=self.reduction,
-                                           label_smoothing=self.label_smoothing, softcap=self.softcap, z_loss=self.z_loss,
-                                           chunk=self.chunk)
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        shape, bias = (self.num_classes, *self.out_features), self.linear.bias
+        return losses.linear_cross_entropy(
+            input, self.linear.weight.view(*shape, -1), target, linear_bias=None if bias is None else bias.view(shape),
+            weight=self.weight, reduction=self.reduction, ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing, options=self.options, softcap=self.softcap, z_loss=self.z_loss,
+            chunk=self.chunk, acc_dtype=self.acc_dtype)
+
+    def extra_repr(self) -> str:
+        return (f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+                f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+                f"label_smoothing={self.label_smoothing}, options={self.options}")
 
 
 class _Gated(torch.nn.Module):
