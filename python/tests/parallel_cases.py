@@ -329,6 +329,12 @@ def case_losses(rank, size):
             many.sum().backward()
             u, v = machine.cut(a.grad, -1), b.grad
             assert same(u, v) if aligned else close(u, v), named
+        for targets in (target, mine["target"]):
+            try:
+                parallel.cross_entropy(b, targets, weight.clone().requires_grad_())
+                assert False, "a gradient was dropped"
+            except (RuntimeError, NotImplementedError) as error:
+                assert "detach" in str(error), error
         a, b = x.clone().requires_grad_(), machine.cut(x, -1).requires_grad_()
         program = tt._loss_programs.log_probability()
         one = program.call([a, target], [0.5], wanted=3)[:2]

@@ -190,6 +190,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
     if target.is_floating_point() and target.shape == input.shape:
         if z_loss:
             raise NotImplementedError("z_loss with targets that are probabilities")
+        if weight is not None and weight.requires_grad and torch.is_grad_enabled():
+            raise NotImplementedError("a gradient of class weights, which are whole on every machine; detach them")
         program = _loss_programs.soft_cross_entropy(weighted=weight is not None, smoothed=bool(label_smoothing),
                                                     capped=softcap is not None)
         operands = [input, target.to(input.dtype), *([] if weight is None else [weight.detach()[mine].contiguous()])]
