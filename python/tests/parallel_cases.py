@@ -1,5 +1,5 @@
 """What machines do in test_torch_parallel: each case runs on every process of a gloo group, and compares with one process.
-Cases of DTensors are in dtensor_cases, of what cannot be in parallel_faults.
+Cases of DTensors are in dtensor_cases, of models in model_cases, of what cannot be in parallel_faults.
 
     python parallel_cases.py CASE ...        # under torchrun, or with RANK, WORLD_SIZE and a meeting place in MEETING
 """
@@ -20,6 +20,7 @@ import trireme.torch as tt
 from trireme.torch import parallel
 
 import dtensor_cases
+import model_cases
 import parallel_faults
 from parallel_compare import Machine, by_columns, by_rows, close, compare, gathers, same, sample
 from leaving import leave
@@ -460,7 +461,7 @@ def case_second(rank, size):
         torch.testing.assert_close(machine.cut(u, -1), v, rtol=1e-3, atol=1e-2)
 
 
-CASES = {name.removeprefix("case_"): function for here in (globals(), vars(dtensor_cases), vars(parallel_faults))
+CASES = {name.removeprefix("case_"): function for here in (globals(), *map(vars, (dtensor_cases, model_cases, parallel_faults)))
          for name, function in here.items() if name.startswith("case_")}
 
 
