@@ -2,6 +2,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "ir/groups.hpp"
@@ -135,10 +136,16 @@ class Splitter {
     columns_ = fresh("columns");
     first_column_ = fresh("first_column");
     names_.resize(in_.size());
+    is_total_.resize(in_.size());
     int count = 0;
-    for (NodeId id = 0; id < in_.size(); ++id)
-      if (wanted_[id] && is_row_reduction(in_[id].op))
-        names_[id] = fresh(std::string(name_of(in_[id])) + "_" + std::to_string(++count));
+    std::map<std::tuple<Op, std::int64_t, std::vector<NodeId>>, NodeId> totals;  // a sum and a mean have the same one
+    for (NodeId id = 0; id < in_.size(); ++id) {
+      const Node& node = in_[id];
+      if (!wanted_[id] || !is_row_reduction(node.op)) continue;
+      auto [first, is_new] = totals.try_emplace({exchange_of(node.op), node.payload, {node.begin(), node.end()}}, id);
+      is_total_[id] = is_new;
+      names_[id] = is_new ? fresh(std::string(name_of(node)) + "_" + std::to_string(++count)) : names_[first->second];
+    }
   }
 
   static Op exchange_of(Op op) { return op == Op::Mean ? Op::Sum : op; }
@@ -172,7 +179,7 @@ class Splitter {
     out.name = in_.name + (stage == last ? "_rest" : "_part" + std::to_string(stage + 1));
     std::vector<NodeId> partial;
     for (NodeId id = 0; id < in_.size(); ++id)
-      if (wanted_[id] && is_row_reduction(in_[id].op) && level_[id] == stage + 1) partial.push_back(id);
+      if (is_total_[id] && level_[id] == stage + 1) partial.push_back(id);
     for (const Output& result : in_.results)
       if (level_[result.value] == stage) work.needed[result.value] = true;
     for (NodeId id : partial)
@@ -278,7 +285,7 @@ class Splitter {
     for (const Output& result : in_.results)
       if (stored.contains(result.name)) read(result.name, result.spread);
     for (NodeId id = 0; id < in_.size(); ++id)
-      if (work.needed[id] && is_exchanged(id, stage)) read(names_[id], {{true}, {}});
+      if (work.needed[id] && is_exchanged(id, stage) && !read_.contains(names_[id])) read(names_[id], {{true}, {}});
     keep(true);
     auto constant = [&](const std::string& name) {
       out.operands.push_back({name, true});
@@ -359,6 +366,7 @@ class Splitter {
   std::vector<int> level_;
   std::vector<NodeId> other_total_;  // of a fold's total
   std::vector<std::string> names_;   // of what is exchanged
+  std::vector<bool> is_total_;       // exchanged, and the first with that name
   std::string columns_, first_column_;
   std::vector<std::int64_t> place_;           // of the program's operands in the stage's signature; -1: not there
   std::map<std::string, std::int64_t> read_;  // of what is exchanged or stored before

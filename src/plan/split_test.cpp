@@ -285,6 +285,18 @@ layer_norm_rest(x[i,j], gamma[j] = 1, beta[j] = 0, sum_1[i], sum_2[i], eps = 1e-
   }
 }
 
+TEST(Split, exchanges_a_total_once) {
+  const Program program = *parse("both(x[i,j]) -> (y[i,j])\n    y = x * sum(x * x) + mean(x * x) - sum(x)\n");
+  auto stages = *split(program);
+  ASSERT_EQ(stages.size(), 2u);
+  ASSERT_EQ(stages[0].exchanges.size(), 2u);
+  EXPECT_EQ(print(stages[0].program),
+            "both_part1(x[i,j]) -> (sum_1[i], sum_2[i])\n    sum_1 = sum(x * x)\n    sum_2 = sum(x)\n");
+  EXPECT_EQ(
+      print(stages[1].program),
+      "both_rest(x[i,j], sum_1[i], sum_2[i], columns) -> (y[i,j])\n    y = x * sum_1 + sum_1 / columns - sum_2\n");
+}
+
 // Groups of neighbours need no exchange where parts hold whole ones, and have the whole row's bits.
 TEST(Split, keeps_groups_inside_parts) {
   for (const char* line : {"grouped_rms_norm 5x640 group=64", "grouped_rms_norm 5x640 group=64 backward",
