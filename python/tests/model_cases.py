@@ -137,3 +137,25 @@ def case_heads(rank, size):
             close(made.full_tensor(), wanted)
             for u, v in zip(grads, torch.autograd.grad(made, spread)):
                 close(v.full_tensor(), u)
+
+
+def case_answers(rank, size):
+    """Preference losses of log-probabilities whose answers are cut, forward and backward; also where the two models agree."""
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(12)
+    logprobs = [-torch.rand(4 * size, 6) * 20 for _ in range(4)]
+    logprobs[0][0], logprobs[2][0] = logprobs[1][0], logprobs[3][0]  # a margin of 0
+    calls = [lambda a, b, c, d: tt.dpo_loss(a, b, c, d), lambda a, b, c, d: tt.dpo_loss(a.sum(-1), b.sum(-1), label_smoothing=0.1, reduction="sum"),
+             lambda a, b, c, d: tt.grpo_loss(a, b, old_logprob=c, reference_logprob=d, beta=0.1)]
+    for call in calls:
+        leaves = [each.clone().requires_grad_() for each in logprobs]
+        wanted = call(*leaves)
+        grads = torch.autograd.grad(wanted, leaves, allow_unused=True)
+        for place in (Shard(0), Replicate()):
+            spread = [distribute_tensor(each, mesh, [place]).requires_grad_() for each in logprobs]
+            made = call(*spread)
+            close(made.full_tensor(), wanted)
+            for u, v in zip(grads, torch.autograd.grad(made, spread, allow_unused=True)):
+                assert (u is None) == (v is None)
+                if u is not None:
+                    close(v.full_tensor(), u)

@@ -324,6 +324,12 @@ def jsd(input: Tensor, target: Tensor, beta: float = 0.5, *, labels: Tensor | No
 
 # ---- losses on log-probabilities of tokens, as linear_log_probability gives them ----
 
+def _log_sigmoid(x):
+    if is_distributed(x):  # in operations that DTensor has rules for, backward too; and that are exact at 0 and far from it
+        return -torch.logaddexp(torch.zeros_like(x), -x)
+    return torch.nn.functional.logsigmoid(x)
+
+
 def dpo_loss(chosen: Tensor, rejected: Tensor, reference_chosen: Tensor | None = None,
              reference_rejected: Tensor | None = None, *, beta: float = 0.1, label_smoothing: float = 0.0,
              reduction: str = "mean") -> Tensor:
@@ -335,9 +341,9 @@ def dpo_loss(chosen: Tensor, rejected: Tensor, reference_chosen: Tensor | None =
     margin = answers(chosen) - answers(rejected)
     if reference_chosen is not None:
         margin = margin - (answers(reference_chosen) - answers(reference_rejected))
-    loss = -(1 - label_smoothing) * torch.nn.functional.logsigmoid(beta * margin)
+    loss = -(1 - label_smoothing) * _log_sigmoid(beta * margin)
     if label_smoothing:
-        loss = loss - label_smoothing * torch.nn.functional.logsigmoid(-beta * margin)
+        loss = loss - label_smoothing * _log_sigmoid(-beta * margin)
     return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.mean()
 
 
