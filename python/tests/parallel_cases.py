@@ -1,11 +1,11 @@
 """What machines do in test_torch_parallel: each case runs on every process of a gloo group, and compares with one process.
-Cases of DTensors are in dtensor_cases, of models in model_cases, of what cannot be in parallel_faults.
+Cases of DTensors are in dtensor_cases, of models in model_cases, of what cannot be in parallel_faults, of
+what is drawn in parallel_fuzz.
 
     python parallel_cases.py CASE ...        # under torchrun, or with RANK, WORLD_SIZE and a meeting place in MEETING
 """
 import datetime
 import faulthandler
-import math
 import os
 import pathlib
 import sys
@@ -22,7 +22,8 @@ from trireme.torch import parallel
 import dtensor_cases
 import model_cases
 import parallel_faults
-from parallel_compare import Machine, by_columns, by_rows, close, compare, gathers, same, sample
+import parallel_fuzz
+from parallel_compare import Machine, by_columns, by_rows, close, compare, gathers, same, sample, sums_are_exact
 from leaving import leave
 from row_in_torch import NAMED
 
@@ -112,17 +113,6 @@ def case_groups(rank, size):
         raise AssertionError("groups that differ between machines")
     except ValueError as error:
         assert "what it divides i and j by must be the same" in str(error)
-
-
-def sums_are_exact(where, widths, columns, constants):
-    """Whether rows of such a result, or blocks of its sums, are those of one machine."""
-    row, total = tt._rows.row_of(where, constants), sum(widths)
-    if row is not None and not row.wrap:
-        return True
-    divide, wrap = (row.divide, row.wrap) if row else (1, 1)
-    block = trireme._core.row_block(total // wrap, math.prod(tt._register.extents(where, (total, columns), 1, constants)))
-    unit = 256 if where == "[]" else divide * wrap * block // math.gcd(block, divide)
-    return total % (divide * wrap) == 0 and all(sum(widths[:k]) % unit == 0 for k in range(len(widths)))
 
 
 def case_rows(rank, size):
@@ -461,7 +451,7 @@ def case_second(rank, size):
         torch.testing.assert_close(machine.cut(u, -1), v, rtol=1e-3, atol=1e-2)
 
 
-CASES = {name.removeprefix("case_"): function for here in (globals(), *map(vars, (dtensor_cases, model_cases, parallel_faults)))
+CASES = {name.removeprefix("case_"): function for here in (globals(), *map(vars, (dtensor_cases, model_cases, parallel_faults, parallel_fuzz)))
          for name, function in here.items() if name.startswith("case_")}
 
 

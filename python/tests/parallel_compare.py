@@ -1,6 +1,9 @@
 """How a machine's tensors are compared with one process's."""
+import math
+
 import torch
 
+import trireme
 import trireme.torch as tt
 
 from row_in_torch import NAMED, Problem
@@ -93,3 +96,14 @@ def gathers(call):
     finally:
         tt._exchange._gather = kept
     return len(calls)
+
+
+def sums_are_exact(where, widths, columns, constants):
+    """Whether rows of such a result, or blocks of its sums, are those of one machine."""
+    row, total = tt._rows.row_of(where, constants), sum(widths)
+    if row is not None and not row.wrap:
+        return True
+    divide, wrap = (row.divide, row.wrap) if row else (1, 1)
+    block = trireme._core.row_block(total // wrap, math.prod(tt._register.extents(where, (total, columns), 1, constants)))
+    unit = 256 if where == "[]" else divide * wrap * block // math.gcd(block, divide)
+    return total % (divide * wrap) == 0 and all(sum(widths[:k]) % unit == 0 for k in range(len(widths)))

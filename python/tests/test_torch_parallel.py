@@ -60,10 +60,10 @@ COMMON = ["columns", "groups", "rows", "empty", "named", "counted", "random", "c
 
 @pytest.mark.parametrize("size, cases", [
     (2, [*COMMON, "dtensor", "axes", "picked", "products", "ops", "rules", "heads", "modules", "compiled", "compiled_modules", "second",
-         "transforms", "answers"]),
+         "transforms", "answers", "placements", "cuts"]),
     (3, ["picked", "products", "columns", "groups", "rows", "counted", "random", "norms", "errors", "losses", "ops", "rules", "uneven", "modules",
          "outside"]),
-    (4, ["both", "axes", "columns", "groups", "rows", "empty", "norms", "sums", "mesh", "once", "uneven", "modules", "errors", "losses"]),
+    (4, ["both", "axes", "columns", "groups", "rows", "empty", "norms", "sums", "mesh", "once", "uneven", "modules", "errors", "losses", "placements"]),
     pytest.param(2, ["inductor", "inductor_modules"], marks=LONG),
     pytest.param(3, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
     pytest.param(4, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
