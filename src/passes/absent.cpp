@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,24 +10,46 @@
 
 namespace trireme {
 
-bool has_expression(const Program& program, const Operand& operand) {
-  if (operand.constant || operand.fallback == no_node) return false;
+std::optional<double> default_number(const Program& program, const Operand& operand) {
+  double sign = 1;
   NodeId id = operand.fallback;
-  while (program[id].op == Op::Neg) id = program[id].args[0];  // -(1) is a number, as -1 is
-  return program[id].op != Op::Number;
+  for (; program[id].op == Op::Neg; id = program[id].args[0]) sign = -sign;
+  if (program[id].op != Op::Number) return std::nullopt;
+  return sign * program[id].number();
+}
+
+bool has_expression(const Program& program, const Operand& operand) {
+  return !operand.constant && operand.fallback != no_node && !default_number(program, operand);
 }
 
 Program without_absent(const Program& program, const std::set<std::string>& absent) {
-  auto goes = [&](const Operand& operand) { return has_expression(program, operand) && absent.contains(operand.name); };
-  if (std::none_of(program.operands.begin(), program.operands.end(), goes)) return program;
-  std::vector<std::int64_t> place(program.operands.size(), -1);
+  const std::vector<Operand>& operands = program.operands;
+  std::vector<bool> gone(operands.size()), typed(operands.size());
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    gone[k] = !operands[k].constant && operands[k].fallback != no_node && absent.contains(operands[k].name);
+  if (std::find(gone.begin(), gone.end(), true) == gone.end()) return program;
+  for (NodeId id = 0; id < program.size(); ++id)
+    if (program[id].op == Op::Largest)
+      if (const std::optional<std::size_t> k = program.find_operand(program.symbols[program[id].payload]))
+        typed[*k] = true;
+  std::vector<std::int64_t> place(operands.size(), -1);
   Program out = with_signature_of(program);
   out.operands.clear();
-  for (std::size_t k = 0; k < program.operands.size(); ++k) {
-    if (goes(program.operands[k])) continue;
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    if (gone[k] && !typed[k]) continue;
     place[k] = static_cast<std::int64_t>(out.operands.size());
-    out.operands.push_back(program.operands[k]);
+    out.operands.push_back(operands[k]);
   }
+  auto has_no_type = [&](const Node& node) {
+    if (node.op != Op::Cast && node.op != Op::CastStochastic) return false;
+    const std::optional<std::size_t> k = program.find_operand(program.symbols[node.payload]);
+    return k && gone[*k];
+  };
+  // The node that is there instead: a default, or what a cast to a type that nothing says leaves as it is.
+  auto stand_in = [&](const Node& node) {
+    if (node.op == Op::Operand && gone[node.payload]) return operands[node.payload].fallback;
+    return has_no_type(node) ? node.args[0] : no_node;
+  };
   std::vector<NodeId> moved(program.size(), no_node);
   // Defaults read only what stands before their operand, so there is an end to it; programs may be as deep as long.
   auto move = [&](NodeId root) {
@@ -34,10 +57,10 @@ Program without_absent(const Program& program, const std::set<std::string>& abse
     while (!open.empty()) {
       const NodeId id = open.back();
       const Node& node = program[id];
-      const bool operand = node.op == Op::Operand || node.op == Op::Constant, gone = operand && place[node.payload] < 0;
       std::array<NodeId, 3> args = node.args;
       int arity = node.arity;
-      if (gone) args[0] = program.operands[node.payload].fallback, arity = 1;
+      const NodeId instead = stand_in(node);
+      if (instead != no_node) args[0] = instead, arity = 1;
       const std::size_t waiting = open.size();
       for (int k = arity; k-- > 0 && moved[id] == no_node;)
         if (moved[args[k]] == no_node) open.push_back(args[k]);
@@ -45,9 +68,10 @@ Program without_absent(const Program& program, const std::set<std::string>& abse
       open.pop_back();
       if (moved[id] != no_node) continue;
       for (int k = 0; k < arity; ++k) args[k] = moved[args[k]];
-      moved[id] = gone ? args[0]
-                       : out.add(node.op, std::span<const NodeId>(args.data(), node.arity),
-                                 operand ? place[node.payload] : node.payload);
+      const bool operand = node.op == Op::Operand || node.op == Op::Constant;
+      moved[id] = instead != no_node ? args[0]
+                                     : out.add(node.op, std::span<const NodeId>(args.data(), node.arity),
+                                               operand ? place[node.payload] : node.payload);
     }
     return moved[root];
   };
@@ -55,13 +79,23 @@ Program without_absent(const Program& program, const std::set<std::string>& abse
   auto follow_spread = [&](Spread& spread) {
     for (NodeId* id : nodes_of(spread)) follow(*id);
   };
-  for (Operand& operand : out.operands) follow_spread(operand.spread), follow(operand.fallback);
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    if (place[k] < 0) continue;
+    Operand& operand = out.operands[place[k]];
+    follow_spread(operand.spread);
+    if (gone[k]) operand.fallback = out.number(0);
+    else follow(operand.fallback);
+  }
   for (std::size_t k = 0; k < out.results.size(); ++k) {
     out.results[k] = program.results[k];
     follow_spread(out.results[k].spread), follow(out.results[k].value);
   }
-  for (const auto& [id, name] : program.names())
-    if (moved[id] != no_node) out.give_name(moved[id], name);
+  auto give_name = [&](NodeId id, const std::string& name) {
+    if (moved[id] != no_node && out[moved[id]].arity > 0 && !out.name_of(moved[id])) out.give_name(moved[id], name);
+  };
+  for (const auto& [id, name] : program.names()) give_name(id, name);
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    if (gone[k] && !typed[k]) give_name(operands[k].fallback, operands[k].name);
   return out;
 }
 

@@ -456,12 +456,15 @@ class Differentiator {
 }  // namespace
 
 Result<Program> differentiate(const Program& program, const DifferentiateOptions& options) {
+  std::set<std::string> formulas;  // numbers have no gradient, and who asks for that of their operand gets it
   for (const std::string& name : options.absent) {
     std::optional<std::size_t> operand = program.find_operand(name);
-    if (operand && !program.operands[*operand].constant) continue;
-    return Error{Code::InvalidArgument, program.name + " has no operand '" + name + "' in memory that could be absent"};
+    if (!operand || program.operands[*operand].constant)
+      return Error{Code::InvalidArgument,
+                   program.name + " has no operand '" + name + "' in memory that could be absent"};
+    if (has_expression(program, program.operands[*operand])) formulas.insert(name);
   }
-  const Program called = without_absent(program, options.absent);
+  const Program called = without_absent(program, formulas);
   return Differentiator(called, options).run();
 }
 

@@ -147,6 +147,14 @@ TEST(Differentiate, fault_51_gradients_flow_into_defaults) {
   }
 }
 
+// An absent operand whose type the program asks for stays for its type alone; a cast to it leaves values as they are.
+TEST(Differentiate, fault_51_types_of_absent_operands) {
+  const std::string_view text = "f(x[i,j], s[i] = mean(x)) -> (y[i,j])\ny = cast(x * s, s) * largest(s)";
+  EXPECT_EQ(print(backward_of(parsed(text), {.absent = {"s"}})),
+            "f_backward(dy[i,j] = 0, x[i,j], s[i] = 0) -> (dx[i,j])\n"
+            "    dx = dy * (largest(s) * mean(x)) + largest(s) * mean(dy * x)\n");
+}
+
 // A program may be as deep as it is long: what walks it keeps its own stack.
 TEST(Differentiate, AbsentOperandOfALongProgram) {
   std::string text = "f(x[i,j], w[j], b[i,j] = x * w) -> (y[i,j])\nv0 = b\n";
