@@ -87,6 +87,10 @@ TRIREME_C_API trireme_status trireme_program_differentiate(const trireme_program
 TRIREME_C_API trireme_status trireme_program_differentiate_for(const trireme_program* program,
                                                                const char* const* gradients, size_t gradient_count,
                                                                trireme_program** backward);
+/* What a call without these operands computes: their defaults stand in their place, and they in no signature. One whose
+ * type the program asks for, largest(s), stays for its type alone. Not of a backward: differentiate what is made. */
+TRIREME_C_API trireme_status trireme_program_without(const trireme_program* program, const char* const* absent,
+                                                     size_t absent_count, trireme_program** called);
 /* The same values, but for roundings, by fewer sweeps over the row: a variance by two means and sums of exponentials
  * shifted by a maximum become totals that are made together. It has no derivative: differentiate, then compose. */
 TRIREME_C_API trireme_status trireme_program_compose(const trireme_program* program, trireme_program** composed);

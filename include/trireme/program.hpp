@@ -41,6 +41,10 @@ class TRIREME_API RowProgram {
   static std::vector<std::string> names();                 // of those
 
   Result<RowProgram> differentiate(const DifferentiateOptions& options = {}) const;  // "<name>_backward"
+  // What a call without these operands computes: their defaults stand in their place, and they in no signature. One
+  // whose type the program asks for, largest(s), stays for its type alone. Not of a backward: it is the forward that is
+  // called.
+  Result<RowProgram> without(const std::set<std::string>& absent) const;
   // The same values, but for roundings, by fewer sweeps over the row: a variance by two means and sums of exponentials
   // shifted by a maximum become totals that are made together, so that machines that share a row exchange once. It has
   // no derivative of its own: differentiate, then compose.

@@ -103,6 +103,17 @@ trireme_status trireme_program_differentiate(const trireme_program* program, tri
   });
 }
 
+trireme_status trireme_program_without(const trireme_program* program, const char* const* absent, size_t absent_count,
+                                       trireme_program** called) {
+  return guarded([&]() -> Status {
+    TRIREME_TRY(object, Programs::get(program, "program"));
+    TRIREME_CHECK(given(called, "called"));
+    std::set<std::string> names;
+    TRIREME_CHECK(read_names(absent, absent_count, "absent", names));
+    return give_program(object->program.without(names), called);
+  });
+}
+
 trireme_status trireme_program_compose(const trireme_program* program, trireme_program** composed) {
   return guarded([&]() -> Status {
     TRIREME_TRY(object, Programs::get(program, "program"));

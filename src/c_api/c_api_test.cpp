@@ -329,6 +329,34 @@ TEST(CApi, fault_29_MisuseIsRefused) {
   EXPECT_EQ(trireme_plan_destroy(nullptr), TRIREME_OK);
 }
 
+TEST(CApi, fault_51_programs_without_operands) {
+  const char text[] = "f(x[i,j], g[j] = 1, s[i] = mean(x), t[i] = s * c, c = 2) -> (y[i,j])\ny = x * t * g";
+  trireme_program *program = nullptr, *called = nullptr, *backward = nullptr;
+  ASSERT_EQ(trireme_program_parse(text, std::strlen(text), &program), TRIREME_OK) << trireme_last_error();
+  auto printed = [](const trireme_program* each) {
+    const char* made = nullptr;
+    EXPECT_EQ(trireme_program_print(each, &made), TRIREME_OK);
+    return std::string(made);
+  };
+  const char* absent[] = {"g", "s"};
+  ASSERT_EQ(trireme_program_without(program, absent, 2, &called), TRIREME_OK) << trireme_last_error();
+  EXPECT_EQ(printed(called), "f(x[i,j], t[i] = mean(x) * c, c = 2) -> (y[i,j])\n    y = x * t * 1\n");
+  EXPECT_EQ(trireme_program_destroy(called), TRIREME_OK);
+  const char* formulas[] = {"s", "t"};
+  ASSERT_EQ(trireme_program_without(program, formulas, 2, &called), TRIREME_OK) << trireme_last_error();
+  EXPECT_EQ(printed(called),
+            "f(x[i,j], g[j] = 1, c = 2) -> (y[i,j])\n    s = mean(x)\n    t = s * c\n    y = x * t * g\n");
+  ASSERT_EQ(trireme_program_differentiate(called, &backward), TRIREME_OK) << trireme_last_error();
+  EXPECT_NE(printed(backward).find("-> (dx[i,j], dg[j])"), std::string::npos) << printed(backward);
+  trireme_program* none = nullptr;
+  expect_refused(trireme_program_without(backward, formulas, 1, &none), TRIREME_INVALID_ARGUMENT, "is a backward");
+  for (const auto& [name, words] :
+       {std::pair{"x", "'x' has no default"}, {"c", "no operand 'c'"}, {"u", "no operand 'u'"}})
+    expect_refused(trireme_program_without(program, &name, 1, &none), TRIREME_INVALID_ARGUMENT, words);
+  expect_refused(trireme_program_without(program, formulas, 2, nullptr), TRIREME_INVALID_ARGUMENT, "called");
+  for (trireme_program* each : {program, called, backward}) EXPECT_EQ(trireme_program_destroy(each), TRIREME_OK);
+}
+
 TEST(CApi, composes_programs) {
   trireme_program *program = nullptr, *composed = nullptr;
   ASSERT_EQ(trireme_program_named("layer_norm", &program), TRIREME_OK);

@@ -1,9 +1,8 @@
-#include <bit>
-
 #include "language/parse.hpp"
 #include "language/print.hpp"
 #include "language/print_expression.hpp"
 #include "math/reductions.hpp"
+#include "passes/absent.hpp"
 #include "passes/passes.hpp"
 #include "plan/check.hpp"
 #include "plan/ops.hpp"
@@ -40,6 +39,23 @@ Result<RowProgram> RowProgram::differentiate(const DifferentiateOptions& options
     if (!program_) return Error{Code::InvalidArgument, "there is no program to differentiate"};
     TRIREME_TRY(backward, trireme::differentiate(*program_, options));
     return RowProgram(program_, std::make_shared<const Program>(std::move(backward)));
+  });
+}
+
+// What it makes goes through its text, so that it is no other program than the language could say.
+Result<RowProgram> RowProgram::without(const std::set<std::string>& absent) const {
+  return or_out_of_memory([&]() -> Result<RowProgram> {
+    if (!program_) return Error{Code::InvalidArgument, "there is no program whose operands could be absent"};
+    auto wrong = [&](const std::string& what) { return Error{Code::InvalidArgument, program_->name + what}; };
+    if (is_backward()) return wrong(" is a backward: take that of the program without the operands");
+    for (const std::string& name : absent) {
+      const std::optional<std::size_t> k = program_->find_operand(name);
+      if (!k || program_->operands[*k].constant)
+        return wrong(" has no operand '" + name + "' in memory that could be absent");
+      if (program_->operands[*k].fallback == no_node)
+        return wrong(": '" + name + "' has no default, and is not absent");
+    }
+    return RowProgram::parse(trireme::print(without_absent(*program_, absent)));
   });
 }
 
@@ -124,8 +140,7 @@ std::vector<RowProgram::Parameter> RowProgram::signature() const {
   for (const Operand& each : program.operands) {
     Parameter parameter{each.name, each.constant ? Kind::Constant : Kind::Operand,
                         each.constant ? "" : spread_text(program, each.spread), each.fallback != no_node};
-    if (parameter.optional && program[each.fallback].op == Op::Number)
-      parameter.fallback = std::bit_cast<double>(program[each.fallback].payload);
+    if (parameter.optional) parameter.fallback = default_number(program, each);
     parameters.push_back(std::move(parameter));
   }
   for (const Output& each : program.results)
