@@ -1,5 +1,7 @@
 // From a Python call to a run: arguments are told apart, arrays looked at, the plan for their layout found or made,
 // results allocated.
+#include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -206,6 +208,31 @@ class Call {
 
   bool is_required(std::size_t k) const { return k < op_.operands.size() && !op_.operands[k].optional; }
 
+  // An absent operand of a backward whose default is a formula has no gradient: that has flowed on into what the
+  // formula reads. There is None in its place.
+  bool has_flowed_on(std::size_t result) const {
+    if (!op_.is_backward) return false;
+    for (std::size_t k = 0; k < op_.operands.size(); ++k) {
+      const Parameter& each = op_.operands[k];
+      if (!arrays_[k] && each.optional && std::isnan(each.fallback) && op_.results[result].text == "d" + each.text)
+        return true;
+    }
+    return false;
+  }
+
+  // The places of a plan's arrays; what is at none is named by `unknown`: a backward that fits what is absent may read
+  // what the one that is called does not.
+  std::vector<int> places_of(const MadePlan& plan, std::vector<std::string>& unknown) const {
+    std::vector<int> places;
+    for (const PlanArray& array : plan.arrays()) {
+      const std::vector<Parameter>& among = array.result ? op_.results : op_.operands;
+      auto found = std::find_if(among.begin(), among.end(), [&](const Parameter& p) { return p.text == array.name; });
+      if (found == among.end()) unknown.push_back(array.name);
+      else places.push_back(static_cast<int>(found - among.begin() + (array.result ? op_.operands.size() : 0)));
+    }
+    return places;
+  }
+
   std::shared_ptr<CachedPlan> make_plan() const {
     Shape shape;
     if (!find(shape)) return nullptr;
@@ -222,12 +249,17 @@ class Call {
       if (arrays_[k] && !arrays_[k]->contiguous) strides.push_back({name, arrays_[k]->rank, arrays_[k]->strides});
       if (k < op_.operands.size()) continue;
       std::size_t result = k - op_.operands.size();
-      if (said_.wanted >> result & 1) results.push_back(name);
+      if (said_.wanted >> result & 1 && (arrays_[k] || !has_flowed_on(result))) results.push_back(name);
       if (int operand = in_place_of(result); operand >= 0)
         in_place.push_back({name, op_.operands[operand].text.c_str()});
     }
     for (std::size_t k = 0; k < op_.constants.size(); ++k)
       if (said_.constants[k]) constants.push_back({op_.constants[k].text.c_str(), values_[k]});
+    if (results.empty()) {
+      raise_type("%s(): the gradients of what is absent have flowed on, and no other result is wanted",
+                 op_.name.c_str());
+      return nullptr;
+    }
     trireme_plan_options options = {};
     options.struct_size = sizeof options;
     options.shape = shape.extents;
@@ -244,14 +276,21 @@ class Call {
     std::string device = said_.device.empty() ? place(anchor_->where) : said_.device;
     auto cached = std::make_shared<CachedPlan>();
     cached->plan = MadePlan::make(device, op_.program, options);
-    if (!cached->plan) return nullptr;
-    for (const PlanArray& array : cached->plan->arrays())
-      for (std::size_t k = array.result ? op_.operands.size() : 0;; ++k)
-        if (said_.array(k).text == array.name) {
-          cached->places.push_back(static_cast<int>(k));
-          break;
-        }
-    return cached;
+    std::vector<std::string> unknown;
+    if (cached->plan) cached->places = places_of(*cached->plan, unknown);
+    if (!unknown.empty()) {  // saved results: they are recomputed
+      for (const std::string& each : unknown) absent.push_back(each.c_str());
+      options.absent = absent.data(), options.absent_count = absent.size();
+      cached->plan = MadePlan::make(device, op_.program, options);
+      std::vector<std::string> still;
+      if (cached->plan) cached->places = places_of(*cached->plan, still);
+      if (!still.empty()) {
+        raise_internal("%s(): its plan has an array '%s', and the program has none", op_.name.c_str(),
+                       still[0].c_str());
+        return nullptr;
+      }
+    }
+    return cached->plan ? cached : nullptr;
   }
 
   bool run(const CachedPlan& cached, Ref (&made)[max_results]) {
@@ -307,7 +346,9 @@ class Call {
   }
 
   PyObject* give(Ref (&made)[max_results]) {
-    auto object = [&](std::size_t k) { return given_[k] ? Ref::to(given_[k]).give() : made[k].give(); };
+    auto object = [&](std::size_t k) {
+      return given_[k] ? Ref::to(given_[k]).give() : made[k] ? made[k].give() : Ref::to(Py_None).give();
+    };
     if (__builtin_popcount(said_.wanted) == 1) return object(static_cast<std::size_t>(__builtin_ctz(said_.wanted)));
     PyTypeObject* type = op_.tuple_type(said_.wanted);
     Ref tuple(type ? PyStructSequence_New(type) : nullptr);

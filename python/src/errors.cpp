@@ -75,6 +75,14 @@ PyObject* raise_invalid(const char* format, ...) {
   return nullptr;
 }
 
+PyObject* raise_internal(const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  raise_formatted(records[TRIREME_INTERNAL - 1], format, values);
+  va_end(values);
+  return nullptr;
+}
+
 PyObject* raise_type(const char* format, ...) {
   va_list values;
   va_start(values, format);

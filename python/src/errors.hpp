@@ -11,8 +11,9 @@ bool add_errors(PyObject* module);
 
 // Raises what the thread's last call said; returns null for `return raise(status)`.
 PyObject* raise(trireme_status status);
-// Of our own: InvalidArgument and WrongType (a TypeError too).
+// Of our own: InvalidArgument, InternalError and WrongType (a TypeError too).
 PyObject* raise_invalid(const char* format, ...);
+PyObject* raise_internal(const char* format, ...);
 PyObject* raise_type(const char* format, ...);
 
 // What Python calls: guarded<plan_run>. No exception of C++ may pass through Python, and where memory runs out there is

@@ -5,6 +5,7 @@
 #include "emit.hpp"
 #include "errors.hpp"
 #include "operator.hpp"
+#include "options.hpp"
 #include "plan_type.hpp"
 #include "receipt.hpp"
 #include "torch_call.hpp"
@@ -225,14 +226,32 @@ PyObject* split(PyObject*, PyObject* op) {
   return all.give();
 }
 
-PyObject* compose(PyObject*, PyObject* op) {
-  if (!is_operator(op)) return raise_type("an operator is composed");
-  trireme_program* made = nullptr;
+PyObject* text_of(trireme_program* made) {
   const char* text = nullptr;
-  if (!fine(trireme_program_compose(operator_in(op).program, &made))) return nullptr;
   Ref printed(fine(trireme_program_print(made, &text)) ? PyUnicode_FromString(text) : nullptr);
   trireme_program_destroy(made);
   return printed.give();
+}
+
+PyObject* compose(PyObject*, PyObject* op) {
+  if (!is_operator(op)) return raise_type("an operator is composed");
+  trireme_program* made = nullptr;
+  return fine(trireme_program_compose(operator_in(op).program, &made)) ? text_of(made) : nullptr;
+}
+
+PyObject* without(PyObject*, PyObject* arguments) {
+  PyObject *op = nullptr, *names = nullptr;
+  if (!PyArg_ParseTuple(arguments, "OO!", &op, &PyTuple_Type, &names)) return nullptr;
+  if (!is_operator(op)) return raise_type("an operator has operands that may be absent");
+  struct Absent : NamedOptions {
+    std::vector<const char*> list;
+    bool read(PyObject* said) { return names(said, list); }
+  } absent;
+  trireme_program* made = nullptr;
+  if (!absent.read(names)) return nullptr;
+  return fine(trireme_program_without(operator_in(op).program, absent.list.data(), absent.list.size(), &made))
+             ? text_of(made)
+             : nullptr;
 }
 
 PyObject* row_block(PyObject*, PyObject* arguments) {
@@ -245,6 +264,8 @@ PyMethodDef functions[] = {
     {"split", guarded<split>, METH_O,
      "[(program, [(reduction, names, combine), ...], [group, ...]), ...] of an operator, as texts."},
     {"compose", guarded<compose>, METH_O, "The composed program of an operator, as text."},
+    {"without", guarded<without>, METH_VARARGS,
+     "without(operator, names): what a call without these operands computes, as text."},
     {"row_block", guarded<row_block>, METH_VARARGS, "row_block(rows, entries): the contract's rows of a block."},
     {"operator_texts", guarded<operator_texts>, METH_NOARGS, "name -> text of the operators that come with Trireme."},
     {"devices", guarded<devices>, METH_NOARGS, "name -> why it is missing here, or ''."},

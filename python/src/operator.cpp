@@ -32,20 +32,24 @@ Operator* Operator::named(const char* name) {
 }
 Operator* Operator::differentiate(PyObject* gradients) const {
   trireme_program* backward = nullptr;
-  if (gradients && gradients != Py_None) {
+  std::vector<Ref> texts;
+  std::vector<const char*> names;
+  const bool said = gradients && gradients != Py_None;
+  if (said) {
     Ref tuple(PySequence_Tuple(gradients));
     if (!tuple) return nullptr;
-    std::vector<Ref> texts;
-    std::vector<const char*> names;
     for (Py_ssize_t k = 0; k < PyTuple_Size(tuple.get()); ++k) {
       texts.emplace_back(PyUnicode_AsUTF8String(PyTuple_GetItem(tuple.get(), k)));
       if (!texts.back()) return nullptr;
       names.push_back(PyBytes_AsString(texts.back().get()));
     }
-    return fine(trireme_program_differentiate_for(program, names.data(), names.size(), &backward)) ? of(backward)
-                                                                                                   : nullptr;
   }
-  return fine(trireme_program_differentiate(program, &backward)) ? of(backward) : nullptr;
+  if (!fine(said ? trireme_program_differentiate_for(program, names.data(), names.size(), &backward)
+                 : trireme_program_differentiate(program, &backward)))
+    return nullptr;
+  Operator* made = of(backward);
+  if (made) made->is_backward = true;
+  return made;
 }
 
 bool Operator::read_parameters() {

@@ -65,6 +65,7 @@ class Operator {
   std::string name, text;
   std::vector<Parameter> operands, constants, results;
   std::uint32_t default_results = 0;  // a bit each
+  bool is_backward = false;
   // The text of types that the last call in places gave, and what it says.
   struct {
     Ref text;

@@ -178,6 +178,49 @@ def test_gradient(x, gamma):
     assert "rms_norm_backward_backward(" in twice.show()
 
 
+def test_fault_51_gradients_flow_into_defaults(rng):
+    x, dy, w = rng.random((3, 4)), rng.random((3, 4)), rng.random(4)
+    scaled = trireme.op("f(x[i,j], s[i] = mean(x)) -> (y[i,j])\n    y = x * s")
+    wanted = dy * x.mean(1, keepdims=True) + (dy * x).sum(1, keepdims=True) / 4
+    backward = scaled.gradient()
+    dx, ds = backward(dy, x)
+    assert ds is None  # it has flowed on
+    np.testing.assert_allclose(dx, wanted)
+    np.testing.assert_allclose(backward(dy, x, results="dx"), wanted)
+    np.testing.assert_allclose(scaled.gradient(absent="s")(dy, x), wanted)
+    np.testing.assert_allclose(backward(dy, x, x.mean(1))[1], (dy * x).sum(1))
+    with pytest.raises(TypeError, match="flowed on"):
+        backward(dy, x, results="ds")
+    with pytest.raises(ValueError, match="'ds'"):
+        backward(dy, x, out={"ds": np.empty(3)})
+    # What flows on may need what the backward of given operands does not take.
+    squared = trireme.op("f(x[i,j], s[i,j] = x * x) -> (y[i,j])\n    y = s * 2")
+    assert [each[0] for each in squared.gradient().operands] == ["dy"]
+    np.testing.assert_allclose(squared.gradient(absent=["s"])(dy, x), 4 * dy * x)
+    # A saved result that the other backward reads is recomputed.
+    saved = trireme.op("f(x[i,j], s[i] = sum(x * x)) -> (y[i,j], d[i])\n    d = s * 2\n    y = x * d")
+    wanted = 2 * dy * (x * x).sum(1, keepdims=True) + 4 * x * (dy * x).sum(1, keepdims=True)
+    np.testing.assert_allclose(saved.gradient()(dy, x)[0], wanted)
+    np.testing.assert_allclose(saved.gradient(absent="s")(dy, x), wanted)
+    product = trireme.op("f(x[i,j], w[j], b[i,j] = x * w) -> (y[i,j])\n    y = x + b")
+    dx, dw = product.gradient(absent="b")(dy, x, w)
+    np.testing.assert_allclose(dx, dy * (1 + w))
+    np.testing.assert_allclose(dw, (dy * x).sum(0))
+
+
+def test_operators_without_operands(x, gamma):
+    bare = trireme.rms_norm.without("gamma")
+    assert [each[0] for each in bare.operands] == ["x"] and bare.without(()).text == bare.text
+    assert bare(x).tobytes() == trireme.rms_norm(x).tobytes()
+    assert [each[0] for each in bare.gradient().results] == ["dx"]
+    assert trireme.rms_norm.without(["gamma"]) is bare and pickle.loads(pickle.dumps(bare)).text == bare.text
+    for name, words in [("x", "'x' has no default"), ("eps", "no operand 'eps'")]:
+        with pytest.raises(trireme.InvalidArgument, match=words):
+            trireme.rms_norm.without(name)
+    with pytest.raises(trireme.InvalidArgument, match="is a backward"):
+        trireme.rms_norm.gradient().without("gamma")
+
+
 def test_plans(x, gamma):
     plan = trireme.rms_norm.plan(x.shape, results=("y",), eps=1e-5, threads=1)
     y = np.empty_like(x)

@@ -61,6 +61,7 @@ class Operator(_core.Operator):
         self._source = source or text or ""
         self._derived = {}
         self._phases = self._composed = None
+        self._without = {}
         self.__name__ = self.__qualname__ = self.name
         self.__module__ = "trireme"
         if backward_of is None:
@@ -79,14 +80,27 @@ class Operator(_core.Operator):
             return _gradient_of, (self._forward, self._gradients)
         return op, (self._source or self.text,)
 
-    def gradient(self, gradients: str | Sequence[str] | None = None) -> "Operator":
+    def gradient(self, gradients: str | Sequence[str] | None = None, absent: str | Sequence[str] = ()) -> "Operator":
         """The derived backward, an operator itself: takes gradients of results, gives those of operands. `gradients`: names
         of the results whose gradients arrive, any of them but a colmax; unless said, every [i,j] result and every other that
-        no result uses."""
+        no result uses. `absent`: operands that the forward was called without; where the default is a formula, the gradient
+        flows on into what that reads."""
+        if absent:
+            return self.without(absent).gradient(gradients)
         names = None if gradients is None else tuple(sorted({gradients} if isinstance(gradients, str) else set(gradients)))
         if names not in self._derived:
             self._derived[names] = type(self)(backward_of=self, gradients=names)
         return self._derived[names]
+
+    def without(self, absent: str | Sequence[str]) -> "Operator":
+        """What a call without these operands computes, as an operator: their defaults stand in their place, and they in no
+        signature, so that its gradient() is one where they were absent."""
+        names = tuple(sorted({absent} if isinstance(absent, str) else set(absent)))
+        if names not in self._without:
+            remarks = [line for line in self._source.splitlines() if re.match(r"#(?!:)|#:\s*returns\b", line)]
+            text = _core.without(self, names)
+            self._without[names] = type(self)(text, source="\n".join([*remarks, text]))
+        return self._without[names]
 
     def split(self) -> "tuple[Phase, ...]":
         """The program cut at its row reductions, for rows whose columns are spread over several machines: phases that each
