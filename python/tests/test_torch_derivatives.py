@@ -220,3 +220,9 @@ def test_fault_55_third_derivatives():
                 (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
             found.append(y)
         torch.testing.assert_close(*found, rtol=1e-6, atol=1e-6)
+
+
+def test_fault_55_forward_mode_along_what_no_result_depends_on():
+    double = tt.op("double(x[i,j], s[i,j]) -> (y[i,j])\n    y = s * 2")
+    leaves = [torch.rand(3, 4, **f64, requires_grad=True) for _ in range(2)]
+    assert torch.autograd.gradcheck(double, leaves, check_forward_ad=True)

@@ -165,7 +165,7 @@ def tangents_of_results(self, call, given_results, values, tangents, kinds):
     places = [second.result_keys.index(twice(key)) if has and twice(key) in second.result_keys else -1
               for key, has in zip(self.result_keys, differentiable)]
     wanted = sum(1 << place for place in places if place >= 0)
-    if wanted and given:
+    if wanted and not given.keys().isdisjoint(second.operand_keys):  # else no result depends on what has a tangent
         types = second.types_of({place: each.dtype for place, each in zip(places, made) if place >= 0})
         constants = [call.constants[list(self.constants).index(name)] for name in second.constants]
         operands = [known.get(key) for key in second.operand_keys]
