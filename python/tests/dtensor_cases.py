@@ -234,6 +234,24 @@ def case_axes(rank, size):
         assert made.placements == (Replicate(),) and same(made.full_tensor(), wanted)
 
 
+def case_defaults(rank, size):
+    """Gradients flow into defaults that are formulas (fault 51); eager and compiled."""
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(9)
+    x, w, dy = torch.randn(2 * size, 256 * size), torch.randn(256 * size), torch.randn(2 * size, 256 * size)
+    operator = tt.op("f(x[i,j], w[j], s[i] = mean(x), t[j] = w * w, u[i,j] = x * t) -> (y[i,j])\n    y = x * s + u * t")
+    a, b = x.clone().requires_grad_(), w.clone().requires_grad_()
+    wanted = operator(a, b)
+    grads = torch.autograd.grad(wanted, (a, b), dy)
+    for place, of_weights in ((Shard(0), Replicate()), (Shard(1), Shard(0))):
+        for call in (operator, torch.compile(operator, fullgraph=True, backend="aot_eager")):
+            c, d = (distribute_tensor(each, mesh, [where]).requires_grad_() for each, where in ((x, place), (w, of_weights)))
+            made = call(c, d)
+            assert same(made.full_tensor(), wanted)
+            for u, v in zip(grads, torch.autograd.grad(made, (c, d), distribute_tensor(dy, mesh, [place]))):
+                assert same(v.full_tensor(), u)
+
+
 def case_ops(rank, size):
     """torch.ops.trireme itself takes DTensors, with gradients and without; below autograd by sharding rules."""
     mesh, ops = init_device_mesh("cpu", (size,)), torch.ops.trireme

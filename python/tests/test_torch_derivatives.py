@@ -226,3 +226,87 @@ def test_fault_55_forward_mode_along_what_no_result_depends_on():
     double = tt.op("double(x[i,j], s[i,j]) -> (y[i,j])\n    y = s * 2")
     leaves = [torch.rand(3, 4, **f64, requires_grad=True) for _ in range(2)]
     assert torch.autograd.gradcheck(double, leaves, check_forward_ad=True)
+
+
+# Defaults that are formulas: of every spread, of each other, of operands that a backward does not read, beside statistics.
+FORMULAS = {
+    "element": "f(x[i,j], s[i,j] = x * x) -> (y[i,j])\n    y = s * 2",
+    "row": "f(x[i,j], s[i] = mean(x)) -> (y[i,j])\n    y = x * s",
+    "column": "f(x[i,j], w[j], s[j] = w * w) -> (y[i,j], z[j])\n    y = x * s\n    z = colsum(y * s)",
+    "one": "f(x[i,j], c[], s[] = c * c) -> (y[i,j])\n    y = x * s + s",
+    "group": "f(x[i,j], s[i, j / g] = sum(x * x, j / g), g = 2) -> (y[i,j])\n    y = x * s",
+    "strided": "f(x[i,j], s[i, j % g] = sum(x * x, j % g), g = 2) -> (y[i,j])\n    y = x * s",
+    "spread up": "f(x[i,j], r[i], s[i,j] = r) -> (y[i,j])\n    y = x * s + sum(s) * x",
+    "spread to groups": "f(x[i,j], r[i], s[i, j / g] = r * r, g = 2) -> (y[i])\n    y = sum(entries(s)) * r + sum(x * s)",
+    "each other": "f(x[i,j], s[i] = mean(x), t[i,j] = s * x, u[i] = sum(t) + s) -> (y[i,j])\n    y = t * u + x * s",
+    "numbers too": "f(x[i,j], w[j] = 1, s[j] = w * w, t[i,j] = s * x) -> (y[i,j], r[i])\n    r = sum(t * t)\n    y = t * r + s",
+    "no operand": "f(x[i,j], k[i] = n, s[i] = mean(x) / k) -> (y[i,j])\n    y = x * s + k",
+    "read by a default alone": "f(x[i,j], v[i] = variance(x), m[i] = mean(x)) -> (y[i,j])\n    y = (x - m) * rsqrt(v + 0.1)",
+    "statistics": "f(x[i,j], s[i] = sum(x * x)) -> (y[i,j], d[i], e[i])\n    d = s * 2\n    e = d * d\n    y = x * d + e",
+    "a result": "f(x[i,j], s[i] = logsumexp(x)) -> (p[i,j], m[i])\n    p = exp(x - s)\n    m = s",
+    "types": "f(x[i,j], s[i] = mean(x), t[i,j] = cast(s * x, s)) -> (y[i,j])\n    y = x * t + cast(s * x, t)",
+}
+EXTENTS = {"i": 3, "j": 4, "j / g": 2, "j % g": 2}
+
+
+def calls_without(operator):
+    """(absent operands, call of the present ones, these), for each set that may be absent."""
+    torch.manual_seed(0)
+    made = {name: torch.rand([EXTENTS[each.strip()] for each in spread.strip("[]").split(",") if each], **f64).add(0.3).requires_grad_()
+            for name, spread, *_ in operator.operator.operands}
+    optional = [each[0] for each in operator.operator.operands if each[2]]
+    for bits in range(1 << len(optional)):
+        absent = [name for k, name in enumerate(optional) if bits >> k & 1]
+        present = {name: each for name, each in made.items() if name not in absent}
+
+        def call(*leaves, results="all", names=tuple(present)):
+            return operator(**dict(zip(names, leaves)), results=results)
+
+        yield absent, call, tuple(present.values())
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_fault_51_gradients_flow_into_defaults(name):
+    operator = tt.op(FORMULAS[name])
+    for absent, call, leaves in calls_without(operator):
+        for results in ["all", *operator.results]:
+            one = lambda *leaves: call(*leaves, results=results)
+            assert torch.autograd.gradcheck(one, leaves, check_forward_ad=True), (absent, results)
+        assert torch.autograd.gradgradcheck(call, leaves), absent
+        with torch.no_grad():
+            plain = call(*leaves)
+        torch.testing.assert_close(call(*leaves), plain, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["column", "each other", "statistics"])
+def test_fault_51_transforms_and_compiled_code(name):
+    for absent, call, leaves in calls_without(tt.op(FORMULAS[name])):
+        def total(*leaves):
+            made = call(*leaves)
+            return sum(each.square().sum() for each in (made if isinstance(made, tuple) else (made,)))
+
+        wanted = torch.autograd.grad(total(*leaves), leaves, materialize_grads=True)
+        plain, every = tuple(each.detach() for each in leaves), tuple(range(len(leaves)))
+        torch.testing.assert_close(torch.func.grad(total, every)(*plain), wanted)
+        tangents = tuple(torch.rand_like(each) for each in plain)
+        along = torch.func.jvp(total, plain, tangents)[1]
+        torch.testing.assert_close(along, sum((u * v).sum() for u, v in zip(wanted, tangents)))
+        batched = torch.func.vmap(torch.func.grad(total, every))(*(torch.stack([each, 2 * each]) for each in plain))
+        torch.testing.assert_close(tuple(each[0] for each in batched), wanted)
+        torch._dynamo.reset()
+        compiled = torch.compile(total, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(torch.autograd.grad(compiled(*leaves), leaves, materialize_grads=True), wanted)
+
+
+def test_fault_51_the_type_of_an_absent_operand():
+    operator = tt.op("f(x[i,j], s[i] = mean(x)) -> (y[i,j])\n    y = x * s * (largest(s) / 448)")
+    x = torch.rand(3, 4, **f64, requires_grad=True)
+    call = lambda x: operator(x, types={"s": "f8e4m3"})
+    assert torch.autograd.gradcheck(call, x, check_forward_ad=True) and torch.autograd.gradgradcheck(call, x)
+    torch.testing.assert_close(call(x), x * x.mean(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("name, named", [("masked_softmax", {}), ("causal_softmax", {"queries": 3})])
+def test_second_derivatives_where_a_length_is_absent(name, named):
+    x = torch.rand(3, 4, **f64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: tt.named(name)(x, **named), x, check_fwd_over_rev=True)

@@ -60,7 +60,8 @@ COMMON = ["columns", "groups", "rows", "empty", "named", "counted", "random", "c
 
 @pytest.mark.parametrize("size, cases", [
     (2, [*COMMON, "dtensor", "axes", "picked", "products", "ops", "rules", "heads", "modules", "compiled", "compiled_modules", "second",
-         "transforms", "answers", "placements", "cuts"]),
+         "transforms", "answers", "placements", "cuts",
+         "defaults"]),
     (3, ["picked", "products", "columns", "groups", "rows", "counted", "random", "norms", "errors", "losses", "ops", "rules", "uneven", "modules",
          "outside"]),
     (4, ["both", "axes", "columns", "groups", "rows", "empty", "norms", "sums", "mesh", "once", "uneven", "modules", "errors", "losses", "placements"]),

@@ -75,6 +75,9 @@ class TorchOperator:
         self.operand_keys = [self._key(name) for name in self.operands]
         self.result_keys = [self._key(name) for name in self.results]
         self._chosen = {}  # places and names of results, by `wanted`
+        # Places of operands whose defaults are no numbers. Those of a backward are given, or stand in no program of its own.
+        self.formulas = () if parent else [k for k, each in enumerate(operator.operands) if each[2] and each[3] is None]
+        self._without = {}  # (operator, places of its operands), by names of absent ones
         self.inlined = None  # the program in torch's operations, where compiled code is to have it
         self.overload = register(self)
         keep(self)
@@ -122,7 +125,10 @@ class TorchOperator:
         if not is_compiling and dim is None:
             made = self.operator._quick(operands, constants, axes, types, wanted, row_block, self.level > 0)
             if made is None:
-                return Function.apply(Call(self, constants, axes, types, wanted, None, None, row_block), *operands)
+                called = self
+                if self.formulas:
+                    called, operands, types = self.as_called(operands, types)
+                return Function.apply(Call(called, constants, axes, types, wanted, None, None, row_block), *operands)
             if made is not NotImplemented:
                 return made
         if self.inlined is not None and is_compiling:
@@ -134,11 +140,12 @@ class TorchOperator:
             return made if isinstance(made, tuple) else (made,)
         if not needs_graph(operands):
             return self.forward(operands, constants, axes, types, wanted, row_block, dim)
+        called, operands, types = self.as_called(operands, types)
 
         def run(operands, wanted):
-            return self.forward(operands, constants, axes, types, wanted, row_block, dim)
+            return called.forward(operands, constants, axes, types, wanted, row_block, dim)
 
-        return Function.apply(Call(self, constants, axes, types, wanted, run), *operands)
+        return Function.apply(Call(called, constants, axes, types, wanted, run), *operands)
 
     def _inline(self, operands, constants, axes, types, wanted):
         kinds = storage_types(self, operands, dict(each.split("=") for each in types.split(",")) if types else {})
@@ -168,6 +175,22 @@ class TorchOperator:
         for k, each in zip(places, made if len(places) > 1 else (made,)):
             found[k] = each
         return tuple(found)
+
+    def as_called(self, operands: Sequence[Tensor | None], types: str) -> "tuple[TorchOperator, Sequence[Tensor | None], str]":
+        """The operator in whose program the defaults stand that are formulas and whose operands are absent, its operands, and
+        the text of its types. Of that program everything is derived: what such an operand stands for has a gradient of its
+        own, and the value goes on into what the formula reads."""
+        absent = tuple([self.operands[k] for k in self.formulas if operands[k] is None])
+        if not absent:
+            return self, operands, types
+        if absent not in self._without:
+            made = op(self.operator.without(absent))
+            self._without[absent] = made, [self.operands.index(name) for name in made.operands]
+        made, places = self._without[absent]
+        if types:
+            arrays = {*made.operands, *made.results}
+            types = ",".join(each for each in types.split(",") if each.partition("=")[0] in arrays)
+        return made, [operands[k] for k in places], types
 
     def types_of(self, dtypes: Mapping[int, torch.dtype]) -> str:
         """The text that gives results their types: {place: dtype}."""
@@ -274,6 +297,8 @@ class TorchOperator:
 
     def keys_read(self) -> set[str]:
         read = _programs.read_by(self.operator)
+        if self.parent:  # given where they were given: without them a backward is another
+            read |= {self.parent.operands[k] for k in self.parent.formulas}
         return {key for name, key in zip(self.operands, self.operand_keys) if name in read}
 
     @once

@@ -60,6 +60,10 @@ def register(self):
         graph = needs_graph(operands)
         if not graph and is_plain(operands) and not is_wrapped(operands):  # as compiled code calls
             return give(fill(self.forward(operands, constants, axes, types, wanted, row_block), operands))
+        if self.formulas:
+            called, operands, types = self.as_called(operands, types)
+            if called is not self:
+                return called.autograd(keyset, *operands, *constants, axes, types, wanted, row_block)
 
         if is_distributed(*operands):
             from . import _distributed
@@ -85,6 +89,7 @@ def register(self):
                                  wanted)
         return give(made), give(out_dims)
 
+    self.autograd = autograd
     # What compiled code calls: the overload, on plain tensors.
     self.dispatched = dispatched = overload._op
     quick = self.operator._quick_overload

@@ -78,6 +78,7 @@ class SpreadOperator:
 
 def call_spread(operator, spread, operands, constants, axes, types, wanted):
     refuse_transforms(operands, operator.name)
+    operator, operands, types = operator.as_called(operands, types)
 
     def run(operands, wanted):
         return fill(run_spread(operator, spread, operands, constants, axes, types, wanted), operands)
