@@ -223,7 +223,8 @@ class TileLowering {
     std::vector<Reg> totals;
     auto stripe = [&](Reg column, std::int64_t width, Reg place) {
       const auto chunks = static_cast<int>(next_power((width + chunk_columns() - 1) / chunk_columns()));
-      totals = totals_of({column, width, chunks, std::max(1, chunks / config_.unroll)});
+      const int turns = config_.simd ? std::max(1, chunks / config_.unroll) : 1;
+      totals = totals_of({column, width, chunks, turns});
       for (int r = 0; place && r < reductions(); ++r) b_.store_scratch(type(), total_at(r), totals[r], place);
     };
     const std::int64_t full = config_.columns / contract::stripe, rest = config_.columns % contract::stripe;

@@ -23,14 +23,14 @@ const std::vector<std::string> programs = {
 Config random_tile(const Machine& machine, const Prepared& problem, const Facts& facts, Random& random) {
   const int wide = static_cast<int>(bytes(*problem.program.compute));
   Config config{.simd = machine.simd, .columns = facts.columns};
-  config.lanes = machine.simd ? machine.register_bytes / wide : 32;
+  config.lanes = machine.simd ? machine.register_bytes / wide : 32 >> (random.below(2) * random.below(5));
   config.tile = 2 << random.below(std::countr_zero(unsigned(config.lanes)));
   if (machine.simd) {
     config.unroll = 1 << random.below(5);
     return config;
   }
   config.vector = 1 << random.below(3);
-  config.groups = static_cast<int>(1 + random.below(4));
+  if (config.lanes == 32) config.groups = static_cast<int>(1 + random.below(4));
   config.rows = static_cast<int>(1 + random.below(200));
   return config;
 }
