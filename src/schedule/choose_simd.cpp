@@ -87,6 +87,7 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
     if (registers && shape.reductions > 1) config.rows = 2;
   }
   if (fixes_columns(program)) config.columns = facts.columns;
+  if (config.stripes) config.unroll = Config{}.unroll;  // there is no loop
   // Groups of columns are reduced in registers where their chunks stand beside each other, in whole stripes if a sweep
   // also sums the row. Beyond some thousand instructions code takes longer to make than half a millisecond: such groups
   // are kept in scratch (swiglu_block_quant of f64 on AVX2 had 3913).

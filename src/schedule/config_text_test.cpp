@@ -22,7 +22,8 @@ TEST(ConfigText, PrintsWhatItReads) {
 
 TEST(ConfigText, RefusesOthers) {
   for (const char* text : {"", "lanes=16", "simd lanes", "simd lanes=", "simd lanes=x", "simd lanes=-1", "simd lanez=4",
-                           "simd streaming=1", "simd lanes=99999999999", "simd 16"}) {
+                           "simd streaming=1", "simd lanes=99999999999", "simd 16", "simd threads lanes=16",
+                           "simd lanes=16 lanes=8", "simd lanes=16 hoist hoist"}) {
     Result<Config> config = parse_config(text);
     ASSERT_FALSE(config) << text;
     EXPECT_EQ(config.error().code, Code::InvalidArgument);

@@ -8,9 +8,11 @@
 #include "ir/groups.hpp"
 #include "ir/integers.hpp"
 #include "schedule/across.hpp"
+#include "schedule/options.hpp"
 #include "schedule/shape.hpp"
 #include "schedule/sum_classes.hpp"
 #include "schedule/tiles.hpp"
+#include "schedule/work.hpp"
 
 namespace trireme {
 namespace {
@@ -42,65 +44,108 @@ Status is_lowered(const Program& program) {
   return Done{};
 }
 
+std::string names_of(unsigned kinds) {
+  std::string names;
+  for (std::size_t k = 0; k < std::size(kind_names); ++k)
+    if (kinds >> k & 1) names += fmt::format("{}{}", names.empty() ? "" : ", ", kind_names[k]);
+  return names;
+}
+
+// Each option that is said is one of this kind of schedule, and within its values.
+Status are_options(const Config& config) {
+  const ScheduleKind kind = kind_of(config);
+  for (const Option& each : schedule_options) {
+    if (!each.said(config)) continue;
+    if (!(each.kinds & kind))
+      return wrong(fmt::format("{} is for {}; this is {}", each.name, names_of(each.kinds), names_of(kind)));
+    if (each.flag) continue;
+    const int value = config.*each.number;
+    if (each.power ? !is_power(value, each.most) || value < each.least : value < each.least || value > each.most)
+      return wrong(fmt::format("{}={}; {}{} to {} goes", each.name, value, each.power ? "a power of two from " : "",
+                               each.least, each.most));
+  }
+  if (!config.lanes) return wrong("lanes=N is needed");
+  return Done{};
+}
+
+// Elements of a row, or vectors of them, whose code stands side by side.
+std::int64_t unrolled(const Config& config) {
+  const std::int64_t lanes = config.lanes, chunks = std::max<std::int64_t>(1, contract::stripe / lanes);
+  switch (kind_of(config)) {
+    case simd_loops: return std::min<std::int64_t>(config.unroll, chunks);
+    case simd_stripes: return config.stripes * chunks_of(config) * config.rows;
+    case simd_across: return std::int64_t{config.rows} * config.unroll;
+    case simd_tiles: return config.tile * chunks_of(config);
+    case thread_loops: return chunks_of(config) * config.vector;
+    case thread_stripes: return config.stripes * chunks_of(config) * config.vector;
+    case thread_tiles: return config.tile * chunks_of(config) * config.vector;
+  }
+  return 0;
+}
+
+// Code takes time to make: 2^16 instructions 10 ms on a CPU, and ptxas seconds. What candidates and tables hold has a
+// fifth of it at most; so many elements as loops have are no choice.
+Status is_short_code(const Config& config, std::int64_t instructions) {
+  constexpr std::int64_t most = 1 << 16, of_loops = 16;
+  const std::int64_t elements = unrolled(config);
+  if (elements <= of_loops || elements * instructions <= most) return Done{};
+  return wrong(fmt::format("{}: {} elements unrolled, of {} instructions each; {} are the most",
+                           config.across    ? "rows and unroll"
+                           : config.tile    ? "tile"
+                           : config.stripes ? "stripes"
+                           : config.simd    ? "unroll"
+                                            : "lanes",
+                           elements, instructions, most));
+}
+
 Status is_consistent_simd(const Config& config) {
-  if (config.vector != 1 || config.groups != 1 || config.teams != 1 || config.cluster != 1 || config.ring != 0 ||
-      config.stage || config.entries)
-    return wrong("vector, groups, teams, cluster, ring, stage and entries are for thread machines");
-  if (!config.across) return Done{};
-  if (config.rows < 1 || config.rows > most_across_registers || config.unroll < 2 || !is_power(config.unroll, 16) ||
-      config.stripes || config.columns)
-    return wrong("across: rows is 1 to 32, unroll 2, 4, 8 or 16, and stripes and columns are open");
+  if (config.stripes && config.rows > 2) return wrong(fmt::format("rows={}; 1 or 2 goes with stripes", config.rows));
+  if (config.across && config.rows > most_across_registers)
+    return wrong(fmt::format("rows={}; 1 to {} goes with across", config.rows, most_across_registers));
+  if (config.across && (config.unroll < 2 || config.unroll > 16))
+    return wrong(fmt::format("unroll={}; 2, 4, 8 or 16 goes with across", config.unroll));
+  if (config.across && config.columns) return wrong("columns: any number of them goes with across");
   return Done{};
 }
 
 Status is_consistent_threads(const Config& config, bool reduces) {
-  if (!config.columns) return wrong("thread machines fix the number of columns");
-  if (!is_power(config.lanes, 32)) return wrong("lanes is a power of two up to 32");
-  if (!is_power(config.vector, 16)) return wrong("vector is a power of two up to 16");
-  if (config.groups < 1 || config.teams < 1 || config.rows < 1 || config.groups * config.teams * config.lanes > 1024)
-    return wrong("a block has 1 to 1024 threads: lanes * groups * teams");
-  if (config.teams > 1 && config.groups * config.cluster > 1) return wrong("teams share a block, not a row");
-  if (config.cluster < 1 || config.cluster > 4096) return wrong("cluster is 1 to 4096");
-  if (config.resident < 0 || config.resident > 32) return wrong("resident is at most 32");
-  if (config.ring < 0 || config.ring == 1 || config.ring > 8) return wrong("ring is 0 or 2 to 8");
+  if (!config.columns) return wrong("columns=N is needed: thread machines fix it");
+  if (config.lanes > 32) return wrong(fmt::format("lanes={}; a power of two up to 32 goes on threads", config.lanes));
+  if (config.groups * config.teams * config.lanes > 1024)
+    return wrong("lanes * groups * teams: a block has 1 to 1024 threads");
+  if (config.teams > 1 && config.groups * config.cluster > 1)
+    return wrong("teams share a block, not a row: groups and cluster are 1");
   // A chunk that reached into the next stripe would take its columns twice.
   if (std::int64_t{config.lanes} * config.vector > contract::stripe && config.columns > contract::stripe)
-    return wrong(fmt::format("{} lanes of {} elements are more than a stripe of {}", config.lanes, config.vector,
-                             contract::stripe));
+    return wrong(fmt::format("lanes * vector: {} lanes of {} elements are more than a stripe of {}", config.lanes,
+                             config.vector, contract::stripe));
   if (config.group % config.vector)
-    return wrong(fmt::format("a group of {} columns is not cut by vectors of {}", config.group, config.vector));
+    return wrong(fmt::format("vector={}: it cuts no group of {} columns", config.vector, config.group));
   if (config.stage && (!config.ring || config.teams > 1 || config.hoist))
     return wrong("stage needs a ring and one team a block, and excludes hoist");
-  if (config.entries && !config.stripes) return wrong("entries needs stripes");
-  if (!config.stripes) {
-    if (config.cluster > 1 || config.teams > 1 || config.ring) return wrong("cluster, teams and ring need stripes");
-    return Done{};
-  }
-  if (!is_power(config.stripes, 64)) return wrong("stripes is a power of two up to 64");
+  if (kind_of(config) == thread_loops && config.lanes == 1 && reduces && config.stripes_of_row() > 1)
+    return wrong("lanes=1: the sums of a row's stripes meet across lanes, of which loops have 2 or more");
+  if (!config.stripes) return Done{};
   if (std::int64_t{config.stripes} * config.groups * config.cluster < config.stripes_of_row())
     return wrong(fmt::format("stripes * groups * cluster * {} columns do not hold the row", config.stripe()));
-  if (config.cluster > 1 && !is_power(config.groups, 32)) return wrong("a cluster's groups are a power of two");
+  if (config.cluster > 1 && !is_power(config.groups, 32))
+    return wrong(fmt::format("groups={}; a power of two up to 32 goes in a cluster", config.groups));
   if (config.cluster > config.lanes && reduces)
-    return wrong("a group sends its sums to a cluster's blocks lane by lane");
+    return wrong("cluster is at most lanes: a group sends its sums to the blocks lane by lane");
   return Done{};
 }
 
-Status is_consistent_tile(const Config& config) {
-  if (config.tile < 2 || !is_power(config.tile, config.lanes)) return wrong("tile is a power of two up to the lanes");
-  if (!config.columns) return wrong("tile fixes the number of columns");
-  if (config.across || config.stripes || config.reload || config.hoist || config.streaming || config.prefetch ||
-      config.overlap || config.teams > 1 || config.cluster > 1 || config.ring || config.group)
-    return wrong("tile goes with lanes, vector, groups, rows and unroll alone");
-  return Done{};
-}
-
-Status is_consistent(const Config& config, const Stages& stages) {
-  if (config.tile) TRIREME_CHECK(is_consistent_tile(config));
-  if (stages.sums_groups() && (!config.columns || config.cluster > 1))
-    return wrong("sums of columns that share an entry fix the number of columns, and one block has the row");
-  if ((config.hoist || config.reload) && !config.stripes) return wrong("hoist and reload need stripes");
-  if (config.stripes && !config.columns) return wrong("unrolled stripes fix the number of columns");
-  return config.simd ? is_consistent_simd(config) : is_consistent_threads(config, stages.reduces());
+Status is_consistent(const Config& config, const Stages& stages, std::int64_t instructions) {
+  TRIREME_CHECK(are_options(config));
+  if (config.tile > config.lanes)
+    return wrong(fmt::format("tile={}; up to {} go, the lanes", config.tile, config.lanes));
+  if (config.tile && (!config.columns || config.group)) return wrong("tile needs columns=N, and no groups of columns");
+  if (config.stripes && !config.columns) return wrong("stripes needs columns=N");
+  if (stages.sums_groups() && !config.columns) return wrong("columns=N is needed: groups of columns are summed");
+  if (stages.sums_groups() && config.cluster > 1)
+    return wrong("cluster: groups of columns are summed by the one block that has the row");
+  TRIREME_CHECK(config.simd ? is_consistent_simd(config) : is_consistent_threads(config, stages.reduces()));
+  return is_short_code(config, instructions);
 }
 
 }  // namespace
@@ -110,7 +155,7 @@ Status lowerable(const Program& program, const Config& config, const Stages& sta
   if (config.entries && !entry_sums(program, config.columns).rows) return no_entries();
   if (config.tile && !tiled_by(program, config.layout, config.columns))
     return wrong("tile: operands stand on rows i / m and i % m, and results are per row");
-  return is_consistent(config, stages);
+  return is_consistent(config, stages, instructions_a_vector(program, {}));
 }
 
 Validity::Validity(const Program& program, const Machine& machine, const Facts& facts)
@@ -119,6 +164,7 @@ Validity::Validity(const Program& program, const Machine& machine, const Facts& 
       facts_(facts),
       stages_(stages_on(machine, program, facts)),
       shape_(shape_of(program, facts.layout)),
+      instructions_(instructions_a_vector(program, machine.instructions)),
       group_(machine.simd ? 0 : group_of_stripes(program, facts.columns)),
       lane_by_lane_(machine.simd &&
                     goes_lane_by_lane(program, facts.layout, facts.columns,
@@ -134,7 +180,7 @@ Status Validity::operator()(const Config& given) const {
   if (config.simd != machine_.simd)
     return wrong(std::string("this machine takes ") + (machine_.simd ? "simd" : "threads") + " configs");
   if (!lowered_) return lowered_.error();
-  TRIREME_CHECK(is_consistent(config, stages_));
+  TRIREME_CHECK(is_consistent(config, stages_, instructions_));
   if (config.entries && !entries_) return no_entries();
   if (config.tile && !tiled_) return wrong("tile: operands stand on rows i / m and i % m, and results are per row");
   return machine_.simd ? fits_simd(config) : fits_threads(config);
@@ -172,11 +218,17 @@ Status Validity::fits_threads(const Config& config) const {
   if (config.vector > widest)
     return wrong(fmt::format("vector={}; a power of two up to {} goes: 16 bytes, and what the arrays' places allow",
                              config.vector, widest));
-  if (config.groups > 1 && config.lanes != 32) return wrong("several groups have 32 lanes each");
+  if (config.groups > 1 && config.lanes != 32)
+    return wrong(fmt::format("lanes={}; several groups have 32 each", config.lanes));
   if (config.cluster > (machine_.clusters ? 16 : 1) && stages_.reduces())
-    return wrong("blocks that share a row's sums are 1 to 16, where the machine has clusters");
+    return wrong(fmt::format("cluster={}; blocks that share a row's sums are {}", config.cluster,
+                             machine_.clusters ? "1 to 16" : "for machines that have clusters"));
   if (const std::int64_t shared = shape_.shared_bytes(config); shared > machine_.shared_bytes)
-    return wrong(fmt::format("{} bytes of shared memory; a block has at most {}", shared, machine_.shared_bytes));
+    return wrong(fmt::format("{}: {} bytes of shared memory; a block has at most {}",
+                             config.ring   ? "ring"
+                             : config.tile ? "tile"
+                                           : "groups",
+                             shared, machine_.shared_bytes));
   return Done{};
 }
 

@@ -28,6 +28,7 @@ class Validity {
   const Facts& facts_;
   Stages stages_;
   Shape shape_;
+  int instructions_;  // of a vector of elements
   std::int64_t group_;
   bool lane_by_lane_, across_, tiled_, entries_;
   Status lowered_;

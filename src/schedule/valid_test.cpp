@@ -7,6 +7,7 @@
 #include "language/parse.hpp"
 #include "passes/passes.hpp"
 #include "schedule/candidates.hpp"
+#include "schedule/options.hpp"
 
 namespace trireme {
 namespace {
@@ -36,15 +37,21 @@ void check(const Program& program, const Machine& machine, const Facts& facts, s
 TEST(Valid, simd) {
   check(norm(), {.simd = true, .register_bytes = 64}, {.rows = 10, .columns = 1000, .alignment = 4},
         {{"simd lanes=16 unroll=4", ""},
-         {"simd lanes=16 columns=1000 stripes=4 reload hoist", ""},
+         {"simd lanes=16 columns=1000 stripes=4 rows=2 reload hoist", ""},
+         {"simd lanes=16 columns=1000 stripes=4 rows=3", "1 or 2 goes with stripes"},
          {"simd lanes=8", "this machine has 16 in f32"},
-         {"simd lanes=16 unroll=3", "a power of two up to 16"},
-         {"simd lanes=16 groups=2", "are for thread machines"},
+         {"simd lanes=16 unroll=3", "a power of two from 1 to 128"},
+         {"simd lanes=16 unroll=32", "a power of two up to 16"},
          {"simd lanes=16 columns=999", "the problem has 1000"},
          {"simd lanes=16 columns=1000 stripes=2", "may be unrolled"},
-         {"simd lanes=16 stripes=4", "fix the number of columns"},
-         {"simd lanes=16 hoist", "hoist and reload need stripes"},
+         {"simd lanes=16 stripes=4", "stripes needs columns=N"},
          {"simd lanes=16 rows=2 unroll=8 across", "lie side by side"},
+         {"simd lanes=16 rows=33 unroll=8 across", "1 to 32 goes with across"},
+         {"simd lanes=16 unroll=1 across", "2, 4, 8 or 16 goes with across"},
+         {"simd lanes=16 columns=1000 across", "any number of them goes with across"},
+         {"simd lanes=16 columns=1000 tile=32", "up to 16 go, the lanes"},
+         {"simd lanes=16 tile=8", "tile needs columns=N"},
+         {"simd lanes=16 columns=1000 tile=8", "rows i / m and i % m"},
          {"threads lanes=32 columns=1000", "this machine takes simd"}});
 }
 
@@ -55,22 +62,67 @@ TEST(Valid, threads) {
   check(norm(), alone, facts,
         {{"threads lanes=32 vector=4 groups=4 columns=1000 stripes=1", ""},
          {"threads lanes=32 columns=1000", ""},
+         {"threads lanes=2 columns=1000", ""},
+         {"threads lanes=1 columns=1000", "meet across lanes"},
+         {"threads lanes=1 columns=1000 stripes=4", ""},
          {"threads lanes=32 columns=1000 stripes=4 ring=2 stage", ""},
          {"threads lanes=32 vector=8 columns=1000", "a power of two up to 4"},
-         {"threads lanes=24 columns=1000", "lanes is a power of two"},
-         {"threads lanes=16 groups=2 columns=1000", "32 lanes each"},
+         {"threads lanes=24 columns=1000", "lanes=24; a power of two"},
+         {"threads lanes=64 columns=1000", "a power of two up to 32"},
+         {"threads lanes=16 groups=2 columns=1000", "groups have 32 each"},
          {"threads lanes=32 groups=64 columns=1000", "1 to 1024 threads"},
          {"threads lanes=32 groups=2 columns=1000 stripes=1", "do not hold the row"},
-         {"threads lanes=32 groups=2 cluster=2 columns=1000 stripes=1", "where the machine has clusters"},
-         {"threads lanes=32 columns=1000 ring=2", "need stripes"},
-         {"threads lanes=32 columns=1000 stripes=4 ring=9", "ring is 0 or 2 to 8"},
+         {"threads lanes=32 groups=2 cluster=2 columns=1000 stripes=1", "for machines that have clusters"},
+         {"threads lanes=32 columns=1000 stripes=4 ring=9", "ring=9; 2 to 8"},
          {"threads lanes=32 columns=1000 stripes=4 stage", "stage needs a ring"},
+         {"threads lanes=32 columns=1000 stripes=4 resident=33", "resident=33; 1 to 32"},
+         {"threads lanes=32 columns=1000 rows=0", "rows=0; 1 to"},
          {"threads lanes=32 groups=2 teams=2 columns=1000 stripes=2", "share a block, not a row"},
+         {"threads lanes=32 groups=16 columns=1000 stripes=64 ring=8", "bytes of shared memory"},
          {"simd lanes=16", "this machine takes threads"}});
   check(norm(), clusters, facts,
         {{"threads lanes=32 groups=2 cluster=2 columns=1000 stripes=1", ""},
-         {"threads lanes=32 groups=3 cluster=2 columns=1000 stripes=1", "a power of two"},
+         {"threads lanes=32 groups=3 cluster=2 columns=1000 stripes=1", "a power of two up to 32 goes in a cluster"},
          {"threads lanes=32 cluster=17 columns=1000 stripes=1", "1 to 16"}});
+  // One row of one stripe has nothing to meet.
+  check(norm(), alone, {.rows = 10, .columns = 256, .alignment = 4}, {{"threads lanes=1 columns=256", ""}});
+}
+
+// An option that means nothing in a kind of schedule is not passed over in silence.
+TEST(Valid, OptionsOfOtherKinds) {
+  const Program program = norm();
+  const Facts facts{.rows = 64, .columns = 1000, .alignment = 4, .together = 64};
+  constexpr std::string_view schedules[] = {"simd lanes=16",
+                                            "simd lanes=16 columns=1000 stripes=4",
+                                            "simd lanes=16 across",
+                                            "simd lanes=16 columns=1000 tile=8",
+                                            "threads lanes=32 columns=1000",
+                                            "threads lanes=32 columns=1000 stripes=4",
+                                            "threads lanes=32 columns=1000 tile=8"};
+  for (std::size_t kind = 0; kind < std::size(schedules); ++kind)
+    for (const Option& option : schedule_options) {
+      Config config = parse_config(schedules[kind]).value();
+      EXPECT_EQ(kind_of(config), 1u << kind) << schedules[kind];
+      if (option.said(config)) continue;
+      const ScheduleKind before = kind_of(config);
+      if (option.flag) config.*option.flag = true;
+      else config.*option.number = option.most;
+      const Machine machine{.simd = config.simd, .register_bytes = 64, .shared_bytes = 100000};
+      const Status status = valid(program, config, machine, facts);
+      const std::string refusal = std::string(option.name) + " is for ";
+      const bool refused = !status && status.error().message.find(refusal) != std::string::npos;
+      const bool its_own =
+          (option.kinds & before) != 0 || (kind_of(config) != before && (option.kinds & kind_of(config)));
+      EXPECT_EQ(refused, !its_own) << print(config) << ": " << (status ? "valid" : status.error().message);
+    }
+}
+
+TEST(Valid, LongCode) {
+  const Machine machine{.simd = false, .shared_bytes = 100000};
+  const Facts facts{.rows = 10, .columns = 16384, .alignment = 4};
+  check(norm(), machine, facts,
+        {{"threads lanes=1 columns=16384 stripes=64", "stripes: 16384 elements unrolled"},
+         {"threads lanes=32 vector=4 columns=16384 stripes=64", ""}});
 }
 
 TEST(Valid, entries) {
@@ -78,7 +130,7 @@ TEST(Valid, entries) {
   const Facts facts{.rows = 12, .columns = 100, .alignment = 4};
   const char* schedule = "threads lanes=32 columns=100 stripes=1 entries";
   check(bound("p(x[i,j]) -> (y[i / 4, j])\n  y = colsum(x)\n"), machine, facts,
-        {{schedule, ""}, {"threads lanes=32 columns=100 entries", "entries needs stripes"}});
+        {{schedule, ""}, {"threads lanes=32 columns=100 entries", "entries is for threads with stripes"}});
   for (const char* spread : {"j", "i % 4, j", "(i / 2) % 3, j", "i / 4, j / 2", ""})
     check(bound(fmt::format("p(x[i,j]) -> (y[{}])\n  y = colsum(x)\n", spread).c_str()), machine, facts,
           {{schedule, "sums go to entries of rows i / d"}});

@@ -1,6 +1,7 @@
 // Kernels that take columns backwards where they lie: the reference's bits, also for other strides that their plans
 // accept.
 #include "random_layouts_for_test.hpp"
+#include "schedule/options.hpp"
 #include "strided_plans_for_test.hpp"
 
 namespace trireme {
@@ -47,6 +48,11 @@ DeviceEntry reversed_config(const DeviceEntry& device, Random& random, Taken& ta
       if (own.below(2)) config.stripes = config.columns = 0, config.hoist = config.reload = false;
       if (!config.stripes)
         config.unroll = 1 << own.below(5), config.unroll = std::min(config.unroll, 256 / config.lanes);
+      for (const Option& option : schedule_options) {
+        if (option.kinds & kind_of(config)) continue;  // the others are refused
+        if (option.flag) config.*option.flag = false;
+        else config.*option.number = option.unsaid;
+      }
       given.config = config;
     }
     TRIREME_TRY(made, device.compile(program, given));
