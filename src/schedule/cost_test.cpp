@@ -108,6 +108,24 @@ TEST(Tuned, TablesKeepTheFaster) {
   EXPECT_FALSE(read_tuned("nonsense\n"));
 }
 
+// A second search finds the known schedule again, some percent faster or slower by chance.
+TEST(Tuned, ASecondSearchErasesNothing) {
+  TunedLines lines;
+  TunedLine line{.share = 0.9,
+                 .of_chosen = 1.5,
+                 .problem_class = "read=2",
+                 .config = parse_config("threads lanes=32 columns=512").value(),
+                 .problem = "p 8x512"};
+  add_tuned(lines, line);
+  const std::string known = print(lines.begin()->second);
+  line.share = 0.91, line.of_chosen = 1.51;
+  add_tuned(lines, line);
+  EXPECT_EQ(print(lines.begin()->second), known);
+  line.of_chosen = 1;  // held against itself
+  add_tuned(lines, line);
+  EXPECT_EQ(print(lines.begin()->second), known);
+}
+
 TEST(Tuned, SchedulesAreDealtOutToOtherColumns) {
   auto dealt = [](const char* config, std::int64_t columns) {
     return print(with_columns(parse_config(config).value(), columns));

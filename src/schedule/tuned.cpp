@@ -18,7 +18,7 @@ namespace {
 // Arithmetic to steps of a fifth: programs of about as much take the same schedules.
 int work_class(int instructions) { return static_cast<int>(std::lround(std::log2(instructions) * 4)); }
 
-// Runs differ by some percent by themselves: a schedule must be faster than the chosen one by more.
+// Runs differ by some percent by themselves: a schedule must be faster than the chosen one, or a known one, by more.
 constexpr double worth = 1.02;
 
 std::string key_of(const TunedLine& line) { return fmt::format("{} {:>8}", line.problem_class, line.config.columns); }
@@ -150,7 +150,7 @@ void add_tuned(TunedLines& lines, TunedLine line) {
   line.model = line.of_chosen <= worth;
   if (line.model) line.share /= line.of_chosen, line.of_chosen = 1;
   const auto [known, added] = lines.try_emplace(key_of(line), line);
-  if (!added && line.share > known->second.share) known->second = std::move(line);
+  if (!added && line.share > known->second.share * worth) known->second = std::move(line);
 }
 
 }  // namespace trireme
