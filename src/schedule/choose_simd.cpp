@@ -7,11 +7,13 @@
 #include "schedule/resolve_groups.hpp"
 #include "schedule/shape.hpp"
 #include "schedule/sum_classes.hpp"
+#include "schedule/tuned.hpp"
 #include "schedule/work.hpp"
 
 namespace trireme {
 
 Config choose_for_simd(const Program& program, const Machine& machine, const Facts& facts) {
+  if (std::optional<Config> tuned = tuned_config(program, machine, facts)) return *tuned;
   Config config{.simd = true};
   const Shape shape = shape_of(program, facts.layout);
   config.lanes = machine.register_bytes / static_cast<int>(bytes(*program.compute));

@@ -126,6 +126,30 @@ TEST(Tuned, ASecondSearchErasesNothing) {
   EXPECT_EQ(print(lines.begin()->second), known);
 }
 
+// Tables of simd machines: lines are of large arrays side by side, and loops are for any number of columns.
+TEST(Tuned, SimdMachinesReadTheirTable) {
+  const Machine machine = find_target("x86").value()->machine("avx2").value();
+  EXPECT_EQ(machine.tuned, "avx2");
+  Facts facts{.rows = 65536, .columns = 4096, .alignment = 16};
+  auto taken = [&](const char* schedule) {
+    const std::string text = problem_class(norm(), machine, facts) + "\n  " + schedule + "\n";
+    const std::optional<Config> config = tuned_config({"avx2", text}, norm(), machine, facts);
+    return config ? print(*config) : "none";
+  };
+  EXPECT_EQ(taken("simd lanes=8 columns=4096 unroll=2 streaming"), "simd lanes=8 unroll=2 streaming");
+  EXPECT_EQ(taken("simd lanes=8 columns=1024 unroll=2 streaming"), "none");  // columns too far
+  EXPECT_EQ(taken("model columns=4096"), "none");
+  EXPECT_EQ(taken("simd lanes=16 columns=4096 unroll=2"), "none");  // not valid here
+  facts.rows = 16;                                                  // in the caches
+  EXPECT_EQ(taken("simd lanes=8 columns=4096 unroll=2 streaming"), "none");
+  facts.rows = 1 << 20, facts.columns = 200;
+  EXPECT_EQ(taken("simd lanes=8 columns=256 stripes=1 hoist"), "simd lanes=8 columns=200 stripes=1 hoist");
+  facts.columns = 300;
+  EXPECT_EQ(taken("simd lanes=8 columns=260 stripes=2 reload"), "simd lanes=8 columns=300 stripes=2 reload");
+  facts.in_place = true;
+  EXPECT_EQ(taken("simd lanes=8 columns=300 stripes=2 reload"), "none");
+}
+
 TEST(Tuned, SchedulesAreDealtOutToOtherColumns) {
   auto dealt = [](const char* config, std::int64_t columns) {
     return print(with_columns(parse_config(config).value(), columns));

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "ir/contract.hpp"
+#include "schedule/options.hpp"
 #include "schedule/shape.hpp"
+#include "schedule/sum_classes.hpp"
 #include "schedule/valid.hpp"
 #include "schedule/work.hpp"
 #include "support/parse_number.hpp"
@@ -63,29 +65,43 @@ std::string problem_class(const Program& program, const Machine& machine, const 
   return text;
 }
 
+bool is_as_in_tables(const Program& program, const Machine& machine, const Facts& facts) {
+  if (facts.layout.strided() || facts.layout.jumps()) return false;
+  if (!machine.simd) return facts.rows >= many_rows(machine);
+  const Shape shape = shape_of(program, facts.layout);
+  const std::int64_t moved = facts.rows * facts.columns * (shape.row_bytes + shape.stored_bytes);
+  return moved > 4 * machine.cache_bytes && !facts.in_place && !facts.rows_apart && !facts.layout.backwards() &&
+         facts.result_alignment >= machine.register_bytes;
+}
+
 Config with_columns(Config config, std::int64_t columns) {
   auto up = [](std::int64_t a, std::int64_t b) { return static_cast<int>((a + b - 1) / b); };
   const std::int64_t stripes = contract::stripes(columns);
-  if (std::exchange(config.columns, columns) == columns || !config.stripes || stripes == 1) return config;
+  if (std::exchange(config.columns, columns) == columns || !config.stripes) return config;
+  if (config.simd) config.stripes = static_cast<int>(next_power(stripes));
+  if (config.simd || stripes == 1) return config;
   if (config.cluster == 1) config.groups = up(stripes, config.stripes);
   else config.cluster = up(stripes, std::int64_t{config.stripes} * config.groups);
   if (config.groups * config.cluster > 1) config.teams = 1;
   return config;
 }
 
-// Tables are made from large batches of arrays without gaps: others have schedules of their own.
 std::optional<Config> tuned_config(const Program& program, const Machine& machine, const Facts& facts) {
   const std::span<const TunedTable> tables = tuned_tables();
   const auto table =
       std::find_if(tables.begin(), tables.end(), [&](const TunedTable& each) { return each.machine == machine.tuned; });
-  if (table == tables.end() || facts.rows < many_rows(machine) || facts.layout.strided() || facts.layout.jumps())
-    return std::nullopt;
+  return table == tables.end() ? std::nullopt : tuned_config(*table, program, machine, facts);
+}
+
+std::optional<Config> tuned_config(const TunedTable& table, const Program& program, const Machine& machine,
+                                   const Facts& facts) {
+  if (!is_as_in_tables(program, machine, facts)) return std::nullopt;
   // The nearest columns, by their quotient, up to a half more or less.
   const std::string wanted = problem_class(program, machine, facts);
   std::optional<TunedLine> nearest;
   double least = std::log2(1.5);
   bool is_wanted = false;
-  each_line(table->text, [&](std::string_view text) {
+  each_line(table.text, [&](std::string_view text) {
     if (text[0] != ' ') is_wanted = text == wanted;
     TunedLine line;
     if (text[0] != ' ' || !is_wanted || !parse_schedule(text.substr(2), line)) return;
@@ -95,7 +111,9 @@ std::optional<Config> tuned_config(const Program& program, const Machine& machin
     if (apart < least) least = apart, nearest = line;
   });
   if (!nearest || nearest->model) return std::nullopt;
-  const Config config = with_columns(nearest->config, facts.columns);
+  Config config = with_columns(nearest->config, facts.columns);
+  // Loops of simd machines have any number of columns: lines say which one they were timed at.
+  if (kind_of(config) == simd_loops && !fixes_columns(program)) config.columns = 0;
   return valid(program, config, machine, facts) ? std::optional(config) : std::nullopt;
 }
 

@@ -5,8 +5,8 @@
 //
 // the share of a copy's speed, how many times faster that is than what the cost model would choose, the class of the
 // problem, and the schedule. A problem of a class that has a line takes its schedule. One of other columns takes that
-// of the nearest ones, dealt out to as many threads as it needs. All others are left to the cost model, and so are
-// those whose line says `model columns=N`: there a search found nothing that was worth it.
+// of the nearest ones, dealt out to as many threads as it needs, or unrolled as often. All others are left to the cost
+// model, and so are those whose line says `model columns=N`: there a search found nothing that was worth it.
 #pragma once
 #include <map>
 #include <optional>
@@ -27,10 +27,16 @@ std::span<const TunedTable> tuned_tables();  // embedded
 // What of a problem its line is found by: what is read, stored and summed, and how much arithmetic there is.
 std::string problem_class(const Program& program, const Machine& machine, const Facts& facts);
 
+// Tables are made from large batches of arrays without gaps: others have schedules of their own.
+bool is_as_in_tables(const Program& program, const Machine& machine, const Facts& facts);
+
 // The same schedule for other columns: as many elements a thread, more or fewer threads.
 Config with_columns(Config config, std::int64_t columns);
 
+// By the machine's own table, if it has one.
 std::optional<Config> tuned_config(const Program& program, const Machine& machine, const Facts& facts);
+std::optional<Config> tuned_config(const TunedTable& table, const Program& program, const Machine& machine,
+                                   const Facts& facts);
 
 struct TunedLine {
   double share = 0, of_chosen = 0;

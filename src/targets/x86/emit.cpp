@@ -89,7 +89,11 @@ Result<MachineCode> emit_at(Workbench& bench, const Kernel& kernel, Isa isa, boo
 // Results beyond 4 MiB go past the caches: at 8 MiB rms_norm then takes 0.38 ms instead of 0.81, swiglu 0.69 instead of
 // 0.85; at 4 MiB swiglu loses (0.40 instead of 0.35), as do 16-bit types (0.30 instead of 0.26; docs/performance.md).
 trireme::Machine machine_of(Isa isa) {
-  return {.simd = true, .register_bytes = is_avx512(isa) ? 64 : 32, .cache_bytes = 4 << 20, .across = true};
+  return {.simd = true,
+          .register_bytes = is_avx512(isa) ? 64 : 32,
+          .cache_bytes = 4 << 20,
+          .across = true,
+          .tuned = is_avx512(isa) ? "avx512" : "avx2"};
 }
 
 Result<MachineCode> emit(const Kernel& kernel, Isa isa, bool with_listing) {
