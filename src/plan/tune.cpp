@@ -69,7 +69,9 @@ Executables compile_all(const DeviceEntry& device, const Program& program, const
 Result<std::vector<Tried>> try_configs(const DeviceEntry& device, const Program& program, const Problem2d& problem,
                                        const TuneOptions& options) {
   if (!device.machine) return Error{Code::Unsupported, "the " + device.name + " device has no configs to choose from"};
-  TRIREME_TRY(machine, device.machine());
+  TRIREME_TRY(whole, device.machine());
+  Machine machine = whole;
+  if (options.by_model) machine.tuned = {};
   const Facts facts = facts_of(program, problem);
   std::optional<Executable::Placed> placed;
   std::vector<Tried> tried;
@@ -108,6 +110,7 @@ Result<std::vector<Tried>> try_configs(const DeviceEntry& device, const Program&
   sort_by_cost(program, machine, facts, candidates);
   candidates.resize(std::min(candidates.size(), options.most));
   candidates.insert(candidates.begin(), choose_config(program, machine, facts));
+  if (options.by_model) candidates.push_back(choose_config(program, whole, facts));
   TRIREME_CHECK(try_all(std::move(candidates), 0, 0.8));
   // One step further from the best, the chosen one among them.
   std::vector<Config> near;

@@ -15,6 +15,7 @@ struct TuneOptions {
   double seconds = 0.05;                 // to time each config
   std::size_t most = 48;                 // configs to try, those that the cost model ranks first
   std::int64_t bytes = 0;                // a run moves
+  bool by_model = false;                 // what is chosen without a search is the cost model's, not a table's
   std::function<void(double)> progress;  // told which part is done, 0 to 1
 };
 

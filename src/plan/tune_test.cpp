@@ -13,6 +13,7 @@
 #include "problem/problem.hpp"
 #include "reference/reference.hpp"
 #include "schedule/candidates.hpp"
+#include "targets/targets.hpp"
 #include "trireme/plan.hpp"
 
 namespace trireme {
@@ -59,6 +60,41 @@ TEST(Tune, tries_the_chosen_one_first_and_sorts_the_rest) {
   EXPECT_EQ(print((*tried)[0].config), print(chosen));
   EXPECT_TRUE(std::isfinite((*tried)[0].seconds));
   for (std::size_t k = 2; k < tried->size(); ++k) EXPECT_LE((*tried)[k - 1].seconds, (*tried)[k].seconds);
+}
+
+struct Idle : Executable {
+  Status run(const Problem2d&, const RunOptions&) override { return Done{}; }
+  std::string describe() const override { return "idle"; }
+};
+
+// What a search for a table is held against is not the table's own schedule.
+TEST(Tune, the_models_choice_is_without_the_table) {
+  for (const Target* target : targets())
+    for (const std::string_view arch : target->common_archs) {
+      const Machine machine = target->machine(arch).value();
+      if (machine.simd || machine.tuned.empty()) continue;
+      // Rows of any number take the table's schedules where there are sums over them.
+      Prepared prepared = prepare_problem(parse_problem("add_rms_norm 4x1152 x=f32 backward").value()).value();
+      const Facts facts = facts_of(prepared.program, prepared.view());
+      Machine without = machine;
+      without.tuned = {};
+      const std::string tuned = print(choose_config(prepared.program, machine, facts)),
+                        models = print(choose_config(prepared.program, without, facts));
+      ASSERT_NE(tuned, models) << arch;
+      const DeviceEntry device{.name = "idle",
+                               .compile = [](const Program&, const Facts&) -> Result<std::unique_ptr<Executable>> {
+                                 return std::unique_ptr<Executable>(std::make_unique<Idle>());
+                               },
+                               .machine = [&]() -> Result<Machine> { return machine; }};
+      for (bool by_model : {false, true}) {
+        const auto tried = try_configs(device, prepared.program, prepared.view(),
+                                       {.seconds = 0.0001, .most = 1, .bytes = 65536, .by_model = by_model});
+        ASSERT_TRUE(tried) << tried.error().message;
+        EXPECT_EQ(print((*tried)[0].config), by_model ? models : tuned);
+        EXPECT_TRUE(
+            std::any_of(tried->begin(), tried->end(), [&](const Tried& each) { return print(each.config) == tuned; }));
+      }
+    }
 }
 
 TEST(Tune, a_winner_is_taken_by_plans) {

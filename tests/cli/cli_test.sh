@@ -238,6 +238,14 @@ if "$trireme" doctor | grep -qE '^cpu:avx2 +ready'; then
   TRIREME_CACHE=off check 2 'there is no cache to remember it in' tune "rms_norm 8x600" --seconds 0.001
 fi
 check 2 'the reference device has no configs to choose from' tune "rms_norm 8x600" --device reference
+check 2 'the reference device has no configs to choose from' tune --table "$folder/table.txt" --device reference
+if "$trireme" doctor | grep -qE '^cpu:avx2 +ready'; then
+  # Before minutes are spent.
+  check 2 "^trireme: $folder/none/table.txt: No such file or directory" \
+    tune --table "$folder/none/table.txt" --device cpu:avx2 --minutes 1000
+  check 0 '^[0-9]+ problems, [0-9]+ lines; ' tune --table "$folder/table.txt" --device cpu:avx2 --minutes 0.0001
+  grep -q '^# Share of a copy' "$folder/table.txt" || fail "tune --table wrote no table"
+fi
 check 2 'unknown|no device|known' tune "rms_norm 8x600" --device nowhere
 
 # Kernels of one's own; what needs NVRTC runs where it is, in the system or where setup put it.
