@@ -28,7 +28,7 @@ struct TimedPoint {
   std::vector<TimedSchedule> schedules;
 };
 
-// Lines are `SHARE POINT  SCHEDULE[  registers=N ...]`; others are passed over.
+// Lines are `SHARE POINT  SCHEDULE[  registers=N ...][  roof=SHARE]`; others are passed over.
 inline Result<std::vector<TimedPoint>> read_timed_schedules(const std::vector<std::string>& paths,
                                                             std::int64_t bytes_an_array) {
   std::vector<TimedPoint> points;
@@ -40,7 +40,7 @@ inline Result<std::vector<TimedPoint>> read_timed_schedules(const std::vector<st
       const std::size_t space = line.find(' '), end = line.find("  ");
       if (line.empty() || line[0] < '0' || line[0] > '9' || end == line.npos) continue;
       const std::string name = line.substr(space + 1, end - space - 1);
-      const std::size_t more = line.find("  registers=");
+      const std::size_t more = line.find("  ", end + 2), registers = line.find("  registers=");
       auto [at, added] = known.try_emplace(name, points.size());
       if (added) {
         TRIREME_TRY(point, parse_operator_point(name));
@@ -50,7 +50,7 @@ inline Result<std::vector<TimedPoint>> read_timed_schedules(const std::vector<st
       }
       TRIREME_TRY(config, parse_config(line.substr(end, more == line.npos ? more : more - end)));
       points[at->second].schedules.push_back(
-          {std::stod(line), config, more == line.npos ? 0 : std::stod(line.substr(more + 12))});
+          {std::stod(line), config, registers == line.npos ? 0 : std::stod(line.substr(registers + 12))});
     }
   }
   return points;
