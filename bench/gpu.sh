@@ -53,7 +53,10 @@ races() {
 
 table() {  # share of a device copy of the same bytes in the same run
   timeout 400 "$programs/gpu_table" --seconds "${SECONDS_FOR_TABLE:-240}" | tee "$out/table.txt" | grep "^#"
-  [[ ! -f $here/tables/h200.txt ]] || python3 "$here/against.py" "$here/tables/h200.txt" "$out/table.txt"
+  local then
+  for then in h200_bar h200; do  # the first table that was recorded, and the last
+    [[ ! -f $here/tables/$then.txt ]] || { echo "now against $then"; python3 "$here/against.py" "$here/tables/$then.txt" "$out/table.txt"; }
+  done
 }
 
 time_lines() { for line in "$@"; do timeout 60 "$programs/trireme" bench "$line" --device cuda --seconds 0.5; done 2>&1; }
