@@ -76,6 +76,19 @@ TEST(Lower, UnrolledColumnsAreComparedByTheirDistance) {
   EXPECT_EQ(count(text, " == f"), 2 * 2 * 4) << text;
 }
 
+// Ten rounds of Philox, and a rounding to bf16: what they make is kept in scratch for the sweeps that follow.
+TEST(Lower, CostlyValuesAreMadeOnce) {
+  const char* random = "p(x[i,j], seed[]) -> (y[i,j])\n  h = x * random(seed, 0)\n  y = h - mean(h)\n";
+  const char* rounded = "p(x[i,j], r[i,j]) -> (y[i,j])\n  h = cast(x + r, x)\n  y = h - mean(h)\n";
+  for (const std::string& text : {lowered(random, {.simd = true, .lanes = 16}, {{"seed", Type::I64}}),
+                                  lowered(rounded, {.simd = true, .lanes = 16}, {{"x", Type::BF16}})}) {
+    const std::string later = text.substr(text.find("# sweep 1"));
+    EXPECT_EQ(count(later, "random"), 0) << text;
+    EXPECT_EQ(count(later, "bf16"), 0) << text;
+    EXPECT_GT(count(later, "load f32 scratch"), 0) << text;
+  }
+}
+
 // A value of the row that only a column sum takes is handed over too.
 TEST(Lower, OverlappingRowsSumTheirOwnNumbers) {
   const std::string text = lowered("p(x[i,j]) -> (y[i,j], s[j])\n  t = sum(x)\n  y = x + 1\n  s = colsum(t)\n",
