@@ -7,7 +7,8 @@ export const row_block = (rows, entries) => {
   return Math.max(1, Math.ceil(rows / blocks), Math.min(16, Math.ceil(rows / 128)));
 };
 
-const whole = (values) => Math.ceil(values / 64) * 64;  // of a partial row: lines
+const whole = (values) => Math.ceil(values / 64) * 64;  // of a row: lines
+const pitch = (values) => (Math.ceil(values / 64) | 1) * 64;  // from one partial row to the next (devices/arguments.cpp)
 const divisor = (a, b) => (b ? divisor(b, a % b) : a);  // the greatest of both
 const multiple = (a, b, most) => Math.min((a / divisor(a, b)) * b, most);  // the least of both
 
@@ -28,7 +29,7 @@ export const sum_blocks = ({ row, column, results }, rows, columns) => {
   const some = [boundary > 0, boundary < height, boundary + 1 < height];
   const sizes = counts.map((count) => row_block(count, height * wide));
   const blocks = counts.map((count, kind) => (some[kind] ? Math.ceil(count / sizes[kind]) : 0));
-  const most_blocks = Math.max(...blocks), stride = whole(wide);
+  const most_blocks = Math.max(...blocks), stride = pitch(wide);
   let between = sizes[0];
   if (row?.wrap) {
     const rounds = sizes.reduce((all, size, kind) => (blocks[kind] ? multiple(all, size / divisor(size, run), most) : all), 1);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { digest } from "../digest.mjs";
 import { samples } from "../samples.mjs";
-import { emit, reference_digests, trireme } from "./tool.mjs";
+import { emit, reference_digests } from "./tool.mjs";
 
 const modules = Object.fromEntries(
   ["rms_norm", "swiglu", "geglu"].map((name) => [name, new WebAssembly.Module(emit(name, "--abi", "kernel"))]),
@@ -361,11 +361,9 @@ test("memory filled to the last byte", () => {
   assert.ok(new Float32Array(memory.buffer, x[0], columns).every((value) => Math.abs(value - 1) < 1e-5));
 });
 
-test("the workspace of dweight is what the page and the command line say", () => {
+test("the workspace of dweight is what the page says, to the byte", () => {
   for (const [rows, columns] of [[1, 1], [4096, 64], [130, 8192], [130, 8193], [130, 20000], [9, 262145], [20000, 3], [32, 131072], [66000, 200]]) {
     const bytes = workspace_bytes(rows, columns);
-    const told = trireme("emit", "rms_norm", "--backward", "--target", "wasm", "--rows", String(rows), "--cols", String(columns), "-o", "/dev/null");
-    assert.match(told, new RegExp(`, ${bytes} bytes of workspace`));
     const host = new Host("rms_norm");
     const dy = host.room(rows * columns), x = host.room(rows * columns), dx = host.room(rows * columns);
     const work = [host.alloc(bytes), bytes], dweight = host.room(columns);

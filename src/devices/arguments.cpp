@@ -16,7 +16,11 @@ namespace trireme {
 namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t whole(std::int64_t values) { return ceil_div(values, 64) * 64; }  // lines of a partial row
+std::int64_t whole(std::int64_t values) { return ceil_div(values, 64) * 64; }  // lines of a row
+// From one partial row to the next: whole lines, and an odd number of 64 values. Columns are added up over many of
+// these rows at once, which would stand in one set of a cache if the rows began at multiples of 4096 bytes (layer_norm
+// 32x4096 backward, in cache, AVX2: 0.95 ns an element, so 0.71).
+std::int64_t pitch(std::int64_t values) { return (ceil_div(values, 64) | 1) * 64; }
 
 // The least multiple of both, or `most` where that is less.
 std::int64_t multiple(std::int64_t a, std::int64_t b, std::int64_t most) {
@@ -70,7 +74,7 @@ SumBlocks sum_blocks(const SumClass& sums, std::int64_t rows, std::int64_t colum
     cut.blocks[kind] = some[kind] ? ceil_div(cut.rows.counts[kind], cut.row_block[kind]) : 0;
     cut.most = std::max(cut.most, cut.blocks[kind]);
   }
-  cut.stride = whole(cut.wide);
+  cut.stride = pitch(cut.wide);
   if (!sums.in_teams) cut.values = results * cut.entries * cut.most * cut.stride;
   return cut;
 }
@@ -135,7 +139,7 @@ Blocks cut_rows(const Kernels& kernels, const Kernel& kernel, std::int64_t rows,
 Blocks cut_rows(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t row_block) {
   Blocks blocks{.units = rows, .row_block = row_block, .count = ceil_div(rows, row_block)};
   if (!kernels.sums.empty())
-    blocks.workspace_bytes = static_cast<std::int64_t>(kernels.sums[0].results.size()) * blocks.count * whole(columns) *
+    blocks.workspace_bytes = static_cast<std::int64_t>(kernels.sums[0].results.size()) * blocks.count * pitch(columns) *
                              static_cast<std::int64_t>(bytes(kernels.rows.compute));
   return blocks;
 }
