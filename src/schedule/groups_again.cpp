@@ -40,7 +40,7 @@ std::int64_t RowLowering::places_again(const Groups& groups) const {
 // The term of `lanes` columns; those that the mask leaves out count as the identity. `inside`: they exist all the same.
 Reg RowLowering::term_again(const Groups& groups, Reg column, std::int64_t offset, Reg mask, bool inside) {
   Leaf leaf{.column = column, .offset = offset, .aligned = 1, .back = back_from(column)};
-  places_.clear();
+  forget_places();
   if (!inside) leaf.mask = mask, leaf.limit = columns_;
   const Reg value = value_of_part(program_[groups.node].args[0], leaf)[0];
   return mask ? b_.primitive(Op::Select, {mask, value, b_.number(identity_of(groups.op))}) : value;
@@ -270,7 +270,7 @@ void RowLowering::make_values_of_groups(std::size_t k) {
     sweep_at_hand_ = k;
     anywhere_ = true;
     Reg column = b_.copy(zero_), place = b_.copy(zero_);
-    places_.clear();
+    forget_places();
     b_.repeat_while_less(column, wrap ? b_.index(wrap) : columns_, [&] {
       Instr store = term_access(Do::Store, each.values_at, place, {});
       store.values =
@@ -304,7 +304,7 @@ void RowLowering::store_by_entries(std::size_t k) {
     Reg entry = b_.copy(zero_), first = b_.copy(zero_);
     b_.repeat_while_less(first, columns_, [&] {
       const Leaf leaf{.column = first, .aligned = 1, .back = back_from(first), .limit = columns_};
-      places_.clear();
+      forget_places();
       const Reg value = value_of_part(result.value, leaf)[0];
       b_.emit({.code = Do::StoreOne,
                .type = *result.type,

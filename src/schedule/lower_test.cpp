@@ -66,6 +66,15 @@ TEST(Lower, RotatedAndDividedColumnsAreLoadedInBlocks) {
   EXPECT_EQ(count(text, " / "), 0) << text;
 }
 
+// Where a vector stands is found once for all operands: two entries, and a place among the first's columns.
+TEST(Lower, OperandsOfTheSameDividedColumnsShareTheirPlaces) {
+  const std::string text = lowered("p(x[i,j], gamma[i, j / 49], beta[i, j / 49]) -> (y[i,j])\n  y = x * gamma + beta\n",
+                                   {.simd = true, .lanes = 16, .columns = 256, .unroll = 1});
+  EXPECT_GT(count(text, " / 49"), 0) << text;
+  EXPECT_EQ(count(text, "= load one f32 global"), 2 * count(text, " / 49")) << text;
+  EXPECT_EQ(count(text, " % "), 0) << text;
+}
+
 // Once a row the target is loaded and its distance made; then it is one comparison a column.
 TEST(Lower, UnrolledColumnsAreComparedByTheirDistance) {
   const std::string text =

@@ -84,6 +84,24 @@ RowLowering::Place RowLowering::place_of(const ColumnMap& map, const AxisIndexin
   return {it->second, axis.divide > 1 ? 0 : into};
 }
 
+// A vector of divided columns that are not fewer than its lanes stands on at most two entries: its first lane's and its
+// last one's. In loops, operands with such columns share what says so.
+RowLowering::TwoEntries RowLowering::two_entries(const ColumnMap& map, const AxisIndexing& axis, const Leaf& leaf) {
+  auto make = [&]() -> TwoEntries {
+    const Reg begin = b_.add(leaf.column, leaf.offset), end = b_.add(begin, config_.lanes - 1);
+    const Reg first = may_be_absent(leaf) ? b_.index(Do::IndexMin, begin, config_.columns - 1) : begin;
+    const Reg on_first = mapped_column(map, first);
+    const Reg on_last = mapped_column(map, b_.index(Do::IndexMin, end, config_.columns - 1));
+    const Reg into = axis.wrap ? b_.remainder(begin, axis.divide, columns_are_narrow())
+                               : b_.index(Do::IndexSub, begin, b_.mul(on_first, axis.divide));
+    return {on_first, on_last, b_.below(into, 0, b_.index(axis.divide))};
+  };
+  if (leaf.id >= 0) return make();
+  auto [it, is_new] = two_entries_.try_emplace({axis.divide, axis.wrap, leaf.column.id, leaf.offset});
+  if (is_new) it->second = make();
+  return it->second;
+}
+
 // A vector begins at a multiple of its lanes, unless groups take the place of stripes: where divisors, rotations and
 // lanes divide each other, it stands on one entry or on entries side by side.
 Values RowLowering::load_by_lanes(const Instr& from, const ColumnMap& map, const Leaf& leaf) {
@@ -122,12 +140,15 @@ Values RowLowering::load_by_lanes(const Instr& from, const ColumnMap& map, const
       b_.emit(std::move(load));
     } else if (!map.rotate && one_entry_a_chunk(axis.divide)) {
       return {entry_at(first)};
-    } else if (!map.rotate && axis.divide >= lanes) {  // at most two entries: the first lane's, the last one's
-      const Reg last = b_.index(Do::IndexMin, b_.add(first, lanes - 1), config_.columns - 1);
-      const Reg low = entry_at(first), high = load_entry(from, map, last, {});
-      const Reg into = b_.remainder(first, axis.divide, columns_are_narrow()), end = b_.index(axis.divide);
-      const Reg before = b_.below(into, 0, end);
-      return {b_.primitive(Op::Select, {before, low, high})};
+    } else if (!map.rotate && axis.divide >= lanes) {
+      const TwoEntries entries = two_entries(map, axis, leaf);
+      auto entry = [&](Reg place) {
+        Instr load = from;
+        load.code = Do::LoadOne, load.b = place;
+        return b_.into(Bank::Lane, std::move(load));
+      };
+      const Reg first_entry = entry(entries.first), last_entry = entry(entries.last);
+      return {b_.primitive(Op::Select, {entries.on_first, first_entry, last_entry})};
     } else {
       gather(value);
     }

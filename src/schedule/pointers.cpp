@@ -28,7 +28,7 @@ void RowLowering::start_running_pointers() {
   row_pointers_.clear();
   mapped_rows_.clear();
   distances_.clear();
-  places_.clear();
+  forget_places();
   row_jumps_.clear();
   for (std::size_t k : used_operands()) start(k);
   for (std::size_t r = 0; r < program_.results.size(); ++r)

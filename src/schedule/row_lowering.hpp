@@ -138,6 +138,12 @@ class RowLowering {
     std::int64_t beyond;  // entries further on
   };
   Place place_of(const ColumnMap& map, const AxisIndexing& axis, const Leaf& leaf);
+  struct TwoEntries {
+    Reg first, last;  // Index
+    Reg on_first;     // Mask: lanes
+  };
+  TwoEntries two_entries(const ColumnMap& map, const AxisIndexing& axis, const Leaf& leaf);
+  void forget_places() { places_.clear(), two_entries_.clear(); }
   std::optional<Place> columns_in_order(NodeId id, const Leaf& leaf);
   bool keeps_vectors(std::int64_t rotate) const {
     return !anywhere_ && rotates_whole_vectors(rotate, config_.columns, config_.lanes);
@@ -546,6 +552,7 @@ class RowLowering {
   std::unordered_map<NodeId, Reg> divisors_;                   // Index registers
   // Of the leaves at hand, in loops: by divisor, wrap, rotation, column and offset.
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, int, std::int64_t>, Reg> places_;
+  std::map<std::tuple<std::int64_t, std::int64_t, int, std::int64_t>, TwoEntries> two_entries_;  // without rotation
   std::map<NodeId, Reg> distances_;                       // of this row's integers from the thread's first column
   std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;  // of this row, by divisor and wrap
   std::map<NodeId, Reg> seeds_;                           // Index registers

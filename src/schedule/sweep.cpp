@@ -216,7 +216,7 @@ void RowLowering::stripe_in_full(std::size_t k, Reg column) {
       Trees trees(*this, ops, unroll);
       Reg back = back_from(at);
       group_values_.clear();
-      places_.clear();
+      forget_places();
       for (int step = 0; step < unroll; ++step) {
         Leaf leaf{.column = at,
                   .offset = trees.place(step) * (reduces ? turns : 1) * width,
@@ -270,7 +270,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
     auto leaves_below = [&](Reg limit) {
       const Reg back = back_from(at);
       group_values_.clear();
-      places_.clear();
+      forget_places();
       for (std::int64_t c = 0; c * width < together; ++c) {
         Leaf leaf{.column = at, .offset = c * width, .aligned = together, .back = back, .limit = limit};
         leaf.mask = mask_of(leaf);
