@@ -1,4 +1,4 @@
-// The cases of contract/vectors.
+// The cases of contract/vectors, but for operators: operator_cases_test.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,19 +8,13 @@
 #include "contract/telling_inputs_for_test.hpp"
 #include "contract/vector_for_test.hpp"
 #include "language/parse.hpp"
-#include "language/print.hpp"
 #include "math/functions.hpp"
-#include "passes/passes.hpp"
-#include "plan/ops.hpp"
 #include "support/float_types.hpp"
 
 namespace trireme::vectors {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-Rule range(double low, double high) { return Samples{{.low = low, .high = high}}; }
-Rule whole(double low, double high) { return Samples{{.low = low, .high = high, .integer = true}}; }
 
 // What has bits of its own, as bits of f32 or f64.
 Rule specials(Type type) {
@@ -40,12 +34,6 @@ Rule specials(Type type) {
     for (const double each : {value, -value}) bits.push_back(round_to_bits(type, each));
   bits.push_back(round_to_bits(type, std::nan("")));
   return bits;
-}
-
-std::string text_of(const std::string& name) {
-  for (const OperatorText& each : operator_texts())
-    if (each.name == name) return print(parse(each.text).value());
-  return "";
 }
 
 }  // namespace
@@ -414,63 +402,6 @@ std::vector<Case> random_cases() {
       cases.push_back(cases.back());
       cases.back().name += ": specials", cases.back().rules["x"] = specials(compute);
     }
-  return cases;
-}
-
-// Backwards without what their forwards save: defaults recompute it.
-std::vector<Case> operator_cases(bool backward) {
-  struct Chosen {
-    const char* name;
-    Type type;
-    std::map<std::string, double> constants = {};
-    std::map<std::string, std::pair<double, double>> wholes = {};
-    std::int64_t rows = 3, columns = 66;
-  };
-  const std::vector<Chosen> chosen = {
-      {"rms_norm", Type::F32},
-      {"rms_norm", Type::BF16, {{"offset", 1}}},
-      {"rms_norm_llama", Type::BF16},
-      {"add_rms_norm", Type::F16},
-      {"layer_norm", Type::F32, {}, {}, 3, 257},
-      {"softmax", Type::F32, {}, {}, 2, 300},
-      {"log_softmax", Type::F64},
-      {"cross_entropy", Type::F32, {}, {{"target", {-1, 65}}}, 4},
-      {"swiglu", Type::F32},
-      {"geglu", Type::BF16},
-      {"geglu_erf", Type::F32},
-      {"group_norm", Type::F32, {{"groups", 3}, {"pixels", 11}}, {}, 6},
-      {"grouped_rms_norm", Type::F32, {}, {}, 2, 256},
-      {"rope_interleaved", Type::F32, {}, {{"position", {-1, 3}}}},
-      {"rope", Type::F32, {}, {{"position", {-1, 3}}}},
-      {"poly_norm", Type::F32},
-      {"dynamic_tanh", Type::F32},
-      {"l2_norm", Type::F32},
-      {"embedding", Type::F32, {}, {{"token", {-1, 3}}}},
-      {"moe_sum", Type::F32, {{"experts", 3}}, {}, 6},
-      {"moe_sum", Type::BF16, {{"experts", 2}}, {}, 6},
-      {"moe_sum", Type::F64, {{"experts", 3}}, {}, 7},
-  };
-  std::vector<Case> cases;
-  for (const Chosen& each : chosen) {
-    Program program = parse(text_of(each.name)).value();
-    if (backward) {
-      Result<Program> made = differentiate(program);
-      if (!made) continue;  // embedding's table takes no gradient
-      program = *made;
-    }
-    Case made{.name = fmt::format("{} {}", program.name, name(each.type)), .program = print(program)};
-    made.rows = each.rows, made.columns = each.columns, made.constants = each.constants;
-    std::map<std::string, Type> others;
-    for (const auto& [name, ends] : each.wholes) {
-      others[name] = Type::I64, made.rules[name] = whole(ends.first, ends.second);
-    }
-    made.types = all(made.program, each.type, others);
-    for (const Operand& operand : program.operands) {
-      const bool recomputed = operand.fallback != no_node && program[operand.fallback].op != Op::Number;
-      if (recomputed && !operand.constant) made.types.erase(operand.name);
-    }
-    cases.push_back(std::move(made));
-  }
   return cases;
 }
 

@@ -21,6 +21,8 @@ struct Count {
 };
 using Bits = std::vector<std::uint64_t>;
 using Rule = std::variant<Samples, Count, Bits>;
+inline Rule range(double low, double high) { return Samples{{.low = low, .high = high}}; }
+inline Rule whole(double low, double high) { return Samples{{.low = low, .high = high, .integer = true}}; }
 
 struct Case {
   std::string name, program;
