@@ -118,6 +118,7 @@ EXPANSIONS = {(name, compute): (parameters.split(", "), lines)
               for types, lines in blocks_of(section, "^In (.*?):") for compute in types.split(" and ")}
 FOLDS = {(name, part): (parameters.split(", "), lines) for name, section in sections_of(r"^### The fold of (\w+)")
          for part, parameters, lines in blocks_of(section, r"^`(\w+)\((.*?)\)`:")}
+REDUCTIONS = {name: made for name, *made in re.findall(r"^\| `(\w+)\(.*?\| (\w+) \| `(.*?)` \|$", PAGE, re.M)}  # fold, formula
 
 # ---- Section 3: storage types
 # Of integers `exponent` is 0. `infinities` says where the type has them.
@@ -371,8 +372,8 @@ class Plan:
         if name == "largest":
             return self.number_node(TYPES[self.type_of(arguments[0][1]) or refuse("no type")].largest)
         e, *others = [self.build(a, names) for k, a in enumerate(arguments) if k != 1 or not name.startswith("cast")]
-        if name in ("variance", "logsumexp", "softmax"):
-            return self.fold(name, e)
+        if name in REDUCTIONS:
+            return self.fold(name, e, *others)
         if name in ("cast", "cast_stochastic", "stop_gradient"):
             storage = self.type_of(arguments[1][1]) if name != "stop_gradient" else None
             return e if storage is None else getattr(self, name)(e, storage, *others)
@@ -447,18 +448,18 @@ class Plan:
         count = reduced(self.number_node(1.0)) if group else self.nodes["n"]
         return self.operation("/", [reduced(e), count]) if name == "mean" else reduced(e)
 
-    def fold(self, name, e):
-        fold = "variance" if name == "variance" else "logsumexp"
-        def stripe(x):
+    def fold(self, name, e, *weight):
+        fold, formula = REDUCTIONS[name]
+        def stripe(x, *w):
             a = self.stripe_sum(x) if fold == "variance" else self.total("amax", x)
-            return a, self.stripe_sum(self.step(fold, "term", x, a, len(x))["term"]), len(x)
+            return a, self.stripe_sum(self.step(fold, "term", x, a, len(x), *w)["term"]), len(x)
         def merge(left, right):
             total = self.step(fold, "merge", *left, *right)
             return total["a"][0], total["b"][0], left[2] + right[2]
-        totals = Node(lambda row: pairs([stripe(row(e)[k:k + 256]) for k in range(0, row.columns, 256)], merge))
+        totals = Node(lambda row: pairs([stripe(*(row(side)[k:k + 256] for side in (e, *weight)))
+                                         for k in range(0, row.columns, 256)], merge))
         names = {part: Node(lambda row, k=k: [row(totals)[k]] * row.columns) for k, part in enumerate("ab")}
-        formula = {"variance": "b / n", "logsumexp": "select(abs(a) < inf, a, 0) + log(b)", "softmax": "exp(e - a) * (1 / b)"}
-        y = self.expand("y = " + formula[name], names | {"e": e})["y"]
+        y = self.expand("y = " + formula, names | {"e": e})["y"]
         return Node(y.values, each="j" if name == "softmax" else None)
 
     def step(self, fold, part, *arguments):

@@ -126,13 +126,13 @@ std::string functions_markdown(Listings& all) {
 std::string folds_markdown(Listings& all) {
   std::string text;
   for (const Fold& each : folds()) {
-    if (each.weighted) continue;  // made by `compose` alone: no program has it
     const auto index = static_cast<std::int64_t>(&each - folds().data());
     const FoldFormula term = fold_term(each, Type::F64, false), merge = fold_merge(each, Type::F64, false);
     text += fmt::format("### The fold of {}\n\nThe first total of a stripe is its {}.\n\n", fold_name(index),
                         each.first == Op::Sum ? "row sum" : "`amax`");
     const std::string fold = fmt::format("the fold of {}, its ", fold_name(index));
-    text += block("`term(x, a, c)`:", all[fold + "term"] = Listing(term.program, {"x", "a", "c"}).run({"term"}));
+    const std::string term_heading = each.weighted ? "`term(x, a, c, w)`:" : "`term(x, a, c)`:";
+    text += block(term_heading, all[fold + "term"] = Listing(term.program, {"x", "a", "c", "w"}).run({"term"}));
     text += block("`merge(a1, b1, c1, a2, b2, c2)`:",
                   all[fold + "merge"] = Listing(merge.program, {"a1", "b1", "a2", "b2", "c1", "c2"}).run({"a", "b"}));
   }

@@ -235,6 +235,51 @@ std::vector<Case> group_cases() {
   return cases;
 }
 
+// The totals of the folds, as `compose` and `split` write them. Weights are one a column, one a row, or a number, and
+// an element is one a row, too.
+void add_total_cases(std::vector<Case>& cases) {
+  const std::string results = " -> (s[i], q[i], t[i], u[i], p[i], v[i], o[i], k[i])\n",
+                    totals =
+                        "    s = variance_sum(x)\n    q = variance_squares(x)\n    t = logsumexp_top(x)\n"
+                        "    u = logsumexp_sum(x)\n    p = logsumexp_weighted_top(x, w)\n"
+                        "    v = logsumexp_weighted(x, w)\n    o = logsumexp_weighted(x, r)\n"
+                        "    k = logsumexp_weighted(r, x) - logsumexp_weighted(x * w, 0.1)\n";
+  const std::string text = "f(x[i,j], w[j], r[i])" + results + totals;
+  for (std::int64_t columns : {1, 255, 257, 1000})
+    for (Type type : {Type::F32, Type::F64})
+      cases.push_back({.name = fmt::format("totals of {} columns of {}", columns, name(type)),
+                       .program = text,
+                       .rows = columns == 1000 ? 1 : 2,
+                       .columns = columns,
+                       .types = all(text, type),
+                       .rules = {{"x", range(-6, 6)}, {"w", range(-2, 3)}}});
+  // -inf along a row, f32's largest, -100, -0, 2^-149, 10, inf, 1.5, NaN: 13, so that each row begins at another one.
+  const Bits in_f32 = {0xFF800000u, 0xFF800000u, 0xFF800000u, 0xFF800000u, 0xFF800000u, 0x7F7FFFFFu, 0xC2C80000u,
+                       0x80000000u, 0x00000001u, 0x41200000u, 0x7F800000u, 0x3FC00000u, 0x7FC00000u};
+  Bits in_f64;
+  for (std::uint64_t bits : in_f32) in_f64.push_back(round_to_bits(Type::F64, widen(Type::F32, bits)));
+  for (Type type : {Type::F32, Type::F64}) {
+    const Bits& bits = type == Type::F32 ? in_f32 : in_f64;
+    const Bits backwards(bits.rbegin(), bits.rend());
+    cases.push_back({.name = fmt::format("totals of specials in {}", name(type)),
+                     .program = text,
+                     .rows = 13,
+                     .columns = 5,
+                     .types = all(text, type),
+                     .rules = {{"x", bits}, {"w", backwards}, {"r", backwards}}});
+  }
+  // Each of -inf, inf, NaN, f32's largest and -100 in one stripe, beside each of -inf, inf, -0 and 1.5 in the next.
+  const std::string stripes = "f(a[i], b[i], w[j], r[i])" + results + "    x = select(j < 256, a, b)\n" + totals;
+  cases.push_back({.name = "totals of two stripes of specials",
+                   .program = stripes,
+                   .rows = 20,
+                   .columns = 259,
+                   .types = all(stripes, Type::F32),
+                   .rules = {{"a", Bits{0xFF800000u, 0x7F800000u, 0x7FC00000u, 0x7F7FFFFFu, 0xC2C80000u}},
+                             {"b", Bits{0xFF800000u, 0x7F800000u, 0x80000000u, 0x3FC00000u}},
+                             {"r", Bits{0x7F800000u, 0xBF800000u, 0x00000000u}}}});
+}
+
 std::vector<Case> fold_cases() {
   std::vector<Case> cases;
   const std::string text =
@@ -258,6 +303,7 @@ std::vector<Case> fold_cases() {
                      .types = all(text, Type::F32),
                      .rules = {{"x", Bits{0xFF800000u, 0xFF800000u, 0xFF800000u, 0x7F7FFFFFu, 0xFF800000u, 0xC2C80000u,
                                           0x7F800000u, 0x80000000u, 0x7FC00000u, 0x00000001u, 0x41200000u}}}});
+  add_total_cases(cases);
   return cases;
 }
 

@@ -19,6 +19,7 @@ NO_BACKWARD = re.compile(
     r"|its backward would have two values called '\w+' \(gradients are called d \+ name\)"
     r"|the rows of '\w+' are picked by"
     r"|no gradient arrives for '\w+', a colmax"
+    r"|the totals of a composed reduction have no derivative"
 )
 PLACED = re.compile(r"^trireme: \S+?:\d+:\d+: .")  # FILE:LINE:COLUMN: what is wrong
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from philox import uniform
 from storage import largest
-from syntax import COLUMN_REDUCTIONS, COMPARISONS, COMPOSED, LEFT_TO_A_LINE, REDUCTIONS, VALUES_OF_INTEGERS, apply, name
+from syntax import COLUMN_REDUCTIONS, COMPARISONS, COMPOSED, LEFT_TO_A_LINE, REDUCTIONS, TOTALS, VALUES_OF_INTEGERS, apply, name
 
 
 class Invalid(Exception):
@@ -223,19 +223,21 @@ class Evaluation:
         parts = [self._reduced(op, self.math.each(lambda v: v[:, entry == k], value)) for k in range(entry.max() + 1)]
         return tuple(np.concatenate([part[side] for part in parts], axis=1)[:, entry] for side in (0, 1))
 
-    def _composed(self, op, value):
+    def _composed(self, op, value, weight=None):
         """docs/numerics.md: two numbers of every stripe of 256 columns, merged in neighbouring pairs."""
-        full = self._full(value)
+        full, weights = self._full(value), weight and self._full(weight)
         columns, stripe = self.inputs.columns, 256
         leaf = lambda number: self.math.leaf(np.full((1, 1), float(number)))  # noqa: E731
         stripes = []
         for begin in range(0, columns, stripe):
-            part = self.math.each(lambda v: v[:, begin : begin + stripe], full)
-            stripes.append((self._stripe(op, part, leaf), part[0].shape[1]))
+            part, by = (each and self.math.each(lambda v: v[:, begin : begin + stripe], each) for each in (full, weights))
+            stripes.append((self._stripe(op, part, by, leaf), part[0].shape[1]))
         while len(stripes) > 1:
             pairs = [(self._merged(op, a, b, leaf), a[1] + b[1]) for a, b in zip(stripes[::2], stripes[1::2])]
             stripes = pairs + stripes[2 * len(pairs) :]
         first, second = stripes[0][0]
+        if op in TOTALS:
+            return first if op in ("variance_sum", "logsumexp_top", "logsumexp_weighted_top") else second
         if op == "variance":
             return self.math.div(second, leaf(columns))
         if op == "logsumexp":
@@ -247,19 +249,20 @@ class Evaluation:
         is_finite = self.math.compare("<", self.math.call("abs", m), self.math.leaf(np.full((1, 1), np.inf)))
         return self.math.select(is_finite, m, self.math.leaf(np.zeros((1, 1))))
 
-    def _stripe(self, op, part, leaf):
+    def _stripe(self, op, part, weights, leaf):
         math = self.math
-        if op == "variance":
+        if op.startswith("variance"):
             total = math.sum(part)
             off = math.sub(part, math.div(total, leaf(part[0].shape[1])))
             return total, math.sum(math.call("square", off))
         top = math.amax(part)
-        return top, math.sum(math.call("exp", math.sub(part, self._finite(top))))
+        terms = math.call("exp", math.sub(part, self._finite(top)))
+        return top, math.sum(math.mul(terms, weights) if weights else terms)
 
     def _merged(self, op, a, b, leaf):
         math = self.math
         ((a_first, a_second), a_count), ((b_first, b_second), b_count) = a, b
-        if op == "variance":
+        if op.startswith("variance"):
             delta = math.sub(math.div(b_first, leaf(b_count)), math.div(a_first, leaf(a_count)))
             weight = math.mul(leaf(a_count), math.div(leaf(b_count), leaf(a_count + b_count)))
             apart = math.mul(math.call("square", delta), weight)
@@ -288,7 +291,7 @@ class Evaluation:
             if axis is None or (axis.divide is None and axis.wrap is None):
                 return None
             return apply("%" if axis.divide is None else "/", name("j"), axis.wrap if axis.divide is None else axis.divide)
-        if expr.op in COMPOSED:
+        if expr.op in COMPOSED or expr.op in TOTALS:
             return None
         if expr.op in REDUCTIONS:
             return expr.args[1] if len(expr.args) == 2 else None
@@ -328,8 +331,8 @@ class Evaluation:
             seed = int(self.inputs.operands[expr.args[0].leaf].item())
             first = [scalar(each, self.inputs.constants, self.inputs.columns, self.lines) for each in expr.args[2:]]
             return arithmetic.leaf(uniform(seed, int(number_of(expr.args[1].leaf)), self.inputs.rows, self.inputs.columns, *first))
-        if op in COMPOSED:
-            return self._composed(op, self.run(expr.args[0]))
+        if op in COMPOSED or op in TOTALS:
+            return self._composed(op, *map(self.run, expr.args))
         if op == "largest":
             return arithmetic.leaf(np.full((1, 1), largest(self.inputs.types[expr.args[0].leaf])))
         if op in REDUCTIONS:

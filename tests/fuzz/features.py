@@ -1,6 +1,6 @@
 """The constructs of docs/language.md, and which of them a program and its problem have."""
 from storage import TYPES
-from syntax import COMPARISONS, COMPOSED, CONDITIONS, FUNCTIONS, LEFT_TO_A_LINE, OTHERS, REDUCTIONS, VALUES_OF_INTEGERS
+from syntax import COMPARISONS, COMPOSED, CONDITIONS, FUNCTIONS, LEFT_TO_A_LINE, OTHERS, REDUCTIONS, TOTALS, VALUES_OF_INTEGERS
 
 INDICES = tuple(f"{form} {what}" for what in ("operand", "result") for form in (
     "[i,j]", "[i]", "[j]", "[]", "divided row", "wrapped row", "divided and wrapped row", "divided column",
@@ -19,7 +19,8 @@ PROBLEMS = tuple(f"stored as {kind}" for kind in TYPES) + (
     "backward without an operand whose default is an expression",
     "constant left at its default", "constant given", "table of other rows")  # fmt: skip
 CONSTRUCTS = (
-    tuple(FUNCTIONS) + tuple(CONDITIONS) + tuple(OTHERS) + REDUCTIONS + COMPOSED + COMPARISONS + ("+", "-", "*", "/", "%", "neg")
+    tuple(FUNCTIONS) + tuple(CONDITIONS) + tuple(OTHERS) + REDUCTIONS + COMPOSED + tuple(TOTALS) + COMPARISONS
+    + ("+", "-", "*", "/", "%", "neg")
     + ("i", "j", "n", "hexadecimal number", "inf", "nan", "integer comparison", "comparison with an i32 operand",
        "named condition", "result used later", "default: number", "default: expression", "default: ...",
        "constant without default", "cast to a result", "cast to an operand", "several results", "remark: range")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functions import UNARY
 from problem import draw_shape
 from syntax import (
-    COMPARISONS, COMPOSED, FUNCTIONS, LEFT_TO_A_LINE, REDUCTIONS, RESERVED, Axis, Expr, Program, Value, apply, name, number,
+    COMPARISONS, COMPOSED, FUNCTIONS, LEFT_TO_A_LINE, REDUCTIONS, RESERVED, TOTALS, Axis, Expr, Program, Value, apply, name, number,
 )  # fmt: skip
 
 NAMES = """x y z w gamma beta a b c e g h s t u v q r t1 t2 t3 t4 x_hat rstd mean_ sums expx _ _1 __ A Z9 max_ i_ j2 n1
@@ -170,8 +170,12 @@ class Generator:
             return apply("select", self.condition(depth - 1, rows, columns), again(), again())
         if draw < 0.80:
             inside = self.value(depth - 1, rows, True)
-            if dice.random() < 0.25:
+            kind = dice.random()
+            if kind < 0.25:
                 return apply(dice.choice(COMPOSED if columns else COMPOSED[:2]), inside)
+            if kind < 0.31:  # few, because a program that has one has no backward
+                total = dice.choice(list(TOTALS))
+                return apply(total, inside, *(self.value(depth - 1, rows, True) for _ in range(TOTALS[total] - 1)))
             group = (self.group(),) if columns and dice.random() < 0.3 else ()
             return apply(dice.choice(REDUCTIONS), inside, *group)
         if draw < 0.86 and columns:

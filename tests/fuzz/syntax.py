@@ -6,16 +6,18 @@ from functions import UNARY
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 REDUCTIONS = ("sum", "mean", "amax", "amin")
 COMPOSED = ("variance", "logsumexp", "softmax")  # names that values may have, too
+TOTALS = {"variance_sum": 1, "variance_squares": 1, "logsumexp_top": 1, "logsumexp_sum": 1, "logsumexp_weighted_top": 2,
+          "logsumexp_weighted": 2}  # likewise; what the composed are made of, with their numbers of arguments
 FUNCTIONS = {**dict.fromkeys(UNARY, 1), "min": 2, "max": 2, "fma": 3, "clamp": 3}  # name -> arguments
 CONDITIONS = {"and": 2, "or": 2, "not": 1}
 COLUMN_REDUCTIONS = ("colsum", "colmax")  # a result's whole right side
 OTHERS = {"select": 3, "rotate": 2, **dict.fromkeys(COLUMN_REDUCTIONS, 1), "stop_gradient": 1, "cast": 2, "largest": 1,
           "random": 2, "cast_stochastic": 3}
-ARITY = {**FUNCTIONS, **CONDITIONS, **OTHERS, **dict.fromkeys(REDUCTIONS + COMPOSED, 1)}
+ARITY = {**FUNCTIONS, **CONDITIONS, **OTHERS, **TOTALS, **dict.fromkeys(REDUCTIONS + COMPOSED, 1)}
 # Arguments that are names, numbers or groups of columns, not expressions. Not drawn: entries(e), which backwards have.
 LITERAL = {"cast": (1,), "cast_stochastic": (1,), "largest": (0,), "random": (0, 1, 2, 3), **dict.fromkeys(REDUCTIONS, (1,))}
 VALUES_OF_INTEGERS = ("i", "j", "n")
-RESERVED = {"i", "j", "n", "inf", "nan"} | set(ARITY) - set(COMPOSED)
+RESERVED = {"i", "j", "n", "inf", "nan"} | set(ARITY) - set(COMPOSED) - set(TOTALS)
 
 
 @dataclass(frozen=True)
