@@ -26,7 +26,10 @@ std::vector<Case> operator_cases(bool backward) {
     std::map<std::string, double> constants = {};
     std::map<std::string, std::pair<double, double>> wholes = {};
     std::int64_t rows = 3, columns = 66;
+    std::map<std::string, Rule> rules = {};
   };
+  const Rule infinities = Bits{0x3F800000u, 0xFF800000u, 0x7F800000u, 0xC0000000u};
+  const std::map<std::string, Rule> likely = {{"old", range(-6, -4)}, {"reference", range(-6, -4)}};
   const std::vector<Chosen> chosen = {
       {"rms_norm", Type::F32},
       {"rms_norm", Type::BF16, {{"offset", 1}}},
@@ -50,6 +53,14 @@ std::vector<Case> operator_cases(bool backward) {
       {"moe_sum", Type::F32, {{"experts", 3}}, {}, 6},
       {"moe_sum", Type::BF16, {{"experts", 2}}, {}, 6},
       {"moe_sum", Type::F64, {{"experts", 3}}, {}, 7},
+      {"matmul", Type::F32, {{"m", 3}}, {}, 12, 257},
+      {"matmul", Type::BF16, {{"m", 5}}, {}, 15, 40},
+      {"adamw", Type::F32, {{"lr", 0.01}, {"unbias1", 2}, {"unbias2", 5}}, {}, 3, 66, {{"v", range(0, 1)}}},
+      {"logprob_entropy", Type::F32, {{"temperature", 0.5}}, {{"target", {-1, 256}}}, 4, 257},
+      {"merge_attention_states", Type::F32, {}, {}, 5, 66, {{"lse_b", infinities}}},
+      {"merge_attention_states", Type::F64},
+      {"softmax_sink", Type::F32, {{"queries", 2}, {"heads", 3}}, {}, 7, 257},
+      {"grpo_loss", Type::F32, {{"ignore", 3}}, {{"target", {0, 5}}}, 6, 66, likely},
   };
   std::vector<Case> cases;
   for (const Chosen& each : chosen) {
@@ -60,7 +71,7 @@ std::vector<Case> operator_cases(bool backward) {
       program = *made;
     }
     Case made{.name = fmt::format("{} {}", program.name, name(each.type)), .program = print(program)};
-    made.rows = each.rows, made.columns = each.columns, made.constants = each.constants;
+    made.rows = each.rows, made.columns = each.columns, made.constants = each.constants, made.rules = each.rules;
     std::map<std::string, Type> others;
     for (const auto& [name, ends] : each.wholes) {
       others[name] = Type::I64, made.rules[name] = whole(ends.first, ends.second);
