@@ -24,6 +24,12 @@ export const hash_named = (name) => {
 };
 export const text_digest = (hash, text) => hash_named(hash).of(encoder.encode(text));
 
+// A bound text is a printout of the compiler's, with forms that the contract does not know. It says types, and nothing else has a colon.
+export const check_program = (text) => {
+  if (text.replace(/#[^\n]*/g, "").includes(":"))
+    throw wrong("it holds a program of the contract, and this one is bound: give the text that it was bound from");
+};
+
 export const block_rows = (rows) => {
   let block = 1;
   while (block * most_blocks < rows) block *= 2;
@@ -127,6 +133,7 @@ export const parseReceipt = async (text) => {
   if (typeof program.text !== "string" || /[\ud800-\udfff]/u.test(program.text)) throw wrong("'text' of 'program' is a text");
   check_hex(program.digest, "the program's digest", hash.digits);
   if (program.digest !== await text_digest(receipt.hash, program.text)) throw wrong("the program's digest is not that of its text");
+  check_program(program.text);
   if (!["forward", "backward"].includes(receipt.direction)) throw wrong("'direction' is forward or backward");
   check_names(receipt.gradients, "gradients");
   if (receipt.gradients.length && receipt.direction === "forward") throw wrong("gradients arrive in a backward");

@@ -4,7 +4,7 @@ import { array_class, array_of, check_names, is_table, placed } from "./arrays.m
 import { loadCompiler } from "./compiler.mjs";
 import { require_engine } from "./engine.mjs";
 import { Kernel } from "./kernel.mjs";
-import { array_digests, block_rows, digest_rows, hash_named, text_digest, verifySignature } from "./receipt.mjs";
+import { array_digests, block_rows, check_program, digest_rows, hash_named, text_digest, verifySignature } from "./receipt.mjs";
 
 const bits_of = (value) => {
   const view = new DataView(new ArrayBuffer(8));
@@ -29,7 +29,7 @@ export const makeReceipt = async (text, arrays, options = {}) => {
   check_names("makeReceipt", "option", options,
     ["rows", "columns", "constants", "types", "absent", "kernel", "compiler", "hash"]);
   const { constants = {}, types = {}, hash = "xxh3-128", kernel, columns } = options;
-  hash_named(hash);
+  hash_named(hash), check_program(text);
   if (!Number.isSafeInteger(columns)) throw new TypeError("makeReceipt: say the shape, { columns }");
   let manifest = kernel?.manifest, absent = options.absent ?? [];
   const known = { ...constants };

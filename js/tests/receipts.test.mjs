@@ -2,6 +2,7 @@
 // With the compiler, and with Python: web/tests.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -95,6 +96,11 @@ test("broken receipts, and those of other versions and programs, are refused", a
   const broken = [["", /JSON/], ['"axes":1.0', /whole/], ['"axes":1,"axes":1', /twice/], ['"axes":3', /axes/]];
   for (const [change, pattern] of broken)
     await assert.rejects(parseReceipt(change && printReceipt(made).replace('"axes":1', change)), pattern, change);
+  const bound = "norm(x[i,j]: f32) -> (y[i,j]: f32) in f32  # bound\n    y = round_to(x, bf16)\n";
+  const digest = createHash("sha256").update(bound).digest("hex");
+  const secure = await makeReceipt(`# y: x\n${text}`, { x, gamma, y, rstd }, { columns, constants, kernel, hash: "sha256" });
+  await assert.rejects(parseReceipt(printReceipt({ ...secure, program: { text: bound, digest } })), /is bound/);
+  await assert.rejects(makeReceipt(bound, { x, gamma, y, rstd }, { columns, constants, kernel }), /is bound/);
   await assert.rejects(checkReceipt({ ...made, contract: 77 }, { x, gamma }, { kernel }), /contract version 77/);
   await assert.rejects(checkReceipt(made, { gamma }, { kernel }), /'x' is needed/);
   await assert.rejects(checkReceipt(made, { x, gamma }, { kernel: await load(emit("softmax")) }), /its operands are/);

@@ -120,6 +120,17 @@ def test_the_program_is_named_in_words():
     assert repr(receipt) == "<trireme receipt of f 2x3>"
 
 
+def test_bound_programs_are_refused():
+    x = np.zeros((2, 3), np.float32)
+    text = "f(x[i,j]: f32) -> (y[i,j]: f32) in f32\n    y = round_to(x, bf16)\n"
+    with pytest.raises(trireme.Unsupported, match="'f' is bound"):
+        trireme.Receipt.of(trireme.op(text), {"x": x, "y": x})
+    made = trireme.Receipt.of(trireme.op("f(x[i,j]) -> (y[i,j])\n    y = x\n"), {"x": x, "y": x}, hash="sha256").fields
+    bound = {"text": text, "digest": hashlib.sha256(text.encode()).hexdigest()}
+    with pytest.raises(trireme.Unsupported, match="'f' is bound"):
+        trireme.Receipt(json.dumps(made | {"program": bound}))
+
+
 def test_signatures(tmp_path):
     cryptography = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
     serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization")

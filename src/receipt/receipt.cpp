@@ -34,6 +34,15 @@ bool is_hex(std::string_view text, std::size_t digits) {
   return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
+// A bound text is a printout of the compiler's, with forms that the contract does not know.
+Status check_program(const Program& program) {
+  if (!program.compute) return Done{};
+  return Error{Code::Unsupported,
+               fmt::format("a receipt holds a program of the contract, and '{}' is bound ('in {}' behind its results): "
+                           "give the text that it was bound from",
+                           program.name, name(*program.compute))};
+}
+
 std::string text_digest(Hash hash, std::string_view text) { return digest_of(hash, text.data(), text.size()); }
 
 Json json_of(const ArrayDigests& array) {
@@ -161,6 +170,8 @@ Result<Receipt> make_receipt(const Prepared& laid, std::string_view text, Hash h
                   .axes = laid.problem.axes,
                   .compute = *laid.bound.compute,
                   .absent = laid.problem.absent};
+  TRIREME_TRY(forward, parse(text));
+  TRIREME_CHECK(check_program(forward));
   if (!laid.problem.accumulate.empty() || laid.problem.row_block)
     return Error{Code::Unsupported, "a receipt says nothing of accumulated results, nor of row blocks"};
   for (NodeId id = 0; id < laid.source.size(); ++id)
@@ -258,6 +269,7 @@ Result<Receipt> parse_receipt(std::string_view text) {
   TRIREME_TRY(digest, program.hex("digest", digits(*hash)));
   if (digest != text_digest(*hash, program_text)) return wrong("the program's digest is not that of its text");
   receipt.text = program_text;
+  if (const Result<Program> read = parse(program_text)) TRIREME_CHECK(check_program(*read));
   TRIREME_TRY(direction, fields.text("direction"));
   if (direction != "forward" && direction != "backward") return wrong("'direction' is forward or backward");
   receipt.backward = direction == "backward";
@@ -305,6 +317,7 @@ Result<Prepared> layout_of(const Receipt& receipt) {
     return Error{Code::Unsupported, fmt::format("the receipt is of contract version {}, and this is version {}",
                                                 receipt.contract, contract::version)};
   TRIREME_TRY(forward, parse(receipt.text));
+  TRIREME_CHECK(check_program(forward));
   Problem problem{.program = forward.name,
                   .shape = receipt.shape,
                   .axes = receipt.axes,

@@ -62,6 +62,22 @@ TEST(Receipts, OthersVersionsAreRefused) {
   EXPECT_EQ(layout_of(parse_receipt(print(receipt)).value()).error().code, Code::Unsupported);
 }
 
+// A bound text means what it says on every device, but the contract has no word for it.
+TEST(Receipts, BoundProgramsAreRefused) {
+  const Scaled scaled;
+  const std::string bound = "scaled(x[i,j]: f32) -> (y[i,j]: f32) in f32\n    y = round_to(x, bf16) * 3\n";
+  const auto expect_refused = [](const Error& error) {
+    EXPECT_EQ(error.code, Code::Unsupported);
+    EXPECT_NE(error.message.find("'scaled' is bound ('in f32' behind its results)"), error.message.npos)
+        << error.message;
+  };
+  expect_refused(receipt_of(bound, {{"x", scaled.view(scaled.x)}, {"y", scaled.view(scaled.y)}}, {}).error());
+  Receipt receipt = scaled.receipt();
+  receipt.text = bound, receipt.constants.clear();
+  expect_refused(parse_receipt(print(receipt)).error());
+  expect_refused(layout_of(receipt).error());
+}
+
 TEST(Receipts, ResultsAreComputedAgain) {
   Scaled scaled;
   Receipt receipt = scaled.receipt();

@@ -91,6 +91,15 @@ check(0, "rows 0:0", "check", "more.json", "--in", "x=none.npy")
 (folder / "index.row").write_bytes(b"# \xff\n" + (folder / "index.row").read_bytes())
 check(2, "not UTF-8", "run", "index.row", "--in", "x=none.npy", "--out", "y=y.npy", "--receipt", "more.json")
 
+# Bound texts, which the contract does not know; what is derived of one is not bound itself.
+(folder / "bound.row").write_text("bound(x[i,j]: f32) -> (y[i,j]: f32) in f32\n    y = round_to(x, bf16) * 3\n")
+check(0, "y.npy", "run", "bound.row", "--in", "x=x.npy", "--out", "y=y.npy")
+check(2, "'bound' is bound", "run", "bound.row", "--in", "x=x.npy", "--out", "y=y.npy", "--receipt", "bound.json")
+check(2, "'bound' is bound", "run", "bound.row", "--backward", "--in", "dy=x.npy", "--out", "dx=dx.npy", "--receipt", "bound.json")
+if (folder / "bound.json").exists():
+    failed += 1
+    print("FAIL a receipt of a bound text was written")
+
 # Broken receipts.
 given = [word for each in programs["picked"][1] for word in ("--in", f"{each}={each}.npy")]
 
