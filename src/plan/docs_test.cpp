@@ -2,6 +2,7 @@
 // docs/language.md, and every ```row example there parses. BLESS=1 test_plan rewrites what is generated.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -55,6 +56,12 @@ TEST(Docs, list_functions_and_reductions) {
   fill("<!-- generated: functions -->\n", "<!-- end -->\n", function_table_markdown());
   fill("<!-- generated: reductions -->\n", "<!-- end of reductions -->\n", reduction_table_markdown());
   compare("language.md", text);
+}
+
+// What is measured anew takes the place of what was: the page is read, not searched.
+TEST(Docs, performance_is_a_short_page) {
+  const std::string text = text_of(docs + "performance.md");
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 250);
 }
 
 TEST(Docs, have_examples_that_parse) {
