@@ -2,7 +2,6 @@
 import math
 from dataclasses import dataclass, field
 
-from known import is_number
 from storage import PACKED, TYPES
 
 COLUMNS = (1, 2, 3, 7, 8, 16, 31, 33, 64, 96, 128, 255, 256, 257, 300, 512, 1000, 1023, 4097)
@@ -109,6 +108,10 @@ def takes_pairs(value, is_result, generator):
 def formulas(program):
     """Operands whose default is an expression: without one the backward is another program."""
     return {e.name for e in program.operands if not e.constant and e.default is not None and not is_number(e)}
+
+
+def is_number(operand):
+    return operand.default is None or all(node.op in ("number", "neg") for node in operand.default.nodes())
 
 
 def draw_left_out(generator, program):

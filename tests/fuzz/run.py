@@ -5,7 +5,6 @@ import re
 from dataclasses import dataclass, replace
 
 import checks
-import known
 from evaluate import Invalid
 from generate import draw
 from mutate import mutate, mutate_line
@@ -49,7 +48,7 @@ class Case:
         if self.check == "meaning":
             return checks.meaning_failures(self.program, shown_program(tool, file), problem, f"trireme show {file}")
         if self.check == "gradient":
-            return checks.gradient_failures(self.program, backward, problem, gradient_command(file))[0]
+            return checks.gradient_failures(self.program, backward, problem, gradient_command(file, self.program, problem))[0]
         if self.check == "values":
             return checks.value_failures(tool, file, signature, problem, self.target, self.threads)[0]
         if self.check == "emit":
@@ -75,13 +74,18 @@ def shown_program(tool, file, *options):
 
 
 def derived_program(tool, file, program, problem):
-    """The backward that the problem is of. Shrunken programs may have lost what was left out."""
-    left_out = sorted(problem.left_out & formulas(program))
-    return shown_program(tool, file, "--backward", *(f"--absent={each}" for each in left_out))
+    """The backward that the problem is of, or whose forward's it is."""
+    return shown_program(tool, file, "--backward", *absent_formulas(program, problem))
 
 
-def gradient_command(file):
-    return f"trireme show {file} --backward"
+def gradient_command(file, program, problem):
+    return " ".join(["trireme show", file, "--backward", *absent_formulas(program, problem)])
+
+
+def absent_formulas(program, problem):
+    """Absent operands whose default is a formula: the gradient flows on into what it reads. Shrunken programs may have
+    lost some."""
+    return [f"--absent={each}" for each in sorted((problem.absent | problem.left_out) & formulas(program))]
 
 
 def fitting(problem, signature):
@@ -130,11 +134,7 @@ class Batch:
         self.verify()
 
     def note(self, index, case, failures):
-        for failure in failures:
-            if fault := known.excuse(case, *failure[:2]):
-                self.tally[f"excused by fault {fault}"] += 1
-            else:
-                self.found.append((index, case, failure))
+        self.found += [(index, case, failure) for failure in failures]
 
     def check_program(self, index, generator, program, dice, file):
         """All checks but those that wait for the batch. Gives its backward."""
@@ -194,7 +194,13 @@ class Batch:
         self.note(index, replace(case, check="meaning"), failures)
         self.tally["printed programs with the same meaning"] += not failures
         if backward is not None:
-            failures, could = checks.gradient_failures(case.program, backward, case.problem, gradient_command(file))
+            if absent_formulas(case.program, case.problem):
+                backward = derived_program(self.tool, file, case.program, case.problem)
+            command = gradient_command(file, case.program, case.problem)
+            if backward is None:
+                self.note(index, replace(case, check="gradient"), [("refused gradient", "the backward is not shown", command)])
+                return
+            failures, could = checks.gradient_failures(case.program, backward, case.problem, command)
             self.note(index, replace(case, check="gradient"), failures)
             self.tally["gradients judged" if could else "gradients that cannot be judged"] += 1
 
