@@ -8,7 +8,7 @@
 
 namespace trireme {
 
-// Divisors are quotients: of numbers, or of n.
+// Divisors are arithmetic of numbers, and of n.
 std::optional<std::int64_t> RowLowering::fixed_divisor(NodeId id) const {
   if (id == no_node) return std::nullopt;
   std::optional<std::int64_t> columns;
@@ -18,6 +18,9 @@ std::optional<std::int64_t> RowLowering::fixed_divisor(NodeId id) const {
 }
 
 void RowLowering::evaluate_divisors() {
+  auto code_of = [](Op op) {
+    return op == Op::Div ? Do::IndexDivide : op == Op::Mul ? Do::IndexMul : op == Op::Add ? Do::IndexAdd : Do::IndexSub;
+  };
   auto evaluate = [&](auto&& self, NodeId id) -> Reg {
     if (auto it = divisors_.find(id); it != divisors_.end()) return it->second;
     const Node& node = program_[id];
@@ -27,8 +30,9 @@ void RowLowering::evaluate_divisors() {
     } else if (node.op == Op::ColumnCount) {
       value = columns_;
     } else {
-      Reg a = self(self, node.args[0]), b = self(self, node.args[1]);
-      value = b_.index(Do::IndexDivide, a, b);
+      const bool negates = node.op == Op::Neg;
+      const Reg a = negates ? zero_ : self(self, node.args[0]), b = self(self, node.args[negates ? 0 : 1]);
+      value = b_.index(code_of(node.op), a, b);
     }
     return divisors_[id] = value;
   };

@@ -48,6 +48,13 @@ TEST(LoweringRegressions, columns_of_one_byte) {
       expect_same_bits(text, line);
 }
 
+// Where a kernel is made for any number of columns, whatever else than a quotient was taken for one.
+TEST(LoweringRegressions, rows_divided_and_wrapped_by_arithmetic_of_n) {
+  for (const char* line : {"p 130x2 y=f32:1,130", "p 7x3", "p 40x6 x=f32:-6", "p 33x300 y=f32:1,40 x=bf16"})
+    for (const char* by : {"i / (n * 2)", "i / (n + 1)", "i % (n - 1)", "(i / 2) % (-n + 2 * n)", "i / (n * 3 / n)"})
+      expect_same_bits(fmt::format("p(x[i,j], w[{}]) -> (y[i,j])\n  y = x + w\n", by), line);
+}
+
 std::string rotated(const std::string& value) {
   return "p(x[i,j], w[j], t[i,j], k = 3) -> (y[i,j])\n  y = " + value + "\n";
 }
