@@ -77,6 +77,10 @@ TEST(GradientCheck, operators) {
 TEST(GradientCheck, what_it_says_nothing_of) {
   EXPECT_NE(checked("f 3x4 x=i32 backward", "f(x[i,j]) -> (y[i,j])\ny = x * x").skipped, "");
   EXPECT_NE(checked("rms_norm 4096x4096 backward", text_of("rms_norm")).skipped, "");
+  // Integers stand on edges themselves: the slope is that of one side, differences have the mean of both.
+  const std::string stepped = "#: range x -1..n+2 integer\nf(x[i,j]) -> (y[i,j])\n    y = min(x, 2)\n";
+  EXPECT_NE(checked("f 2x2 backward", stepped).skipped, "");
+  EXPECT_EQ(checked("f 2x2 backward", stepped.substr(stepped.find('f'))).skipped, "");
 }
 
 // A term left out, a sign, a factor, a neighbour's value: none comes within a hundred times the bound.

@@ -194,13 +194,15 @@ class Batch:
         self.note(index, replace(case, check="meaning"), failures)
         self.tally["printed programs with the same meaning"] += not failures
         if backward is not None:
-            if absent_formulas(case.program, case.problem):
-                backward = derived_program(self.tool, file, case.program, case.problem)
             command = gradient_command(file, case.program, case.problem)
-            if backward is None:
-                self.note(index, replace(case, check="gradient"), [("refused gradient", "the backward is not shown", command)])
-                return
-            failures, could = checks.gradient_failures(case.program, backward, case.problem, command)
+            failures, could = [], False
+            if absent := absent_formulas(case.program, case.problem):
+                done = self.tool.call("show", file, "--backward", *absent)
+                backward = parse(done.out) if done.code == 0 else None
+                if done.flaw or (backward is None and "has a gradient" not in done.message):
+                    failures = [("refused gradient", done.flaw or done.message, command)]
+            if backward is not None:
+                failures, could = checks.gradient_failures(case.program, backward, case.problem, command)
             self.note(index, replace(case, check="gradient"), failures)
             self.tally["gradients judged" if could else "gradients that cannot be judged"] += 1
 
