@@ -127,14 +127,16 @@ class Adviser {
   // Reductions of what another reduction of the same value must have been made for: two sweeps over a row.
   void second_sweep(NodeId id) {
     const Node& node = program_[id];
+    // docs/refused.md has what composed reductions cost where there is nothing to exchange.
     const std::string sweeps = ", which takes two sweeps over the row: ";
+    const std::string one =
+        "` takes one, with other last bits: over machines it saves an exchange, on one it is often no faster";
     if (node.op == Op::Mean || node.op == Op::Sum) {
       const NodeId root = squared(node.args[0]), e = root == no_node ? no_node : centred(root);
       const std::string name = e == no_node ? "" : word_for(e);
       const std::string number = node.op == Op::Sum && !is_divided_by_columns(id) ? " * n" : "";
       if (e != no_node)
-        say(id, "squares distances from the mean of their row" + sweeps + "`variance(" + name + ")" + number +
-                    "` takes one, with other last bits");
+        say(id, "squares distances from the mean of their row" + sweeps + "`variance(" + name + ")" + number + one);
     }
     if (node.op == Op::Sum && calls(node.args[0], "exp")) {
       const NodeId e = less_its_largest(program_[node.args[0]].args[0]);
@@ -143,7 +145,7 @@ class Adviser {
       for (NodeId user = 0; user < program_.size(); ++user)
         is_logarithm |= used_[user] && calls(user, "log") && program_[user].args[0] == id;
       say(id, "sums exponentials less the largest" + sweeps + (is_logarithm ? "`logsumexp(" : "`softmax(") +
-                  word_for(e) + ")` takes one, with other last bits");
+                  word_for(e) + ")" + one);
     }
     if (const NodeId squares = node.op == Op::Sub ? mean_of(node.args[0]) : no_node; squares != no_node) {
       const NodeId e = squared(squares), mean = squared(node.args[1]);
@@ -162,20 +164,31 @@ class Adviser {
     if (shift == no_node) return;
     const Result<Program> backward = differentiate(program_);
     if (!backward || ties(*backward) <= ties(program_)) return;
-    say(shift,
+    const std::string cancels =
         "is a maximum that `exp` is shifted by, and its gradient goes to the columns that are the maximum; if the "
-        "shift cancels, `stop_gradient(" +
-            std::string(facts(program_[shift].op).name) + "(...))` spares the backward the search for them");
+        "shift cancels, `stop_gradient(";
+    say(shift, cancels + maximum_as_written(program_[shift]) + ")` spares the backward the search for them");
+  }
+
+  static std::string maximum_as_written(const Node& node) {
+    if (node.op == Op::Amax) return "amax(...)";
+    if (group_of(node).entries) return "amax(entries(...))";
+    return group_of(node).wraps ? "amax(..., j % g)" : "amax(..., j / g)";
+  }
+
+  // Does the node reduce a row or its groups by `op`?
+  static bool reduces_by(const Node& node, Op op) {
+    return node.op == op || (node.op == Op::Group && group_of(node).op == op);
   }
 
   // A maximum whose value reaches elements only by a difference under exp.
-  NodeId first_shift() const {
+  NodeId first_shift() {
     std::vector<NodeId> shift(program_.size(), no_node);
     for (NodeId id = 0; id < program_.size(); ++id) {
       const Node& node = program_[id];
       if (!used_[id] || node.op == Op::StopGradient) continue;
-      if (node.op == Op::Amax) shift[id] = id;
-      else if (!node.by_column && !is_row_reduction(node.op))
+      if (reduces_by(node, Op::Amax)) shift[id] = id;
+      else if (!spreads_[id].is_element() && !is_row_reduction(node.op) && node.op != Op::Group)
         for (NodeId arg : node) shift[id] = shift[arg] != no_node ? shift[arg] : shift[id];
       if (!calls(id, "exp") || program_[node.args[0]].op != Op::Sub) continue;
       if (const NodeId found = shift[program_[node.args[0]].args[1]]; found != no_node) return found;
@@ -183,7 +196,7 @@ class Adviser {
     return no_node;
   }
 
-  // Comparisons of elements with a maximum or minimum of their row.
+  // Comparisons of elements with a maximum or minimum of their row or group.
   static int ties(const Program& program) {
     const std::vector<bool> used = reachable(program);
     int count = 0;
@@ -191,8 +204,9 @@ class Adviser {
       const Node& node = program[id];
       if (!used[id] || node.op != Op::Equal) continue;
       for (int k = 0; k < 2; ++k) {
-        const Op side = program[node.args[k]].op;
-        count += (side == Op::Amax || side == Op::Amin) && program[node.args[1 - k]].by_column;
+        const Node& side = program[node.args[k]];
+        const bool is_extreme = reduces_by(side, Op::Amax) || reduces_by(side, Op::Amin);
+        count += is_extreme && program[node.args[1 - k]].by_column;
       }
     }
     return count;
