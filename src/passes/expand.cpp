@@ -2,6 +2,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/groups.hpp"
 #include "ir/integers.hpp"
 #include "ir/rewrite.hpp"
 #include "math/functions.hpp"
@@ -10,6 +11,22 @@
 
 namespace trireme {
 namespace {
+
+// `colsum(e)` into [i, j / g] or [i, j % g] adds no rows up: it is `sum(e, j / g)`, to the bit, whose terms need not
+// pass through memory. So is `colmax` of neighbours; of [i, j % g] it says -inf where no column stands, and groups say
+// 0.
+Program reduce_inside_groups(Program program) {
+  for (Output& result : program.results) {
+    if (!is_of_groups(result.spread) || !is_column_reduction(program[result.value].op)) continue;
+    const Node node = program[result.value];
+    const Axis& column = result.spread.column;
+    const bool wraps = column.wrap != no_node;
+    if (wraps && node.op == Op::ColumnMax) continue;
+    result.value = add_group(program, {.op = row_reduction_of(node.op), .wraps = wraps}, node.args[0],
+                             wraps ? column.wrap : column.divide);
+  }
+  return program;
+}
 
 // A sum or maximum is the first total of a fold that sweeps over the same elements: the same bits, for nothing.
 Program share_first_totals(const Program& program) {
@@ -135,7 +152,7 @@ class Sinker {
 }  // namespace
 
 Result<Program> expand(const Program& program) {
-  Program out = expand_calls(expand_reductions(program));
+  Program out = reduce_inside_groups(expand_calls(expand_reductions(program)));
   if (has(out, Op::Fold)) out = share_first_totals(out);
   if (has(out, Op::Rotate)) {
     TRIREME_TRY(sunk, Sinker(out).run());

@@ -78,7 +78,8 @@ Program simplify(const Program& program);
 Result<Program> pack(const Program& program, std::optional<std::int64_t> columns);
 bool can_be_packed(const Program::Array& array);  // whether it is so spread
 
-// Replaces every composed node by its fixed sequence of primitives in the compute type; rotations sink to the leaves.
+// Replaces every composed node by its fixed sequence of primitives in the compute type; rotations sink to the leaves;
+// sums over a row of their own are sums inside its groups.
 // Refuses rotations inside rotations that would read too many values.
 Result<Program> expand(const Program& program);
 

@@ -133,7 +133,7 @@ Guarantee Plan::guarantee() const {
   Guarantee guarantee{
       .compute = *state_->program.compute, .accumulator = *state_->program.compute, .contract = contract::version};
   for (const Output& result : state_->program.results)
-    if (is_column_reduction(state_->program[result.value].op)) guarantee.across_batch = false;
+    if (sums_over_rows(state_->program, result)) guarantee.across_batch = false;
   return guarantee;
 }
 

@@ -26,6 +26,16 @@ TEST(Plan, RunsWithTheReferencesBits) {
   EXPECT_TRUE(plan.prepare());
 }
 
+// A sum into entries of each row's own adds no rows up.
+TEST(Plan, SumsOverRowsAloneDependOnTheBatch) {
+  for (const auto& [index, across_batch] : {std::pair("[i, j / 4]", true), std::pair("[i, (j / 2) % 3]", true),
+                                            std::pair("[i / 2, j / 4]", false), std::pair("[j]", false)}) {
+    const std::string text = std::string("p(x[i,j]) -> (y") + index + ")\n    y = colsum(x)\n";
+    Plan plan = Plan::create(cpu(), {.program = RowProgram::parse(text).value(), .shape = {6, 24}}).value();
+    EXPECT_EQ(plan.guarantee().across_batch, across_batch) << index;
+  }
+}
+
 TEST(Plan, SeveralAxesMakeARowAndRankOneIsOneRow) {
   Floats x = sampled(4 * 6), y(24), z(24), gamma = sampled(24, "gamma");
   PlanOptions options{.program = rms_norm(), .shape = {4, 6}, .axes = last(2), .results = {{"y"}}};

@@ -97,6 +97,31 @@ TEST(Groups, OfOtherLayoutsLeaveOneValueInScratch) {
     }
 }
 
+// docs/design.md has the widths: what neither registers nor shared memory hold.
+TEST(Groups, TermsOfLongRowsLieInTheWorkspace) {
+  struct Case {
+    const char* index;
+    bool beside;  // the row's own sum
+    std::int64_t fits, begins;
+  };
+  const Machine machine = find_target("ptx").value()->machine("sm_90").value();
+  for (const Case& each :
+       {Case{"j % 3", false, 24576, 32768}, Case{"j % 7", false, 24576, 32768}, Case{"j % 96", false, 49152, 65536},
+        Case{"j % 250", false, 49152, 65536}, Case{"j % 64", false, 65536, 98304}, Case{"j / 3", true, 32768, 40960},
+        Case{"j / 96", true, 65536, 98304}, Case{"j % 3", true, 65536, 98304}, Case{"j % 64", true, 65536, 98304},
+        Case{"j / 3", false, 131072, 0}, Case{"j / 96", false, 131072, 0}, Case{"j / 128", true, 131072, 0}})
+    for (const std::int64_t columns : {each.fits, each.begins}) {
+      if (!columns) continue;
+      const std::string text = each.beside ? "g(x[i,j]) -> (y[i,j], r[i])\n  r = sum(x)\n  y = x * r - sum(x * r, {})\n"
+                                           : "g(x[i,j]) -> (y[i,j])\n  y = x / sum(x, {})\n";
+      const Program program = bound(fmt::format(fmt::runtime(text), each.index), columns);
+      const Lowered lowered =
+          lower_for(program, machine, {.rows = 4096, .columns = columns, .alignment = columns & -columns}).value();
+      EXPECT_EQ(lowered.kernels.rows.launch.terms > 0, columns == each.begins)
+          << each.index << " of " << columns << (each.beside ? " beside a sum " : " ") << print(lowered.config);
+    }
+}
+
 // On simd machines: one value of every group, a register of them where neighbours fill one.
 TEST(Groups, LeaveNoTermsInScratchOfSimdMachines) {
   for (const char* row : {"0", "mean(x)", "sum(x, j / 96)"})
@@ -129,6 +154,38 @@ TEST(Groups, OfAShortRowAreShufflesOnAllMachines) {
     std::optional<Program> made;
     EXPECT_EQ(terms_reach(resolve_groups(program, 16, made), config), TermsReach::Registers) << target->name;
     EXPECT_EQ(lower(program, config).value().rows.scratch_bytes, 0) << target->name;
+  }
+}
+
+// Results of each row's own that take a column sum have the kernels of groups, not terms in scratch.
+TEST(Groups, SummedIntoEntriesOfTheirRowAreGroups) {
+  struct Case {
+    const char *index, *sums, *groups;
+  };
+  for (const Case& each : {Case{"j / 32", "colsum(x * x)", "sum(x * x, j / 32)"},
+                           {"j / 96", "colsum(x * x)", "sum(x * x, j / 96)"},
+                           {"j % 64", "colsum(x * x)", "sum(x * x, j % 64)"},
+                           {"j % 5000", "colsum(x * x)", "sum(x * x, j % 5000)"},  // some entries have no columns
+                           {"j / 5000", "colsum(x * x)", "sum(x * x, j / 5000)"},
+                           {"j / 32", "colmax(abs(x))", "amax(abs(x), j / 32)"}})
+    for (const Target* target : targets()) {
+      auto kernels = [&](const char* value) {
+        const Program program = bound(fmt::format("g(x[i,j]) -> (r[i, {}])\n  r = {}\n", each.index, value), 4096);
+        return print(lower_for(program, target->machine(target->default_arch).value(),
+                               {.rows = 4096, .columns = 4096, .alignment = 4096})
+                         .value());
+      };
+      EXPECT_EQ(kernels(each.sums), kernels(each.groups)) << each.index << " " << target->name;
+    }
+}
+
+// Where a group's value would be another: no column stands on an entry of a maximum, or two divisors say which do.
+TEST(Groups, OtherColumnReductionsStay) {
+  for (const char* line :
+       {"g(x[i,j]) -> (r[i, j % 32])\n  r = colmax(x)\n", "g(x[i,j]) -> (r[i, (j / 2) % 32])\n  r = colsum(x)\n",
+        "g(x[i,j]) -> (r[i / 2, j / 32])\n  r = colsum(x)\n"}) {
+    const Program program = bound(line, 4096);
+    EXPECT_TRUE(is_column_reduction(program[program.results[0].value].op)) << line;
   }
 }
 

@@ -67,5 +67,14 @@ TEST(Groups, AreWhatTheyStandFor) {
   }
 }
 
+TEST(Groups, ColumnSumsOfARowsOwnEntriesHaveTheSameBitsOnEveryDevice) {
+  const std::string sums =
+      "p(x[i,j], w[i, j / g], g = 32) -> (y[i,j], a[i, j / g], b[i, j % g], c[i, j / g], d[i, j % g], e[i, (j / 3) % "
+      "g])\n"
+      "  y = x * w\n  a = colsum(y)\n  b = colsum(x * x)\n  c = colmax(y)\n  d = colmax(x)\n  e = colsum(y)\n";
+  for (int columns : {1, 31, 64, 257, 1000, 4097})
+    for (int g : {1, 3, 32, 96, 300, 2000}) expect_same_bits(sums, fmt::format("p 5x{} g={}", columns, g));
+}
+
 }  // namespace
 }  // namespace trireme
