@@ -158,6 +158,21 @@ inline const std::vector<OperatorDefinition>& operator_definitions() {
          quantise(row, out);
          out["h"] = h;
        }},
+      {"adamw",
+       {"3x5", "2x7 lr=0.5 decay=0.1 unbias1=2 unbias2=5"},
+       [](const Row& row, RowResults& out) {
+         for (std::int64_t j = 0; j < row.n; ++j) {
+           const double p = row.at("p", row.i, j), g = row.at("g", row.i, j);
+           const double beta1 = row.constant("beta1"), beta2 = row.constant("beta2");
+           const double mean = beta1 * row.at("m", row.i, j) + (1 - beta1) * g;
+           const double square = beta2 * row.at("v", row.i, j) + (1 - beta2) * g * g;
+           const double unbiased = mean * row.constant("unbias1");
+           const double step = unbiased / (std::sqrt(square * row.constant("unbias2")) + row.constant("eps"));
+           out["new_m"].push_back(mean);
+           out["new_v"].push_back(square);
+           out["new_p"].push_back(p - row.constant("lr") * (step + row.constant("decay") * p));
+         }
+       }},
       {"cross_entropy",
        {"5x4 target=i32", "9x3 target=i32 ignore=-1"},
        [](const Row& row, RowResults& out) {
@@ -201,6 +216,16 @@ inline const std::vector<OperatorDefinition>& operator_definitions() {
              row, out, row.elements("x"), [&](auto j) { return row.at("gamma", group, j / pixels, 1); },
              [&](auto j) { return row.at("beta", group, j / pixels, 0); });
        }},
+      {"js_div",
+       {"3x5", "2x7 beta=0.1"},
+       [](const Row& row, RowResults& out) {  // by entropies: that of the mixture, less those of its parts
+         const double beta = row.constant("beta");
+         auto minus_entropy = [](double p) { return p > 0 ? p * std::log(p) : 0; };
+         out["loss"] = {row.sum([&](auto j) {
+           const double p = std::exp(row.at("log_p", row.i, j)), q = std::exp(row.at("log_q", row.i, j));
+           return beta * minus_entropy(p) + (1 - beta) * minus_entropy(q) - minus_entropy(beta * p + (1 - beta) * q);
+         })};
+       }},
       {"l2_norm",
        {"3x5"},
        [](const Row& row, RowResults& out) {
@@ -222,6 +247,26 @@ inline const std::vector<OperatorDefinition>& operator_definitions() {
          double lse = log_sum_exp(row);
          out["y"] = row.each([&](auto j) { return row.at("x", row.i, j) - lse; });
        }},
+      {"logprob_entropy",
+       {"5x4 target=i32", "3x7 target=i32 temperature=0.5"},
+       [](const Row& row, RowResults& out) {
+         const double t = row.constant("temperature"), target = row.at("target", row.i, 0);
+         const double sum = row.sum([&](auto j) { return std::exp(row.at("x", row.i, j) / t); });
+         out["lse"] = {std::log(sum)};
+         out["logprob"] = {row.at("x", row.i, static_cast<std::int64_t>(target)) / t - std::log(sum)};
+         out["entropy"] = {-row.sum([&](auto j) {
+           const double p = std::exp(row.at("x", row.i, j) / t) / sum;
+           return p > 0 ? p * std::log(p) : 0;
+         })};
+       }},
+      {"merge_attention_states",
+       {"3x5", "2x7"},
+       [](const Row& row, RowResults& out) {
+         const double a = std::exp(row.at("lse_a", row.i, 0)), b = std::exp(row.at("lse_b", row.i, 0));
+         out["lse"] = {std::log(a + b)};
+         out["y"] = row.each(
+             [&](auto j) { return a + b > 0 ? (row.at("a", row.i, j) * a + row.at("b", row.i, j) * b) / (a + b) : 0; });
+       }},
       {"modulated_layer_norm",
        {"5x4 tokens=2", "4x4 tokens=3 scale=none"},
        [](const Row& row, RowResults& out) {
@@ -229,6 +274,21 @@ inline const std::vector<OperatorDefinition>& operator_definitions() {
          layer(
              row, out, row.elements("x"), [&](auto j) { return 1 + row.at("scale", sample, j, 0); },
              [&](auto j) { return row.at("shift", sample, j, 0); });
+       }},
+      {"quantise_mxfp8",
+       {"3x64 q=f8e4m3 scale=f8e8m0", "2x40 q=f8e5m2 scale=f8e8m0 block=16"},
+       [](const Row& row, RowResults& out) {  // exponents as OCP's page subtracts them
+         const std::int64_t block = row.integer("block");
+         Vector scales((row.n + block - 1) / block, -127);
+         for (std::int64_t j = 0; j < row.n; ++j) {
+           const double x = std::fabs(row.at("x", row.i, j));
+           const int least = x > 0 ? std::ilogb(x) - std::ilogb(facts(row.given.types.at("q")).largest) : -127;
+           scales[j / block] = std::fmax(scales[j / block], least);
+         }
+         for (std::size_t k = 0; k < scales.size(); ++k)
+           scales[k] = row.at("scale", row.i, static_cast<std::int64_t>(k), std::exp2(scales[k]));
+         out["scale"] = scales;
+         out["q"] = row.each([&](auto j) { return row.at("x", row.i, j) / scales[j / block]; });
        }},
       {"reglu", {"3x5"}, [](const Row& row, RowResults& out) { gated(row, out, relu); }},
       {"rms_norm",

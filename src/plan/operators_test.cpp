@@ -43,9 +43,12 @@ void write(const Matrix& values, const Buffer& buffer) {
 // The forward's operands and constants as a definition sees them.
 Given given_by(const Prepared& forward) {
   Given given{forward.problem.rows(), forward.problem.columns(), {}, forward.problem.constants, {}};
+  const bool narrow = forward.program.compute == Type::F32;  // constants are rounded to it
   for (const Operand& operand : forward.source.operands)
     if (operand.constant && operand.fallback != no_node)
       given.constants.try_emplace(operand.name, *as_number(forward.source, operand.fallback));
+  for (auto& [name, value] : given.constants)
+    if (narrow) value = static_cast<float>(value);
   for (std::size_t k = 0; k < forward.program.operands.size(); ++k) {
     const Operand& operand = forward.program.operands[k];
     if (operand.constant) continue;
@@ -194,8 +197,53 @@ TEST(Operators, have_the_gradients_of_their_definitions) {
       for (bool recomputed : {false, true}) {
         std::size_t blank = line.find(' ');
         std::string rest = blank == line.npos ? "" : line.substr(blank);
-        check_gradients(definition, definition.name + " " + line.substr(0, blank) + " x=f64" + rest, recomputed);
+        const Program program = find_program(definition.name).value();
+        const std::string typed = program.find_operand("x") ? "x" : program.operands[0].name;
+        const std::string shape = definition.name + " " + line.substr(0, blank);
+        check_gradients(definition, shape + " " + typed + "=f64" + rest, recomputed);
       }
+}
+
+// Probabilities of 0 count for nothing, in results and in gradients: masked logits, parts without keys.
+TEST(Operators, take_logarithms_of_nothing) {
+  struct Case {
+    std::string line;
+    std::vector<std::pair<const char*, std::int64_t>> nothing;  // entries of the first row that are -inf
+  };
+  for (const Case& each : {Case{"logprob_entropy 2x7 x=f64 target=i32", {{"x", 1}, {"x", 4}}},
+                           Case{"js_div 2x5 log_q=f64", {{"log_q", 0}, {"log_q", 1}, {"log_p", 1}, {"log_p", 2}}},
+                           Case{"merge_attention_states 2x5 a=f64", {{"lse_a", 0}, {"lse_b", 0}}},
+                           Case{"merge_attention_states 2x5 a=f64", {{"lse_b", 0}}}}) {
+    SCOPED_TRACE(each.line);
+    Prepared forward = prepared_for(problem_of(each.line));
+    for (const auto& [name, column] : each.nothing)
+      store_f64(Type::F64, forward.buffers.operands[*forward.program.find_operand(name)].array.entry(0, column),
+                -HUGE_VAL);
+    ASSERT_TRUE(run_reference(forward.program, forward.view()));
+    Given given = given_by(forward);
+    if (auto target = given.arrays.find("target"); target != given.arrays.end()) {
+      EXPECT_NE(target->second.at(0, 0), 1);
+      EXPECT_NE(target->second.at(0, 0), 4);
+    }
+    std::map<std::string, Matrix> want = defined(*definition_of(forward.source.name), given);
+    for (std::size_t k = 0; k < forward.program.results.size(); ++k) {
+      const Matrix got = read(forward.buffers.results[k]), &right = want.at(forward.program.results[k].name);
+      for (std::size_t entry = 0; entry < got.values.size(); ++entry) {
+        if (got.values[entry] == right.values[entry]) continue;  // -inf, too
+        EXPECT_NEAR(got.values[entry], right.values[entry], 1e-12) << forward.program.results[k].name << entry;
+      }
+    }
+    Prepared backward = prepared_for(problem_of(each.line + " backward"));
+    for (std::size_t k = 0; k < backward.program.operands.size(); ++k) {
+      const std::string& name = backward.program.operands[k].name;
+      if (given.arrays.contains(name)) write(given.arrays.at(name), backward.buffers.operands[k]);
+      else if (want.contains(name)) write(want.at(name), backward.buffers.operands[k]);
+    }
+    ASSERT_TRUE(run_reference(backward.program, backward.view()));
+    for (std::size_t k = 0; k < backward.program.results.size(); ++k)
+      for (double value : read(backward.buffers.results[k]).values)
+        EXPECT_TRUE(std::isfinite(value)) << backward.program.results[k].name;
+  }
 }
 
 // The f32 (or narrower) run of every problem line, both directions, lies where the oracle says it must.
