@@ -25,8 +25,7 @@ struct ProgramOptions {
 std::optional<std::set<std::string>> names_listed(std::string_view text);
 inline constexpr char gradients_help[] =
     "Results whose gradients arrive in the backward, as loss,lse; unless said, every [i,j] result and every other that "
-    "no "
-    "result uses";
+    "no result uses; a colmax takes none, since how many elements share it is known when all rows are done";
 
 std::vector<std::string> type_words();  // the storage types, for completion
 
