@@ -29,8 +29,12 @@ const page = {
   get settings() { return fields.settings.value; },
   get rows() { return Number(fields.rows.value); },
   get columns() { return Number(fields.columns.value); },
+  // Links are written by anyone: names of no field, and values that a choice does not have, are passed over.
   set_problem(values) {
-    for (const [name, value] of Object.entries(values)) if (value !== undefined) fields[name].value = value;
+    for (const [name, field] of Object.entries(fields)) {
+      const value = values[name], choices = [...(field.options ?? [])];
+      if (value !== undefined && (!choices.length || choices.some((each) => each.value === String(value)))) field.value = value;
+    }
     this.problem_changed();
   },
   problem_changed: () => refresh_view(),
@@ -172,11 +176,19 @@ document.addEventListener("selectionchange", () => {
 const set_theme = (theme) => {
   if (theme) document.documentElement.dataset.theme = theme;
 };
-set_theme(localStorage.getItem("theme"));
+// A browser may forbid a page to keep anything: the theme then lasts as long as the page.
+const kept = (use) => {
+  try {
+    return use(localStorage);
+  } catch {
+    return undefined;
+  }
+};
+set_theme(kept((storage) => storage.getItem("theme")));
 find("theme").addEventListener("click", () => {
   const dark = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   set_theme(dark === "dark" ? "light" : "dark");
-  localStorage.setItem("theme", document.documentElement.dataset.theme);
+  kept((storage) => storage.setItem("theme", document.documentElement.dataset.theme));
 });
 const copy = async (button, text) => {
   const said = button.textContent;
@@ -198,6 +210,15 @@ find("copy-backward").addEventListener("click", ({ currentTarget }) => copy(curr
 find("problem").addEventListener("submit", (event) => event.preventDefault());
 for (const field of Object.values(fields)) field.addEventListener("input", () => refresh_view());
 
+// The program, problem and view of the page's link, as it opens or later; false where the link has none.
+const restore = async () => {
+  const { hash } = location, shared = await state_of(hash);
+  if (hash !== location.hash) return restore();
+  if (!shared) return false;
+  page.load(shared.text, shared);
+  choose(views.find(({ id }) => id === shared.view) ?? active ?? views[0]);
+  return true;
+};
 const start = async () => {
   const { tables, ready } = await compile.ready;
   page.tables = tables;
@@ -211,12 +232,9 @@ const start = async () => {
   for (const target of tables.targets) add_view(code_view(target), "Code");
   for (const view of work_views) add_view(view, "Measure");
   for (const view of lessons) add_view(view, "Lessons");
-  const load_named = fill_menu(), shared = await state_of();
-  if (shared) {
-    const { text, view, rows, columns, type, direction, settings } = shared;
-    page.load(text, { rows, columns, type, direction, settings });
-    choose(views.find(({ id }) => id === view) ?? views[0]);
-  } else {
+  const load_named = fill_menu();
+  addEventListener("hashchange", restore);
+  if (!(await restore())) {
     await load_named("rms_norm");
     choose(views.find(({ id }) => id === "expand") ?? views[0]);
   }
@@ -225,8 +243,4 @@ const start = async () => {
   document.documentElement.dataset.ready = "true";
   performance.mark("ready");
 };
-addEventListener("hashchange", async () => {
-  const shared = await state_of();
-  if (shared) page.load(shared.text, shared);
-});
 start().catch((error) => { find("state").textContent = error.reason ?? String(error); });

@@ -66,7 +66,8 @@ export class Browser {
   }
   listen(listener) { this.#listeners.add(listener); }
 
-  async open(address, { width = 1280, height = 900, dark = false } = {}) {
+  // `first`: a script that runs before the page's own.
+  async open(address, { width = 1280, height = 900, dark = false, first = "" } = {}) {
     const { targetId } = await this.send("Target.createTarget", { url: "about:blank" });
     const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
     const page = new Page((method, params) => this.send(method, params, sessionId), () => this.send("Target.closeTarget", { targetId }));
@@ -79,6 +80,7 @@ export class Browser {
     for (const domain of ["Runtime", "Page", "Log", "DOM"]) await page.send(`${domain}.enable`);
     await page.resize(width, height);
     await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }] });
+    await page.send("Page.addScriptToEvaluateOnNewDocument", { source: first });
     await page.send("Page.navigate", { url: address });
     return page;
   }
