@@ -4,7 +4,7 @@
 # parts python and peers, the folder of the Python package (`ninja -C build/release python_package`), which want torch.
 #   bench/gpu.sh FOLDER OUTPUT_FOLDER PACKAGE_FOLDER [PART ...]
 # Parts, all of them unless some are named: bits canaries races table bench small tune counters textbook first python peers;
-# and, when named: digests (of web/page/digests.json's problems, for web/record_digests.mjs), lines (times the problem lines of
+# and, when named: digests (of web/page/digests.json's problems, for web/record_digests.mjs; by another device if DEVICE names one), lines (times the problem lines of
 # the file LINES).
 set -uo pipefail
 programs=${1:-build/static} out=${2:-.} package=${3:-build/release/python}
@@ -106,9 +106,22 @@ first() {  # from text to the first result: compiled, from our disk cache, by th
 }
 
 digests() {
-  python3 -c 'import json; print(*json.load(open("web/page/digests.json")), sep="\0", end="\0")' |
-    xargs -0 "$programs/trireme" verify --json --device cuda >"$out/digests.json" || status=1
-  echo "$(grep -o '"outcome": *"same"' "$out/digests.json" | wc -l) digests are the reference's"
+  local recorded=$here/../web/page/digests.json
+  python3 -c 'import json, sys; print(*json.load(open(sys.argv[1]))["problems"], sep="\0", end="\0")' "$recorded" |
+    xargs -0 -r "$programs/trireme" verify --json --device "${DEVICE:-cuda}" >"$out/digests.json" || status=1
+  python3 - "$recorded" "$out/digests.json" <<'END' || status=1
+import json, sys
+asked, found = (json.load(open(file))["problems"] for file in sys.argv[1:])
+runs = {each["problem"]: each["devices"] for each in found}
+failed = 0
+for line in asked:
+    said = {run["outcome"]: run["reason"] for run in runs.get(line, []) if run["outcome"] != "missing"} or {"not run": None}
+    if said.keys() != {"same"}:
+        failed += 1
+        print(f"FAILED: {line}: {said}")
+print(f"{len(asked) - failed} of {len(asked)} digests are the reference's")
+sys.exit(failed > 0)
+END
 }
 
 python() { bash "$here/gpu_python.sh" "$package" "$out" tests || status=1; }

@@ -2,12 +2,13 @@
 // at hand, what this compiler's reference computes; and what web/record_digests.mjs refuses.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 
 import { xxh3_128 } from "../../js/digest.mjs";
+import { tool } from "../../js/tests/tool.mjs";
 import { compiler } from "./compiler.mjs";
 import { own_problems } from "./own_problems.mjs";
 
@@ -44,6 +45,26 @@ test("a problem that is no operator's own, and another contract, are refused, no
       assert.equal(status, 1);
       assert.match(stderr, reason);
     }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("bench/gpu.sh runs every recorded problem, and fails where one was not run", () => {
+  const folder = mkdtempSync(join(tmpdir(), "trireme-recorded-")), count = own_problems.length;
+  const run = (programs) => spawnSync("bench/gpu.sh", [programs, folder, folder, "digests"], { encoding: "utf8", env: { ...process.env, DEVICE: "cpu" } });
+  try {
+    const { status, stdout } = run(dirname(tool));
+    assert.equal(status, 0, stdout);
+    assert.ok(stdout.includes(`\n${count} of ${count} digests are the reference's\n`), stdout);
+    const { problems } = JSON.parse(readFileSync(join(folder, "digests.json"), "utf8"));
+    assert.deepEqual(problems.map(({ problem }) => problem).sort(), own_problems.map(({ line }) => line).sort());
+    mkdirSync(join(folder, "forgetful"));
+    writeFileSync(join(folder, "forgetful/trireme"), `#!/bin/bash\nexec "${tool}" "\${@:1:$#-1}"\n`, { mode: 0o755 });
+    const forgetful = run(join(folder, "forgetful"));
+    assert.equal(forgetful.status, 1, forgetful.stdout);
+    assert.match(forgetful.stdout, /FAILED: .*not run/);
+    assert.ok(forgetful.stdout.includes(`\n${count - 1} of ${count} digests are the reference's\n`), forgetful.stdout);
   } finally {
     rmSync(folder, { recursive: true });
   }
