@@ -131,9 +131,21 @@ TEST(Tuned, SimdMachinesReadTheirTable) {
   const Machine machine = find_target("x86").value()->machine("avx2").value();
   EXPECT_EQ(machine.tuned, "avx2");
   Facts facts{.rows = 65536, .columns = 4096, .alignment = 16};
-  auto taken = [&](const char* schedule) {
-    const std::string text = problem_class(norm(), machine, facts) + "\n  " + schedule + "\n";
-    const std::optional<Config> config = tuned_config({"avx2", text}, norm(), machine, facts);
+  auto taken = [&](const std::string& schedule) {
+    const std::string of_class = problem_class(norm(), machine, facts);
+    std::size_t number = 300;  // words of other lines come before
+    std::string words;
+    for (std::size_t k = 0; k < number; ++k) words += "other ";
+    words += of_class + " " + schedule;
+    std::vector<std::uint8_t> lines;
+    for (const std::string& line : {std::string(), of_class, schedule}) {
+      for (auto k = line.empty() ? 0 : 1 + std::count(line.begin(), line.end(), ' '); k > 0; --k) {
+        lines.insert(lines.end(), ++number / 255, 255);
+        lines.push_back(static_cast<std::uint8_t>(number % 255));
+      }
+      lines.push_back(0);
+    }
+    const std::optional<Config> config = tuned_config({"avx2", words, lines}, norm(), machine, facts);
     return config ? print(*config) : "none";
   };
   EXPECT_EQ(taken("simd lanes=8 columns=4096 unroll=2 streaming"), "simd lanes=8 unroll=2 streaming");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "ir/contract.hpp"
 #include "schedule/options.hpp"
@@ -31,6 +32,30 @@ void each_line(std::string_view text, Use&& use) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (!line.empty() && line[0] != '#') use(line);
+  }
+}
+
+// The schedules of a class in an embedded table, as their text was.
+template <typename Use>
+void each_schedule(const TunedTable& table, std::string_view of_class, Use&& use) {
+  std::vector<std::string_view> words = {""};
+  for (std::size_t at = 0; at < table.words.size(); at += words.back().size() + 1)
+    words.push_back(table.words.substr(at, table.words.find(' ', at) - at));
+  std::string line;
+  std::size_t number = 0, count = 0;
+  bool is_class = false, is_read = false;
+  for (const std::uint8_t part : table.lines) {
+    number += part;
+    if (part == 255) continue;
+    if (const std::size_t word = std::exchange(number, 0)) {
+      if (is_read) line.append(line.empty() ? "" : " ").append(words[word]);
+      ++count;
+      continue;
+    }
+    if (!count) is_class = is_read = true;
+    else if (std::exchange(is_class, false)) is_read = line == of_class;
+    else if (is_read) use(std::string_view(line));
+    line.clear(), count = 0;
   }
 }
 
@@ -97,14 +122,11 @@ std::optional<Config> tuned_config(const TunedTable& table, const Program& progr
                                    const Facts& facts) {
   if (!is_as_in_tables(program, machine, facts)) return std::nullopt;
   // The nearest columns, by their quotient, up to a half more or less.
-  const std::string wanted = problem_class(program, machine, facts);
   std::optional<TunedLine> nearest;
   double least = std::log2(1.5);
-  bool is_wanted = false;
-  each_line(table.text, [&](std::string_view text) {
-    if (text[0] != ' ') is_wanted = text == wanted;
+  each_schedule(table, problem_class(program, machine, facts), [&](std::string_view text) {
     TunedLine line;
-    if (text[0] != ' ' || !is_wanted || !parse_schedule(text.substr(2), line)) return;
+    if (!parse_schedule(text, line)) return;
     if ((line.config.columns <= contract::stripe) != (facts.columns <= contract::stripe)) return;
     const double apart =
         std::fabs(std::log2(static_cast<double>(line.config.columns) / static_cast<double>(facts.columns)));

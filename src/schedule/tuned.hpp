@@ -8,6 +8,7 @@
 // of the nearest ones, dealt out to as many threads as it needs, or unrolled as often. All others are left to the cost
 // model, and so are those whose line says `model columns=N`: there a search found nothing that was worth it.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -18,9 +19,12 @@
 
 namespace trireme {
 
+// What of a table is looked up: a class, its schedules, an empty line, and so on. A line is the numbers of its words,
+// from 1, and a 0; a number above 254 has a 255 for each 255 of it before the rest (cmake/embed.cmake writes it).
 struct TunedTable {
   std::string_view machine;  // Machine::tuned
-  std::string_view text;     // as cmake/embed.cmake has it: a class, below it the schedules of its lines, set in by two
+  std::string_view words;    // each once, parted by blanks
+  std::span<const std::uint8_t> lines;
 };
 std::span<const TunedTable> tuned_tables();  // embedded
 
