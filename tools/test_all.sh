@@ -91,7 +91,7 @@ in_browsers() {
   tail -n 1 "$log"
   TRIREME_KERNEL_HASHES=$hashes node --test --test-concurrency=1 web/tests/*.test.mjs >build/web_tests.log ||
     { tail -n 200 build/web_tests.log; return 1; }
-  grep -E '^# (tests|pass|fail|duration)' build/web_tests.log
+  grep -E '^# (tests|pass|fail|duration|NOT compared)' build/web_tests.log
   echo "screenshots: $PWD/build/web/screenshots"
 }
 

@@ -1,6 +1,6 @@
 // Usage: kernel_hashes <LINES
-// For each line "TARGET ARCH PROBLEM-LINE" the hash of what is emitted, or why it is refused: what kernels.test.mjs
-// compares between compilers.
+// Which compiler it was compiled by, then for each line "TARGET ARCH PROBLEM-LINE" the hash of what is emitted, or why it
+// is refused: what kernels.test.mjs compares between compilers.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -27,6 +27,11 @@ Result<std::string> hash_of(std::string_view target_name, std::string_view arch,
 }  // namespace trireme
 
 int main() {
+#ifdef __clang__
+  fmt::print("clang\n");
+#else
+  fmt::print("g++\n");
+#endif
   for (std::string target, arch, line; std::cin >> target >> arch && std::getline(std::cin, line);) {
     const trireme::Result<std::string> hash = trireme::hash_of(target, arch, line);
     fmt::print("{}\n", hash ? *hash : "refused: " + hash.error().message.substr(0, hash.error().message.find('\n')));
