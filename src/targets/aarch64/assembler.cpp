@@ -38,30 +38,23 @@ void Assembler::put(const Form& form, std::initializer_list<Register> registers,
 
 void Assembler::bind(Label label) { body_.push_back({.extra = {.label = label}}); }
 
-void Assembler::comment(std::string text) {
-  comments_.push_back(std::move(text));
-  body_.push_back({.comment = static_cast<int>(comments_.size()) - 1});
-}
+void Assembler::comment(std::string text) { comment_with_places(std::move(text), {}); }
 
 void Assembler::comment_with_places(std::string text, std::vector<Register> registers) {
-  comment(std::move(text));
-  places_[static_cast<int>(comments_.size()) - 1] = std::move(registers);
+  comments_.push_back({static_cast<int>(body_.size()), std::move(text), std::move(registers)});
 }
 
 void Assembler::complete_comments() {
-  for (int at = 0; at < static_cast<int>(body_.size()); ++at) {
-    const int number = body_[static_cast<std::size_t>(at)].comment;
-    const auto known = places_.find(number);
-    if (number < 0 || known == places_.end()) continue;
+  for (Comment& comment : comments_) {
     std::string places;
-    for (Register each : known->second) {
+    for (Register each : comment.registers) {
       const Virtual& held = of(each.id);
-      if (held.first < 0 || held.first > at || held.last < at) continue;
+      if (held.first < 0 || held.first >= comment.next || held.last < comment.next) continue;
       places += places.empty() ? " in " : ", ";
       if (held.place >= 0) places += fmt::format("[sp, #{}]", held.place);
       else places += fmt::format("{}{}", held.group == General ? 'x' : 'v', held.machine);
     }
-    comments_[static_cast<std::size_t>(number)] += places;
+    comment.text += places;
   }
 }
 
@@ -86,6 +79,8 @@ void Assembler::leave() {
   std::vector<Instruction> body = std::move(body_);
   body_.assign(body.begin(), body.begin() + argument_count);
   for (const auto& [value, kept] : kept_) load_constant(kept, value);
+  const int moved = static_cast<int>(body_.size()) - argument_count;
+  for (Comment& each : comments_) each.next += moved;
   body_.insert(body_.end(), body.begin() + argument_count, body.end());
   exit_ = static_cast<int>(body_.size());
 }

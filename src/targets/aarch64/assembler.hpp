@@ -64,6 +64,12 @@ class Assembler {
     Extra extra = {};
     int comment = -1;
   };
+  // Comments take no place among instructions: where lives begin and end, and so the code, is the same without them.
+  struct Comment {
+    int next;  // of body_, the instruction behind it
+    std::string text;
+    std::vector<Register> registers;  // whose places it is to say
+  };
   struct Virtual {
     Group group;
     int first = -1, last = -1;  // instructions
@@ -91,8 +97,7 @@ class Assembler {
   std::vector<Instruction> body_;
   std::vector<Virtual> virtuals_;
   std::vector<int> by_first_;  // virtual registers in order of their first touch
-  std::vector<std::string> comments_;
-  std::map<int, std::vector<Register>> places_;  // what a comment is to say, by its number
+  std::vector<Comment> comments_;
   std::vector<Constant> constants_;
   std::map<Constant, int> constant_of_;
   std::map<Constant, Vec> kept_;

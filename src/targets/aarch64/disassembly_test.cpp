@@ -91,6 +91,7 @@ void agree(const std::string& problem, Isa isa) {
   for (const Kernel& each : kernels.columns) all.push_back(&each);
   for (const Kernel* kernel : all) {
     const MachineCode code = emit(*kernel, isa, true).value();
+    EXPECT_EQ(emit(*kernel, isa)->bytes, code.bytes) << problem << ": a listing changes the code";
     const Lines said = instructions_of(code.listing), read = read_by_objdump(code.bytes, said.size());
     ASSERT_EQ(said.size(), read.size()) << problem;
     for (std::size_t k = 0; k < said.size(); ++k) ASSERT_EQ(said[k], read[k]) << problem << ", instruction " << k;

@@ -96,7 +96,11 @@ std::optional<MachineCode> Assembler::finish(bool with_listing) {
   if (stack_bytes_ > 32760) return std::nullopt;  // beyond what an offset of 8 bytes times 4095 reaches
   encoded_.clear();
   enclose(true);
+  int comment = 0;
   for (int at = 0; at <= static_cast<int>(body_.size()); ++at) {
+    for (; comment < static_cast<int>(comments_.size()) && comments_[static_cast<std::size_t>(comment)].next == at;
+         ++comment)
+      encode({.comment = comment});
     if (at == exit_) enclose(false);
     if (at == static_cast<int>(body_.size())) break;
     const Instruction& each = body_[static_cast<std::size_t>(at)];
@@ -160,7 +164,7 @@ std::optional<MachineCode> Assembler::assembled(bool with_listing) {
 
 std::string Assembler::text_of(const Instruction& instruction) const {
   const Extra& extra = instruction.extra;
-  if (instruction.comment >= 0) return comments_[static_cast<std::size_t>(instruction.comment)];
+  if (instruction.comment >= 0) return comments_[static_cast<std::size_t>(instruction.comment)].text;
   if (!instruction.form) return fmt::format(".L{}:", extra.label.id);
   std::string text;
   const std::string_view form = instruction.form->text;

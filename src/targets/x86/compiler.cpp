@@ -85,7 +85,12 @@ void Compiler::enter(const Gp (&arguments)[4]) {
 void Compiler::leave() { exit_ = cursor(); }
 
 asmjit::Error Compiler::finish() {
-  for (BaseNode* node = firstNode(); node; node = node->next()) nodes_.push_back(node);
+  // Comments take no place: where lives begin and end, and so the code, is the same with them and without.
+  auto comment = comments_.begin();
+  for (BaseNode* node = firstNode(); node; node = node->next()) {
+    if (comment != comments_.end() && node == comment->node) comment++->next = static_cast<int>(nodes_.size());
+    if (!node->isComment()) nodes_.push_back(node);
+  }
   measure_lives();
   do give_registers();
   while (!keep_enough_spares());
@@ -190,17 +195,15 @@ void Compiler::give_one(int index, int at) {
 
 void Compiler::comment_with_places(std::string text, std::vector<std::uint32_t> ids) {
   comment("", 0);
-  comments_.push_back({cursor(), std::move(text), std::move(ids)});
+  comments_.push_back({cursor(), -1, std::move(text), std::move(ids)});
 }
 
 void Compiler::complete_comments() {
-  std::size_t at = 0;
   for (Comment& each : comments_) {
-    while (nodes_[at] != each.node) ++at;
     asmjit::String places;
     for (std::uint32_t id : each.ids) {
       const Virtual& held = of(id);
-      if (held.first < 0 || held.first > static_cast<int>(at) || held.last < static_cast<int>(at)) continue;
+      if (held.first < 0 || held.first >= each.next || held.last < each.next) continue;
       const asmjit::RegType type = held.group == General ? asmjit::RegType::kX86_Gpq
                                    : held.group == Mask  ? asmjit::RegType::kX86_KReg
                                    : avx512_             ? asmjit::RegType::kX86_Zmm

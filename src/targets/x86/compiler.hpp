@@ -63,6 +63,7 @@ class Compiler : public asmjit::x86::Builder {
   };
   struct Comment {
     asmjit::BaseNode* node;
+    int next;  // of nodes_, the one behind it
     std::string text;
     std::vector<std::uint32_t> ids;
   };
