@@ -1,5 +1,8 @@
 #include "language/names.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "math/functions.hpp"
 #include "math/reductions.hpp"
 
@@ -49,11 +52,7 @@ std::vector<std::string_view> callable_names() {
   return names;
 }
 
-bool is_word(std::string_view name) {
-  for (std::string_view word : {"i", "j", "n", "inf", "nan"})
-    if (name == word) return true;
-  return false;
-}
+bool is_word(std::string_view name) { return std::find(std::begin(words), std::end(words), name) != std::end(words); }
 
 // Composed reductions came later than programs that have a value called `variance`: those names stay free.
 bool is_reserved(std::string_view name) {

@@ -27,7 +27,9 @@ struct Callable {
 };
 std::optional<Callable> callable_named(std::string_view name);
 
-bool is_word(std::string_view name);  // i j n inf nan
+// Indices and numbers that are spelled with letters.
+inline constexpr std::string_view words[] = {"i", "j", "n", "inf", "nan"};
+bool is_word(std::string_view name);
 
 // Words and what can be called, but for composed reductions: no operand, result or line may take such a name.
 bool is_reserved(std::string_view name);

@@ -6,6 +6,7 @@
 #include "ir/contract.hpp"
 #include "language/parse.hpp"
 #include "language/print.hpp"
+#include "language/names.hpp"
 #include "math/functions.hpp"
 #include "passes/advise.hpp"
 #include "passes/passes.hpp"
@@ -151,8 +152,8 @@ Result<Answer> split_program(Words words) {
   })};
 }
 
-// The tables that a user chooses from: operators, functions (errors of f32), targets, stages, passes of the schedule, storage
-// types.
+// The tables that a user chooses from: operators, functions (errors of f32), targets, stages, passes of the schedule, the
+// language's words, storage types.
 Result<Answer> describe(Words) {
   static constexpr std::string_view forms[] = {"text", "code", "module"};
   return Answer{Object()
@@ -195,6 +196,7 @@ Result<Answer> describe(Words) {
                                                   .number("bound", each.f32.bound)
                                                   .done();
                                             }))
+                    .raw("words", array(words, quoted))
                     .raw("types", array(type_facts,
                                         [](const TypeFacts& each) {
                                           return Object()

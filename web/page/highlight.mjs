@@ -24,7 +24,9 @@ export const mark = (element, name, places) => {
   for (const range of mine[name]) highlight.add(range);
 };
 
-const reserved = /^(?:and|or|not|in|i|j|n|inf|nan|select|f64|f32|f16|bf16|i8|i32)$/;
+// The language's words and its types, once the compiler's tables are there.
+let keywords = new Set();
+export const set_keywords = ({ words, types }) => { keywords = new Set([...words, ...types.map(({ name }) => name)]); };
 
 // The language's own colours.
 export const colour = (element, text) => {
@@ -33,7 +35,7 @@ export const colour = (element, text) => {
     const at = match.index, word = match[0].replace(/\s*\($/, ""), place = [at, at + word.length];
     if (word.startsWith("#")) found.comment.push(place);
     else if (/^[\d.]/.test(word)) found.number.push(place);
-    else if (reserved.test(word)) found.keyword.push(place);
+    else if (keywords.has(word)) found.keyword.push(place);
     else if (match[1] && text.slice(0, at).trim() !== "" && !/(?:^|\n)\s*$/.test(text.slice(0, at))) found.function.push(place);
   }
   for (const [name, places] of Object.entries(found)) mark(element, name, places);

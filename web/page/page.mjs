@@ -2,7 +2,7 @@
 // workers, one that answers while one types and one for what takes longer.
 import { find, make } from "./dom.mjs";
 import { Editor } from "./editor.mjs";
-import { colour } from "./highlight.mjs";
+import { colour, set_keywords } from "./highlight.mjs";
 import { lessons } from "./lessons.mjs";
 import { Links, caret_at } from "./link.mjs";
 import { arranged, examples } from "./programs.mjs";
@@ -222,6 +222,7 @@ const restore = async () => {
 const start = async () => {
   const { tables, ready } = await compile.ready;
   page.tables = tables;
+  set_keywords(tables);
   find("state").textContent = `compiler ready in ${ready.toFixed(0)} ms`;
   performance.measure("compiler", { duration: ready, end: performance.now() });
   fields.type.append(...tables.types.map(({ name }) => make("option", { value: name, selected: name === "f32" }, name)));

@@ -76,6 +76,15 @@ test("it answers while one types: backward, faults at their place, Enter's inden
   await compiled(page, "double_backward");
 }));
 
+test("the language's words and types have their colour, by the compiler's tables", () => with_page(async (page) => {
+  const { words, types } = compiler.tables;
+  assert.ok(words.includes("nan") && types.some(({ name }) => name === "f8e4m3"));
+  const all = [...words, ...types.map(({ name }) => name)];
+  await page.write(`# ${all.join(" ")}\nf(x[i,j]) -> (y[i,j])\n    y = ${all.join(" + ")} + nano + abs(x)\n`);
+  const coloured = await page.evaluate(`[...CSS.highlights.get("keyword")].filter((range) => range.startContainer.parentElement.id === "under").map((range) => range.startContainer.data.slice(range.startOffset, range.endOffset))`);
+  assert.deepEqual(coloured, ["i", "j", "i", "j", ...all]);
+}));
+
 test("every view of every stage and target has a text, in both directions", () => with_page(async (page) => {
   const { stages, targets } = compiler.tables;
   for (const direction of ["forward", "backward"]) {
