@@ -310,3 +310,14 @@ def test_fault_51_the_type_of_an_absent_operand():
 def test_second_derivatives_where_a_length_is_absent(name, named):
     x = torch.rand(3, 4, **f64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: tt.named(name)(x, **named), x, check_fwd_over_rev=True)
+
+
+def test_gradients_of_programs_with_a_result_that_is_called_like_one():
+    """`dx` beside `x`: the gradient was None, without a word. Second derivatives, whose programs have no two names, are refused."""
+    for text in ("named_dx(x[i,j]) -> (dx[i,j])\n    dx = x * x * x\n",
+                 "beside_dx(x[i,j]) -> (y[i,j], dx[i,j])\n    y = x * x * x\n    dx = 3 * x * x\n"):
+        operator, x = tt.op(text), torch.randn(2, 3, **f64, requires_grad=True)
+        assert torch.autograd.gradcheck(operator, x)
+        made = operator(x)
+        with pytest.raises(trireme.InvalidProgram, match="two values called 'dx"):
+            torch.autograd.grad((made[0] if isinstance(made, tuple) else made).sum(), x, create_graph=True)[0].sum().backward()

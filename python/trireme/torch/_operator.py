@@ -73,7 +73,7 @@ class TorchOperator:
                          (self.results if parent else trireme._operator._returned(operator))]
         # The two backwards of an operator say the same value by different names; keys are the names that they share.
         self.operand_keys = [self._key(name) for name in self.operands]
-        self.result_keys = [self._key(name) for name in self.results]
+        self.result_keys = [self._key(name, True) for name in self.results]
         self._chosen = {}  # places and names of results, by `wanted`
         # Places of operands whose defaults are no numbers. Those of a backward are given, or stand in no program of its own.
         self.formulas = () if parent else [k for k, each in enumerate(operator.operands) if each[2] and each[3] is None]
@@ -82,8 +82,9 @@ class TorchOperator:
         self.overload = register(self)
         keep(self)
 
-    def _key(self, name):
-        is_gradient = self.parent and not self.has_keys and name not in self.parent.operands + self.parent.results
+    def _key(self, name, is_result=False):
+        """Results of a backward are gradients, also where one has the name of a value: of a program with a result `dx`."""
+        is_gradient = self.parent and not self.has_keys and (is_result or name not in self.parent.operands + self.parent.results)
         return gradient_key(name[1:], self.level) if is_gradient else name
 
     def __repr__(self):
@@ -242,7 +243,8 @@ class TorchOperator:
         text = _programs.require_saved(self.operator) if self.level else self.operator.text
         without = [self.results[k] for k in self._results_without_gradients()]
         program = trireme.op(_programs.give_all_gradients(text, without)).gradient()
-        names = {each[0]: self.backward._key(each[0]) for each in program.operands + program.results}
+        names = {each[0]: self.backward._key(each[0]) for each in program.operands}
+        names |= {each[0]: self.backward._key(each[0], True) for each in program.results}
         return TorchOperator(trireme.op(_programs.rename(program.text, names)), f"{self.name}_backward_of_all", self)
 
     @once
