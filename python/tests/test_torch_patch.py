@@ -215,6 +215,21 @@ def test_losses_as_trainers_ask_for_them(more):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
 
 
+def test_fault_55_a_gradient_penalty_on_a_patched_model():
+    model, inputs = made("llama")
+    model, patched = (copy.deepcopy(model).train() for _ in range(2))
+    assert "linear_cross_entropy" in tt.patch(patched)[""]
+    found = []
+    for each in (model, patched):
+        torch.manual_seed(11)  # dropout
+        leaves = list(each.parameters())
+        loss = each(**inputs).loss
+        grads = torch.autograd.grad(loss, leaves, create_graph=True)
+        found.append(torch.autograd.grad(loss + sum(grad.square().sum() for grad in grads), leaves))
+    for theirs, mine in zip(*found):
+        assert tiny_models.difference(mine, theirs) < 1e-4
+
+
 def test_whoever_watches_the_head_or_a_norm_sees_it_run():
     model, tokens = wide()
     plain = copy.deepcopy(model)

@@ -8,12 +8,14 @@ their gradient over them.
 
 `summed`: for a loss that is summed. Its program gives the gradient at once, over the logits, and all that is left to the
 backward is a factor. Three products a chunk, as many as without chunks.
+
+Where the backward is to be differentiated again (create_graph=True), linear layer and program are called apart in it, with all
+logits: of those autograd derives the rest.
 """
 import functools
 import math
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from ._autograd import autocast_type, is_plain
 from ._operator import op
@@ -218,6 +220,20 @@ _summed_op = _register(
                                         *_gradients_fake(input, weight, bias, rest[-1])))
 
 
+def _differentiable_gradients(values, operator, constants, grads, wanted):
+    """Of input, weight and bias, each None where it is not wanted: of the linear layer and the program, called apart. `grads`:
+    of the program's first results. Leaves are views: hooks on the arrays themselves see their gradients once, when they arrive."""
+    leaves = [each if each is None else each.view_as(each) for each in values[:3]]
+    known = dict(zip(OPERANDS, values[3:]))
+    arrived = {k: each for k, each in enumerate(grads) if each is not None}
+    with torch.autocast(leaves[0].device.type, enabled=False):
+        known["x"] = torch.nn.functional.linear(*leaves)
+        made = operator.call([known[name] for name in operator.operands], constants, wanted=sum(1 << k for k in arrived))
+        found = iter(torch.autograd.grad([made[k] for k in arrived], [each for k, each in enumerate(leaves) if wanted >> k & 1],
+                                         list(arrived.values()), create_graph=True))
+    return [next(found) if wanted >> k & 1 else None for k in range(3)]
+
+
 def _save_rows(ctx, inputs, output):
     ctx.rest = inputs[3 + len(OPERANDS):]
     ctx.save_for_backward(*output, *inputs[:3 + len(OPERANDS)])
@@ -230,12 +246,16 @@ def _rows_gradients(ctx, *grads):
     if all(each is None for each in grads[:count]):
         return (None,) * (7 + len(OPERANDS))
     wanted = sum(1 << k for k in range(3) if ctx.needs_input_grad[k])
+    if torch.is_grad_enabled():
+        found = _differentiable_gradients(values[MOST_RESULTS:], _operator(ctx.rest[1]), ctx.rest[0], grads[:count], wanted)
+        return *found, *(None,) * (4 + len(OPERANDS))
     found = _rows_backward_op(*(grad if k < count else None for k, grad in enumerate(grads)), *values, *ctx.rest, wanted)
     return *(each if wanted >> k & 1 else None for k, each in enumerate(found)), *(None,) * (4 + len(OPERANDS))
 
 
 def _refuse(ctx, *grads):
-    raise NotImplementedError("a linear layer and its loss in one: second derivatives are not derived; call the two apart")
+    raise NotImplementedError("a linear layer and its loss in one, through torch's dispatcher: second derivatives are not derived; "
+                              "call the two apart, tt.cross_entropy(torch.nn.functional.linear(...), ...)")
 
 
 def _save_nothing(ctx, inputs, output):
@@ -265,22 +285,27 @@ class _Summed(torch.autograd.Function):
     makes them again."""
 
     @staticmethod
-    def forward(ctx, *values):
+    def forward(ctx, find_loss, *values):
         loss, *ctx.gradients = _summed(*values)
+        ctx.find_loss = find_loss
         ctx.save_for_backward(*values[:3 + len(OPERANDS)])
         ctx.rest = values[3 + len(OPERANDS):]
         return loss
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):
         values = ctx.saved_tensors  # also where they are not needed: torch's checks of what was changed or freed
+        wanted = ctx.rest[-1]
+        if torch.is_grad_enabled():
+            operator, grads = ctx.find_loss(), [grad.expand(len(values[0]))]  # one for each row's loss
+            constants = [_names(ctx.rest[1], ctx.rest[0])[name] for name in operator.constants]
+            found = _differentiable_gradients(values, operator, constants, grads, wanted)
+            return None, *found, *(None,) * (5 + len(OPERANDS))
         found, ctx.gradients = ctx.gradients, None
         if found is None:
             _, *found = _summed(*values, *ctx.rest)
-        wanted = ctx.rest[-1]
         found = [scale(each, grad) if wanted >> k & 1 else None for k, each in enumerate(found)]
-        return *found, *(None,) * (5 + len(OPERANDS))
+        return None, *found, *(None,) * (5 + len(OPERANDS))
 
 
 # ---- calls ----
@@ -309,10 +334,11 @@ def rows(input, weight, bias, operator, operands, constants, chunk=None, acc_dty
     return tuple(each.view(input.shape[:-1]) for each in found[:len(operator.results)])
 
 
-def summed(input, weight, bias, operator, operands, constants, chunk=None, acc_dtype=None):
-    """The sum of the loss over all tokens. `operator` gives the loss and its gradient by x."""
+def summed(input, weight, bias, operator, find_loss, operands, constants, chunk=None, acc_dtype=None):
+    """The sum of the loss over all tokens. `operator` gives the loss and its gradient by x; `find_loss()` the one that gives the
+    loss alone, of which second derivatives are derived."""
     arguments = _arguments(input, weight, bias, operator, operands, constants, chunk, acc_dtype)
     wanted = sum(1 << k for k, each in enumerate(arguments[:3]) if each is not None and each.requires_grad)
     if torch.compiler.is_compiling() or not is_plain(arguments[:3 + len(OPERANDS)]):
         return _summed_op(*arguments, wanted)[0]
-    return _Summed.apply(*arguments, wanted)
+    return _Summed.apply(find_loss, *arguments, wanted)

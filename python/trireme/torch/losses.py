@@ -1,4 +1,5 @@
 """Losses with torch's names, parameters and checks, and those that language models are trained with."""
+import functools
 import math
 from typing import Any
 
@@ -120,8 +121,10 @@ class _OverLogits(torch.autograd.Function):
         return loss.sum()
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, grad):
+        if torch.is_grad_enabled():
+            raise NotImplementedError("cross_entropy with in_place=True: the logits are overwritten, and a gradient that is to be "
+                                      "differentiated again (create_graph=True) needs them; use in_place=False")
         if ctx.dx is None:
             raise RuntimeError("Trying to backward through the graph a second time: the gradient was written over the logits "
                                "(in_place=True) and given away")
@@ -234,8 +237,8 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     linear = input, linear_weight, linear_bias
     if reduction != "none" and torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in linear):
         operands, rest = _in_range(operands, input)
-        loss = _linear.summed(*linear, _loss_programs.cross_entropy(**flags, with_gradient=True), operands, constants, chunk,
-                              acc_dtype)
+        program, find_loss = (functools.partial(_loss_programs.cross_entropy, **flags, with_gradient=each) for each in (True, False))
+        loss = _linear.summed(*linear, program(), find_loss, operands, constants, chunk, acc_dtype)
         loss = loss if rest is None else loss * rest
     else:
         loss = _linear.rows(*linear, _loss_programs.cross_entropy(**flags), operands, constants, chunk, acc_dtype)[0]
