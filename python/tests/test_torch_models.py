@@ -424,10 +424,10 @@ def test_fault_53_autocast_gives_the_same_types():
 
 
 def test_fault_54_calls_that_were_not_tried_go_to_the_module_itself():
-    """Mamba2's norm takes a gate too, Gemma's may have no weight; arguments go by name as well."""
-    class GatedNorm(LlamaNorm):
-        def forward(self, hidden, gate=None):
-            return super().forward(hidden if gate is None else hidden * F.silu(gate.float()))
+    """A sum with a residual stream may come first, Gemma's may have no weight; arguments go by name as well."""
+    class AddingNorm(LlamaNorm):
+        def forward(self, hidden, residual=None):
+            return super().forward(hidden if residual is None else hidden + residual)
 
     class BareNorm(GemmaNorm):
         def __init__(self, size, eps):
@@ -438,16 +438,16 @@ def test_fault_54_calls_that_were_not_tried_go_to_the_module_itself():
             return (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + self.eps)).type_as(x)
 
     import inspect
-    gated, bare, llama = GatedNorm(16, 1e-6), BareNorm(16, 1e-6), LlamaNorm(16, 1e-6)
-    before = copy.deepcopy([gated, bare, llama])
-    assert tt.patch(nn.ModuleList([gated, bare, llama])) == {"0": "rms_norm_llama", "1": "rms_norm, no weight",
+    adding, bare, llama = AddingNorm(16, 1e-6), BareNorm(16, 1e-6), LlamaNorm(16, 1e-6)
+    before = copy.deepcopy([adding, bare, llama])
+    assert tt.patch(nn.ModuleList([adding, bare, llama])) == {"0": "rms_norm_llama", "1": "rms_norm, no weight",
                                                              "2": "rms_norm_llama"}
-    x, gate = torch.randn(5, 16), torch.randn(5, 16)
-    for mine, theirs in [(gated(x, gate), before[0](x, gate)), (gated(x, gate=gate), before[0](x, gate)),
-                         (gated(x), before[0](x)), (bare(x), before[1](x)), (llama(hidden=x), before[2](x)),
+    x, other = torch.randn(5, 16), torch.randn(5, 16)
+    for mine, theirs in [(adding(x, other), before[0](x, other)), (adding(x, residual=other), before[0](x, other)),
+                         (adding(x), before[0](x)), (bare(x), before[1](x)), (llama(hidden=x), before[2](x)),
                          (bare(torch.randn(3, 7)[:, :0].new_ones(3, 5)), torch.ones(3, 5))]:
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
-    assert inspect.signature(gated.forward) == inspect.signature(before[0].forward)
+    assert inspect.signature(adding.forward) == inspect.signature(before[0].forward)
     assert torch.equal(pickle.loads(pickle.dumps(llama))(x), llama(x))
 
 
@@ -456,21 +456,29 @@ def test_fault_54_calls_that_were_not_tried_go_to_the_module_itself():
 # What each must leave alone, and why; all else that looks like a norm or a gated unit is patched.
 ARCHITECTURES = {
     "llama": {}, "mistral": {}, "qwen3": {}, "phi3": {}, "gemma": {}, "glm4": {}, "deepseek_v3": {}, "gemma4_text": {},
-    "mamba2": {}, "bamba": {}, "granitemoehybrid": {},
-    "deepseek_v4": {}, "glm5_next_text": {"o_norm": "could not be tried"},
+    "mamba2": {}, "bamba": {}, "granitemoehybrid": {}, "qwen3_next": {}, "qwen3_5_text": {}, "nemotron_h": {}, "nemotron": {},
+    "deepseek_v4": {}, "glm5_next_text": {},
     "seed_oss": {"mlp": "dropout|bernoulli"}, "t5gemma": {"mlp": "dropout|bernoulli", "": "its head is T5GemmaLMHead|dropout|bernoulli"},
     "gemma3n_text": {"layers.0.mlp": "std|mean"}, "zamba2": {"feed_forward": "could not be tried"},
 }
 
+WITH_GATED_NORMS = {"mamba2", "bamba", "granitemoehybrid", "qwen3_next", "qwen3_5_text", "nemotron_h", "glm5_next_text", "zamba2"}
+
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_fault_53_and_54_transformers(name):
-    """Logits, loss and gradients of a patched model are the unpatched one's, in evaluation and in training."""
+def test_fault_53_and_54_transformers(name, monkeypatch):
+    """Logits, loss and gradients of a patched model are the unpatched one's, in evaluation and in training. Of norms with a gate
+    the kernel runs."""
     import tiny_models
+    from trireme.torch import _kernels
+    ran, original = set(), _kernels.GatedNorm.run
+    monkeypatch.setattr(_kernels.GatedNorm, "run", lambda self, module, *given, **more: ran.add(module) or original(
+        self, module, *given, **more))
     model, inputs = tiny_models.tiny(name)
     patched = copy.deepcopy(model)
     report = tt.patch(patched)
     assert report, "nothing was patched"
+    ran.clear()
     for ending, why in ARCHITECTURES[name].items():
         reasons = [said for path, said in report.left.items() if path.endswith(ending)]
         assert reasons and all(re.search(why, said) for said in reasons), report.left
@@ -480,6 +488,8 @@ def test_fault_53_and_54_transformers(name):
     tiny_models.grow(patched)
     worst, what = tiny_models.compare(model, patched, inputs)
     assert worst <= 5e-4, (worst, what)
+    gated = {patched.get_submodule(path) for path, kernel in report.items() if kernel.startswith("gated_rms_norm")}
+    assert ran == gated and bool(gated) == (name in WITH_GATED_NORMS)
     tt.unpatch(patched)
     assert tiny_models.compare(model, patched, inputs)[0] == 0
 

@@ -7,12 +7,13 @@ results and gradients must be a kernel's: on small, large and negative values, i
 evaluation, with weights, biases and eps changed.
 """
 import contextlib
+import inspect
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ._kernels import CLAMPED, GATED, NORMS
+from ._kernels import CLAMPED, GATED, GATED_NORMS, NORMS
 
 EPS_NAMES = ("variance_epsilon", "eps", "epsilon", "norm_eps")
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -23,6 +24,7 @@ SHAPES_ONLY = {"view", "_unsafe_view", "reshape", "expand", "unsqueeze", "squeez
 NORM_OPERATIONS = SHAPES_ONLY | {
     "_to_copy", "pow", "square", "mul", "mean", "sum", "add", "sub", "rsub", "div", "rsqrt", "sqrt", "reciprocal", "var",
     "var_mean", "native_layer_norm", "_fused_rms_norm", "rms_norm", "neg", "ones_like", "ones", "full"}
+GATED_NORM_OPERATIONS = NORM_OPERATIONS | {"silu", "sigmoid"}
 GATED_OPERATIONS = SHAPES_ONLY | {"_to_copy", "mul", "silu", "gelu", "relu", "sigmoid", "tanh", "erf", "clamp"}
 # Those that autocast on a GPU computes in f32, whatever comes.
 WIDENED = {"pow", "rsqrt", "reciprocal", "sum", "native_layer_norm", "rms_norm", "_fused_rms_norm"}
@@ -92,9 +94,9 @@ def _shadow(module, training, parameters=None, children=None):
     return shadow
 
 
-def _run(shadow, allowed, x):
+def _run(shadow, allowed, *inputs):
     """Its forward, hooks of it and its children left out; whether autocast on a GPU would compute in other types; and what was clamped to."""
-    version, recorder = x._version, _Recorder()
+    versions, recorder = [each._version for each in inputs], _Recorder()
     before = {name: value for name, value in shadow.__dict__.items()}
     children = [each for child in shadow._modules.values() if child is not None for each in child.modules()]
     states = [{name: each.__dict__[name] for name in ("training", *HOOKS)} for each in children]
@@ -102,16 +104,16 @@ def _run(shadow, allowed, x):
         each.__dict__.update({name: {} for name in HOOKS}, training=shadow.training)
     try:
         with recorder, _FunctionRecorder(recorder):
-            made = type(shadow).forward(shadow, x)
+            made = type(shadow).forward(shadow, *inputs)
     finally:
         for each, state in zip(children, states):
             each.__dict__.update(state)
-    strange = [name for name in recorder.seen if name not in allowed]
+    strange = [name for name in recorder.seen if allowed is not None and name not in allowed]
     if strange:
         raise Unknown(f"its code has {', '.join(strange)}")
     if any(shadow.__dict__.get(name) is not value for name, value in before.items()) or len(shadow.__dict__) > len(before):
         raise Unknown("its forward changes it")
-    if x._version != version:
+    if [each._version for each in inputs] != versions:
         raise Unknown("its forward changes its input")
     return made, any(recorder.seen.get(name) for name in WIDENED), recorder.clamps
 
@@ -180,7 +182,8 @@ def _eps_name(module):
 
 
 def recognise_norm(module):
-    """The kernel's name, the attribute that holds eps, and the pairs of types (input's, weight's) that were found equal."""
+    """The kernel's name, the attribute that holds eps, and the types (input's, weight's, or input's, gate's, weight's) that were
+    found equal."""
     eps_name = _eps_name(module)
     if eps_name is None:
         raise Unknown("it has no eps that could be read")
@@ -191,40 +194,118 @@ def recognise_norm(module):
     if len(shapes) > 1 or any(len(shape) != 1 or shape == (0,) for shape in shapes):
         raise Unknown(f"its parameters are of shape {', '.join(map(str, shapes))}")
     columns = shapes.pop()[0] if shapes else 64
-    pairs = [(x, w) for x in TYPES for w in (TYPES if parameters else TYPES[:1])]
-    widened = set()  # filled by trying
     with _quietly():
-        found = {norm.name: tuple((x, w) for x, w in pairs if _is_norm(module, norm, eps_name, columns, x, w, widened))
-                 for norm in NORMS.values() if set(norm.parameters) == set(parameters)}
-    name = max(found, key=lambda name: len(found[name]), default=None)  # in f32 alone several are alike
-    if name is None or (torch.float32, torch.float32) not in found[name]:
-        raise Unknown("no kernel gives its results")
-    return name, {"_trireme_norm": name, "_trireme_eps": eps_name, "_trireme_types": found[name],
-                  "_trireme_widened": bool(widened)}
+        gate = _gate_name(module, columns)
+        trial = _Trial(module, eps_name, columns, GATED_NORM_OPERATIONS if gate else NORM_OPERATIONS)
+        if gate:
+            group = _group_of(module, columns)
+            settings = {"_trireme_gate": gate, "_trireme_group": group}
+            norms = [each for each in GATED_NORMS.values() if each.grouped == (group != columns) and set(parameters) == {"weight"}]
+            kinds = [(x, g, w) for x in TYPES for g in TYPES if torch.float32 in (x, g) or x == g for w in TYPES]
+            options = {"group": group}
+        else:
+            norms = [each for each in NORMS.values() if set(each.parameters) == set(parameters)]
+            kinds = [(x, w) for x in TYPES for w in (TYPES if parameters else TYPES[:1])]
+            settings, options = {}, {}
+        norm, found = trial.best(norms, kinds, options)
+    return norm.name, {"_trireme_norm": norm.name, "_trireme_eps": eps_name, "_trireme_types": found,
+                       "_trireme_widened": trial.is_widened, "_trireme_recast": trial.is_recast, **settings}
 
 
-def _is_norm(module, norm, eps_name, columns, kind, weight_kind, widened):
-    generator = torch.Generator().manual_seed(columns)
-    values = {name: torch.randn(columns, generator=generator).mul_(2).to(weight_kind).requires_grad_(kind == torch.float32)
-              for name in norm.parameters}
-    is_wide = kind == weight_kind == torch.float32
-    for shape, training, eps in [((16, columns), False, None), ((2, 8, columns), True, 0.37),
-                                 ((2, 3, 4, columns), False, 1e-12)]:
-        shadow = _shadow(module, training, values)
-        if eps is not None:
-            setattr(shadow, eps_name, eps)
-        x = _samples(shape, len(shape)).to(kind).requires_grad_(is_wide)
-        wanted, is_widened, _ = _run(shadow, NORM_OPERATIONS, x)
-        if is_widened:
-            widened.add(kind)
-        made = norm.run(shadow, x, getattr(shadow, eps_name))
-        if not _same(made, wanted, kind if not is_wide else torch.float32):
+def _gate_name(module, columns):
+    """The name of the gate that its forward takes beside the input; None if it takes nothing else, or something else."""
+    names = list(inspect.signature(type(module).forward).parameters.values())[2:3]  # behind self and the input
+    if not names or names[0].kind != inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return None
+    x = torch.randn(2, 3, columns)
+    try:
+        shadow = _shadow(module, False, {name: torch.ones(columns) for name, each in module._parameters.items() if each is not None})
+        closed, _, _ = _run(shadow, None, x, torch.full_like(x, -1e4))
+        if isinstance(closed, torch.Tensor) and not closed.any():  # nothing passes: no sum with a residual, no scale
+            return names[0].name
+    except Exception:  # whatever a stranger's code may raise
+        pass
+    if names[0].default is inspect.Parameter.empty:
+        raise Unknown(f"its forward wants {names[0].name}, which is no gate")
+    return None
+
+
+def _group_of(module, columns):
+    """How many columns it normalises together, as it says itself; trying it shows whether that is so."""
+    group, groups = (module.__dict__.get(name) for name in ("group_size", "n_groups"))
+    if isinstance(groups, int) and 0 < groups <= columns:
+        group = columns // groups
+    return group if isinstance(group, int) and 0 < group < columns and columns % group == 0 else columns
+
+
+class _Trial:
+    """Which kernel does what a norm does, and in which types."""
+
+    def __init__(self, module, eps_name, columns, allowed):
+        self.module, self.eps_name, self.columns, self.allowed = module, eps_name, columns, allowed
+        self.is_widened = False  # whether autocast on a GPU would compute in other types
+        self.is_recast = False  # whether its own code asks for autocast
+        self.error = None
+
+    def best(self, norms, kinds, options):
+        """The norm that is the module in the most types, and those. In f32 alone several are alike."""
+        wide = (torch.float32,) * len(kinds[0])
+        alike = [each for each in norms if self._is_alike(each, wide, options)]
+        if not alike:
+            raise self.error or Unknown("no kernel gives its results")
+        found = {each: tuple(kind for kind in kinds if kind == wide or self._is_alike(each, kind, options)) for each in alike}
+        best = max(found, key=lambda each: len(found[each]))
+        return best, found[best]
+
+    def _is_alike(self, norm, kinds, options):
+        """A module that takes no such types is alike in none."""
+        try:
+            return self._try(norm, *kinds[:1], kinds[-1], kinds[1:-1], options)
+        except Unknown:
+            raise
+        except Exception as error:  # whatever a stranger's code may raise
+            self.error = error
             return False
-        if is_wide and eps != 1e-12:  # whose row of zeros has no gradient worth comparing
-            leaves = [x, *values.values()]
-            if not _same_gradients(_gradients(made, leaves), _gradients(wanted, leaves)):
+
+    def _try(self, norm, kind, weight_kind, gate_kinds, options):
+        generator = torch.Generator().manual_seed(self.columns)
+        is_wide = {kind, weight_kind, *gate_kinds} == {torch.float32}
+        values = {name: torch.randn(self.columns, generator=generator).mul_(2).to(weight_kind).requires_grad_(is_wide)
+                  for name, each in self.module._parameters.items() if each is not None}
+        for shape, training, eps in [((16, self.columns), False, None), ((2, 8, self.columns), True, 0.37),
+                                     ((2, 3, 4, self.columns), False, 1e-12)]:
+            shadow = _shadow(self.module, training, values)
+            if eps is not None:
+                setattr(shadow, self.eps_name, eps)
+            inputs = [_samples(shape, len(shape)).to(kind)]
+            inputs += [(3 * torch.randn(shape, generator=generator)).to(each) for each in gate_kinds]
+            for each in inputs:
+                each.requires_grad_(is_wide)
+            wanted, is_widened, _ = _run(shadow, self.allowed, *inputs)
+            self.is_widened |= is_widened
+            made = norm.run(shadow, *inputs, getattr(shadow, self.eps_name), **options)
+            if not _same(made, wanted, kind if not is_wide else torch.float32):
                 return False
-    return True
+            if is_wide:
+                self.is_recast |= _is_recast(shadow, self.allowed, inputs, wanted)
+                leaves = [*inputs, *values.values()]
+                # At the last eps a row of zeros has no gradient worth comparing.
+                if eps != 1e-12 and not _same_gradients(_gradients(made, leaves), _gradients(wanted, leaves)):
+                    return False
+        return True
+
+
+def _is_recast(shadow, allowed, inputs, wanted):
+    """Whether a module gives something else while autocast is on, though no operation of it is one that autocast casts. It may
+    ask for that of any device, or of a GPU alone."""
+    was_enabled = torch.is_autocast_enabled("cuda")
+    torch.set_autocast_enabled("cuda", True)
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            made, *_ = _run(shadow, allowed, *inputs)
+    finally:
+        torch.set_autocast_enabled("cuda", was_enabled)
+    return not _same(made, wanted, torch.float32)
 
 
 # ---- gated units ----

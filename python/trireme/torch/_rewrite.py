@@ -240,6 +240,12 @@ def add_norm(norm, hidden, residual):
     return norm(total), total
 
 
+def is_cast(norm, x):
+    """Whether a patched norm would compute in other types now than when it was tried."""
+    return (norm.__dict__.get("_trireme_widened", True) and autocasts(x)) or (
+        norm.__dict__.get("_trireme_recast", False) and (torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled(x.device.type)))
+
+
 def autocasts(x):
     """Whether torch would compute its own norms in another type than the input's."""
     return x.is_cuda and x.dtype != torch.float32 and torch.is_autocast_enabled("cuda")
@@ -251,7 +257,7 @@ def _may_fuse(norm, hidden, residual):
             norm._forward_pre_hooks or norm._backward_hooks or norm._backward_pre_hooks:
         return False
     return (hidden.dtype == residual.dtype and hidden.shape == residual.shape and hidden.device == residual.device and
-            not is_distributed(hidden, residual, norm._parameters.get("weight")) and not (norm.__dict__.get("_trireme_widened", True) and autocasts(hidden)))
+            not is_distributed(hidden, residual, norm._parameters.get("weight")) and not is_cast(norm, hidden))
 
 
 def _was_tried(norm, hidden):

@@ -11,11 +11,11 @@ import torch
 
 from . import _head, _rewrite, functional
 from ._autograd import is_distributed
-from ._kernels import CLAMPED, GATED, NORMS
+from ._kernels import CLAMPED, GATED, GATED_NORMS, NORMS
 from ._recognise import HOOKS, Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
 
-_SETTINGS = ("_trireme_waits", "_trireme_logits", "_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_unit",
-             "_trireme_order", "_trireme_limits")
+_SETTINGS = ("_trireme_waits", "_trireme_logits", "_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_recast",
+             "_trireme_gate", "_trireme_group", "_trireme_unit", "_trireme_order", "_trireme_limits")
 
 
 class Report(dict[str, str]):
@@ -42,10 +42,17 @@ class Report(dict[str, str]):
 def _norm(self, x):
     weight = self._parameters.get("weight")
     pair = x.dtype, torch.float32 if weight is None else weight.dtype
-    if pair not in self._trireme_types or (weight is not None and x.shape[-1] != weight.shape[0]) or (
-            self._trireme_widened and _rewrite.autocasts(x)):
+    if pair not in self._trireme_types or (weight is not None and x.shape[-1] != weight.shape[0]) or _rewrite.is_cast(self, x):
         return None
     return NORMS[self._trireme_norm].run(self, x, getattr(self, self._trireme_eps))
+
+
+def _gated_norm(self, x, gate):
+    weight = self._parameters["weight"]
+    if gate is None or (x.dtype, gate.dtype, weight.dtype) not in self._trireme_types or x.shape != gate.shape or \
+            x.shape[-1] != weight.shape[0] or x.device != gate.device or _rewrite.is_cast(self, x):
+        return None
+    return GATED_NORMS[self._trireme_norm].run(self, x, gate, getattr(self, self._trireme_eps), self._trireme_group)
 
 
 def _is_watched(module):
@@ -78,7 +85,7 @@ def _torch_layer_norm(self, x):
     return None if _rewrite.autocasts(x) else functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
-FORWARDS = {forward.__name__: forward for forward in (_norm, _gated, _torch_rms_norm, _torch_layer_norm)}
+FORWARDS = {forward.__name__: forward for forward in (_norm, _gated_norm, _gated, _torch_rms_norm, _torch_layer_norm)}
 TORCHS = {torch.nn.RMSNorm: ("rms_norm", "_torch_rms_norm"), torch.nn.LayerNorm: ("layer_norm", "_torch_layer_norm")}
 
 
@@ -93,7 +100,14 @@ def _kernel_attributes(base, name):
         made = ours(self, inputs[0]) if fits else None
         return base.forward(self, *inputs, **more) if made is None else made
 
-    return {"forward": forward}
+    @functools.wraps(base.forward)
+    def forward_with_gate(self, *inputs, **more):
+        given = *inputs, *(more[name] for name in more if name == self._trireme_gate)
+        fits = inputs and len(given) == 2 == len(inputs) + len(more) and not is_distributed(*given, self._parameters["weight"])
+        made = ours(self, *given) if fits else None
+        return base.forward(self, *inputs, **more) if made is None else made
+
+    return {"forward": forward_with_gate if ours is _gated_norm else forward}
 
 
 _OTHERS = {"_rope": _rewrite.rotary_attributes, "_residual": _rewrite.residual_attributes,
@@ -131,7 +145,7 @@ def _recognise(module, norms, gated):
     elif projections(module):
         found = (lambda: _with_forward("_gated", recognise_gated(module))) if gated else None
     else:
-        found = (lambda: _with_forward("_norm", recognise_norm(module))) if norms and looks_like_norm(module) else None
+        found = (lambda: _with_norm(recognise_norm(module))) if norms and looks_like_norm(module) else None
     if found is None:
         return None
     if "forward" in module.__dict__:
@@ -140,6 +154,10 @@ def _recognise(module, norms, gated):
         return found()
     except Unknown as why:
         return why
+
+
+def _with_norm(found):
+    return _with_forward("_gated_norm" if "_trireme_gate" in found[1] else "_norm", found)
 
 
 def _with_forward(forward, found):
