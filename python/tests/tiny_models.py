@@ -64,6 +64,14 @@ SPECIAL = {
     "deepseek_v2": {"topk_method": "greedy"},
 }
 
+# Those that Liger has patches for, by the names of their configurations.
+LIGER = (
+    "llama", "mistral", "mixtral", "ministral", "ministral3", "nemotron", "pixtral", "gemma", "gemma2", "gemma3_text", "gemma3",
+    "gemma4_text", "gemma4", "paligemma", "qwen2", "qwen2_vl", "qwen2_5_vl", "qwen3", "qwen3_moe", "qwen3_next", "qwen3_5_text",
+    "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe", "phi3", "granite", "olmo2", "olmo3", "glm4", "glm4v", "glm4v_moe", "smollm3",
+    "smolvlm", "internvl", "hunyuan_v1_dense", "hunyuan_v1_moe", "gpt_oss", "exaone4", "falcon_h1", "llava", "mllama", "llama4_text",
+    "llama4")
+
 
 class NotMade(Exception):
     """Why there is no tiny model of an architecture."""
@@ -88,6 +96,8 @@ def shrunk(defaults, name=""):
             found[key] = len(kept)
         elif key in SMALL and isinstance(value, (int, float)) and not isinstance(value, bool) and value:
             found[key] = min(SMALL[key], value) if "token_id" not in key and value > 0 else SMALL[key]
+        elif key == "head_dim" and value is None:  # some read it without asking
+            found[key] = SMALL[key]
         elif key == "image_size" and isinstance(value, (list, tuple)):
             found[key] = [SMALL[key]] * len(value)
         elif "dropout" in key and isinstance(value, float):
@@ -96,11 +106,18 @@ def shrunk(defaults, name=""):
     if heads and defaults.get("num_key_value_heads") in (heads, None) and "num_key_value_heads" in defaults:
         found["num_key_value_heads"] = found.get("num_attention_heads", heads)
     for key in ("rope_parameters", "rope_scaling"):  # sections of a head's rotated half
-        if isinstance(defaults.get(key), dict) and "mrope_section" in defaults[key]:
+        if isinstance(defaults.get(key), dict) and ("mrope_section" in defaults[key] or _has_sections(name)):
             share = defaults[key].get("partial_rotary_factor", defaults.get("partial_rotary_factor") or 1.0)
             half = int(found.get("head_dim", 8) * share) // 2
             found[key] = {**defaults[key], "mrope_section": [half - 2 * (half // 3), half // 3, half // 3]}
     return {**found, **SPECIAL.get(name, {})}
+
+
+def _has_sections(name):
+    """Whether models of that configuration read sections that it does not show."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    return name in CONFIG_MAPPING and "mrope_section" in getattr(CONFIG_MAPPING[name], "ignore_keys_at_rope_validation", ())
 
 
 def tiny(name):
@@ -115,11 +132,20 @@ def tiny(name):
     except Exception as error:
         raise NotMade(f"configuration: {type(error).__name__}: {str(error)[:150]}") from error
     mappings = (modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING, modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
-                modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, modeling_auto.MODEL_MAPPING)
-    kind = next((each[type(config)] for each in mappings if type(config) in each), None)
-    if kind is None:
-        raise NotMade("no model")
-    kind = kind[0] if isinstance(kind, (list, tuple)) else kind
+                modeling_auto.MODEL_FOR_MASKED_LM_MAPPING, modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+                modeling_auto.MODEL_MAPPING)
+    kinds = [kind for each in mappings if type(config) in each
+             for kind in (each[type(config)] if isinstance(each[type(config)], (list, tuple)) else [each[type(config)]])[:1]]
+    error = NotMade("no model")
+    for kind in dict.fromkeys(kinds):  # of images and texts some name the text's model first, and it takes another configuration
+        try:
+            return _made(kind, copy.deepcopy(config))
+        except NotMade as why:
+            error = why
+    raise error
+
+
+def _made(kind, config):
     torch.manual_seed(5)
     try:
         for each in [config, *(getattr(config, key) for key in dir(config) if key.endswith("_config"))]:

@@ -209,8 +209,9 @@ def recognise(module):
         raise Unknown(f"its head could not be found: {type(error).__name__}") from error
     if not _is_known(loss):
         raise Unknown(f"its loss is {getattr(loss, '__name__', loss)}")
-    if type(head) is not torch.nn.Linear:
-        raise Unknown(f"its head is {type(head).__name__}")
+    if getattr(type(head), "_trireme_base", type(head)) is not torch.nn.Linear:
+        name = type(head).__name__  # others call theirs Linear too
+        raise Unknown(f"its head is {name if name != 'Linear' else f'{type(head).__module__}.{name}'}")
     return head
 
 

@@ -199,7 +199,7 @@ def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True, rope: 
             module.__dict__.update(settings)
             module.__class__ = _patched_class(type(module), forward)
             report[path] = kernel
-    change_loss = functools.partial(_patch_loss, logits=logits)
+    change_loss = functools.partial(_patch_loss, logits=logits, heads=set())
     for wanted, change in ((rope, _patch_rope), (residual, _patch_residual), (loss, change_loss)):
         for path, module in modules if wanted else ():
             try:
@@ -248,14 +248,20 @@ def _patch_residual(module):
     return f"residual sum with {', '.join(fused)}"
 
 
-def _patch_loss(module, logits):
+def _patch_loss(module, logits, heads):
+    """`heads`: those of models that stand around this one."""
     if "_loss" in _steps(module):
+        heads.add(module.get_output_embeddings())
         return None
     head = _head.recognise(module)
     if head is None:
         return None
+    if head in heads:
+        raise Unknown("its head is that of the model around it, whose forward has the loss")
+    heads.add(head)
     _exchange(module, "_loss")
-    _exchange(head, "_head")
+    if "_head" not in _steps(head):
+        _exchange(head, "_head")
     module.__dict__["_trireme_logits"] = logits
     head.__dict__["_trireme_waits"] = None
     return "linear_cross_entropy"
