@@ -453,14 +453,17 @@ def test_fault_54_calls_that_were_not_tried_go_to_the_module_itself():
 
 # ---- transformers' models: tiny, random, patched in evaluation and trained ----
 
-# What each must leave alone, and why; all else that looks like a norm or a gated unit is patched.
+# What each must leave alone, and why; all else that looks like a norm, a gated unit or a rotation is patched.
+EXPERTS = {"experts": "its experts are in one array"}
 ARCHITECTURES = {
-    "llama": {}, "mistral": {}, "qwen3": {}, "phi3": {}, "gemma": {}, "glm4": {}, "deepseek_v3": {}, "gemma4_text": {},
-    "mamba2": {}, "bamba": {}, "granitemoehybrid": {}, "qwen3_next": {}, "qwen3_5_text": {}, "nemotron_h": {}, "nemotron": {},
-    "deepseek_v4": {}, "glm5_next_text": {},
+    "llama": {}, "mistral": {}, "qwen3": {}, "phi3": {"layers.0": "sum before .* self.resid_attn_dropout"}, "gemma": {}, "glm4": {},
+    "deepseek_v3": {**EXPERTS, "self_attn": "no kernel gives the results of apply_rotary_pos_emb_interleave"}, "gemma4_text": {},
+    "mamba2": {}, "bamba": {}, "granitemoehybrid": {**EXPERTS, "layers.1": "sum before .* self.residual_multiplier"},
+    "qwen3_next": EXPERTS, "qwen3_5_text": {}, "nemotron_h": {}, "nemotron": {}, "deepseek_v4": EXPERTS, "glm5_next_text": EXPERTS,
     "seed_oss": {"mlp": "dropout|bernoulli"}, "t5gemma": {"mlp": "dropout|bernoulli", "": "its head is T5GemmaLMHead|dropout|bernoulli"},
     "gemma3n_text": {"layers.0.mlp": "std|mean"}, "zamba2": {"feed_forward": "could not be tried"},
 }
+
 
 WITH_GATED_NORMS = {"mamba2", "bamba", "granitemoehybrid", "qwen3_next", "qwen3_5_text", "nemotron_h", "glm5_next_text", "zamba2"}
 

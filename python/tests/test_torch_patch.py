@@ -460,15 +460,60 @@ def test_sums_of_torchs_norms(norm):
 
 
 def test_other_lines_are_left_alone():
-    for layer in (Decorated(nn.LayerNorm(16)), Scaled(nn.LayerNorm(16))):
-        report = tt.patch(layer)
+    for kind, why in ((Decorated, "its forward is decorated"),
+                      (Scaled, "the sum before norm has another form: hidden = residual + 2 * hidden")):
+        report = tt.patch(kind(nn.LayerNorm(16)))
         assert "" not in report and report["norm"] == "layer_norm"
-        assert "decorated" in report.left.get("", "decorated")
+        assert report.left[""] == why
     layer = Layer(nn.LayerNorm(16))
     layer.forward = lambda hidden: hidden
     assert "replaced" in tt.patch(layer).left[""]
     assert tt.patch(Layer(nn.LayerNorm(16)), residual=False) == {"norm": "layer_norm"}
     assert tt.patch(Layer(nn.LayerNorm(16)), norms=False) == {}
+
+
+class Vision(nn.Module):
+    """Another name and other tables: a function is known by what it does."""
+
+    def __init__(self, rotates):
+        super().__init__()
+        self.linear, self.rotates = nn.Linear(8, 8), rotates
+
+    def forward(self, x, cos, sin):
+        q, _ = vision_rotary(x, x, cos, sin)
+        return self.linear(q)
+
+
+class Complex(Vision):
+    def forward(self, x, cos, sin):
+        return self.linear(complex_rotary(x, torch.complex(cos, sin)))
+
+
+def vision_rotary(q, k, cos, sin, unsqueeze_dim=1):
+    return llama(q, k, cos, sin, unsqueeze_dim)
+
+
+def complex_rotary(x, table):
+    return torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2))) * table[..., ::2]).flatten(-2)
+
+
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate_up_proj, self.down_proj = (nn.Parameter(torch.randn(4, 8, size)) for size in (16, 8))
+
+
+def test_the_report_says_of_all_that_looks_alike_why_it_was_left():
+    model = nn.ModuleDict({"vision": Vision(1), "complex": Complex(1), "experts": Experts(), "scaled": Scaled(nn.LayerNorm(16))})
+    plain = copy.deepcopy(model)
+    report = tt.patch(model)
+    assert report == {"scaled.norm": "layer_norm", "vision": "rope"}
+    assert report.left == {"complex": "complex_rotary takes x, table", "experts": "its experts are in one array, and their gated "
+                           "units in a loop of its own", "scaled": "the sum before norm has another form: hidden = residual + 2 * hidden"}
+    x, cos, sin = torch.randn(2, 4, 5, 8), torch.randn(1, 5, 8), torch.randn(1, 5, 8)
+    for name in ("vision", "complex"):
+        torch.testing.assert_close(model[name](x, cos, sin), plain[name](x, cos, sin))
+    assert "experts" not in tt.patch(plain, gated=False).left
 
 
 def test_the_report_is_printed(capsys):

@@ -64,9 +64,9 @@ SPECIAL = {
     "deepseek_v2": {"topk_method": "greedy"},
 }
 
-# Those that Liger has patches for, by the names of their configurations.
+# Those that Liger has patches for (August 2026), by the names of their configurations; parts of them (qwen2_vl_text) are in the whole.
 LIGER = (
-    "llama", "mistral", "mixtral", "ministral", "ministral3", "nemotron", "pixtral", "gemma", "gemma2", "gemma3_text", "gemma3",
+    "deepseek_v4", "qwen3_5_moe_text", "llama", "mistral", "mixtral", "ministral", "ministral3", "nemotron", "pixtral", "gemma", "gemma2", "gemma3_text", "gemma3",
     "gemma4_text", "gemma4", "paligemma", "qwen2", "qwen2_vl", "qwen2_5_vl", "qwen3", "qwen3_moe", "qwen3_next", "qwen3_5_text",
     "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe", "phi3", "granite", "olmo2", "olmo3", "glm4", "glm4v", "glm4v_moe", "smollm3",
     "smolvlm", "internvl", "hunyuan_v1_dense", "hunyuan_v1_moe", "gpt_oss", "exaone4", "falcon_h1", "llava", "mllama", "llama4_text",

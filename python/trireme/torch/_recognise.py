@@ -318,6 +318,12 @@ def projections(module):
                  if all(isinstance(module._modules.get(name), torch.nn.Module) for name in names)), None)
 
 
+def has_experts(module):
+    """Whether several gated units' projections are parameters of the module itself."""
+    return any(all(module._parameters.get(name) is not None and module._parameters[name].dim() == 3 for name in names)
+               for names in (SEPARATE, PACKED))
+
+
 def recognise_gated(module):
     """The kernel's name, and what else a forward in its place needs to know."""
     names = projections(module)

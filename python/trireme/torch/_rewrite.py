@@ -1,7 +1,7 @@
 """Forwards of others' modules with a function replaced, or with two of their lines fused.
 
-A forward that calls apply_rotary_pos_emb runs with a kernel in its place, if trying that function shows what it does. One that
-adds to the residual stream and normalises the sum in its next lines
+A forward that calls a function called after rotary embeddings, as apply_rotary_pos_emb, runs with a kernel in its place, if
+trying that function shows what it does. One that adds to the residual stream and normalises the sum in its next lines
 
     hidden = residual + hidden
     residual = hidden
@@ -13,6 +13,7 @@ import ast
 import functools
 import inspect
 import linecache
+import re
 import textwrap
 import types
 
@@ -23,7 +24,7 @@ from ._autograd import is_distributed
 from ._kernels import NORMS
 from ._recognise import SHAPES_ONLY, TYPES, Unknown, _gradients, _quietly, _Recorder, _same, _same_gradients
 
-ROTARY = "apply_rotary_pos_emb"
+ROTARY = re.compile("rotary|(^|_)rope(_|$)")  # what such a function is called after
 ROTARY_OPERATIONS = SHAPES_ONLY | {"mul", "add", "sub", "neg", "cat", "stack", "_to_copy", "flatten", "repeat_interleave", "index",
                                    "arange", "index_select", "floor_divide", "copy", "empty_like", "lift_fresh"}
 
@@ -48,14 +49,30 @@ def _with_globals(function, code, values):
 
 # ---- rope ----
 
-def calls_rotary(kind):
+def called_rotary(kind):
+    """Names of the functions for rotary embeddings that a class's forward calls."""
     forward = inspect.unwrap(kind.forward)
-    return isinstance(forward, types.FunctionType) and ROTARY in forward.__code__.co_names and ROTARY in forward.__globals__
+    if not isinstance(forward, types.FunctionType):
+        return ()
+    return tuple(name for name in forward.__code__.co_names if ROTARY.search(name) and callable(forward.__globals__.get(name)) and
+                 not isinstance(forward.__globals__[name], type))
 
 
-def rotary_attributes(kind):
+def rotary_attributes(kind, names):
     forward = _own_forward(kind)
-    return {"forward": _with_globals(forward, forward.__code__, {ROTARY: rotary_function(forward.__globals__[ROTARY])})}
+    return {"forward": _with_globals(forward, forward.__code__, {name: rotary_function(forward.__globals__[name]) for name in names})}
+
+
+def known_rotary(kind):
+    """Of those functions the names of which kernels take the place, and why others are left: {name: reason}."""
+    forward, taken, left = inspect.unwrap(kind.forward), [], {}
+    for name in called_rotary(kind):
+        try:
+            rotary_function(forward.__globals__[name])
+            taken.append(name)
+        except Unknown as why:
+            left[name] = str(why)
+    return tuple(taken), left
 
 
 @functools.lru_cache(maxsize=None)
@@ -102,7 +119,7 @@ def _recognise_rotary(theirs):
     names = list(inspect.signature(theirs).parameters)
     count = 2 if names[:4] == ["q", "k", "cos", "sin"] else 1 if names[1:3] == ["cos", "sin"] else 0
     if count == 0:
-        raise Unknown(f"{ROTARY} takes {', '.join(names)}")
+        raise Unknown(f"{_name(theirs)} takes {', '.join(names)}")
     axes = (1, 2) if "unsqueeze_dim" in names else (1,)
     pairs = [(x, table) for x in TYPES for table in {x, torch.float32}]
     # Tables of all columns, of which all or the left half is used, or of half the columns.
@@ -113,8 +130,12 @@ def _recognise_rotary(theirs):
                  for way in ways}
     best = max(found, key=lambda each: len(found[each]))
     if (torch.float32, torch.float32) not in found[best]:
-        raise Unknown(f"no kernel gives the results of {ROTARY}")
+        raise Unknown(f"no kernel gives the results of {_name(theirs)}")
     return count, *best, found[best]
+
+
+def _name(function):
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _is_rotary(theirs, count, axis, kind, table_kind, interleaved, rounded, tables):
@@ -136,7 +157,7 @@ def _is_rotary(theirs, count, axis, kind, table_kind, interleaved, rounded, tabl
             return False
         strange = [name for name in recorder.seen if name not in ROTARY_OPERATIONS]
         if strange:
-            raise Unknown(f"{ROTARY} has {', '.join(strange)}")
+            raise Unknown(f"{_name(theirs)} has {', '.join(strange)}")
         wanted = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
         made = _run_rotary(given, cos, sin, axis, interleaved, rounded, tables)
         if len(wanted) != count or not all(_same(a, b, kind) for a, b in zip(made, wanted)):
@@ -190,14 +211,33 @@ def _source(function):
 
 
 def fused_norms(kind, norms):
-    """Those of the attributes `norms` that the forward of a class applies to a sum with the residual stream."""
+    """Those of the attributes `norms` that the forward of a class applies to a sum with the residual stream; and of those whose
+    sum has another form, the line that makes it."""
     forward = inspect.unwrap(kind.forward)
     tree = _source(forward) if isinstance(forward, types.FunctionType) else None
     if tree is None:
-        return ()
+        return (), {}
     fuse = _Fuse(norms)
     fuse.visit(ast.parse(ast.unparse(tree)).body[0])
-    return tuple(fuse.fused)
+    sums = {norm: line for norm, line in _summed_norms(tree, norms).items() if norm not in fuse.fused}
+    return tuple(fuse.fused), sums
+
+
+def _summed_norms(tree, norms):
+    """Norms of what was a sum two lines before, or in the line before, with the line of that sum."""
+    found = {}
+    bodies = [getattr(node, name) for node in ast.walk(tree) for name in ("body", "orelse") if isinstance(getattr(node, name, None), list)]
+    for body in bodies:
+        for k, line in enumerate(body):
+            for call in ast.walk(line) if isinstance(line, ast.Assign) else ():
+                norm = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and \
+                    ast.unparse(call.func.value) == "self" and call.func.attr
+                value = call.args[0].id if norm in norms and call.args and isinstance(call.args[0], ast.Name) else None
+                for before in body[max(k - 2, 0):k] if value else ():
+                    if isinstance(before, ast.Assign) and isinstance(before.value, ast.BinOp) and isinstance(before.value.op, ast.Add) \
+                            and [ast.unparse(each) for each in before.targets] == [value]:
+                        found[norm] = ast.unparse(before)
+    return found
 
 
 def residual_attributes(kind, norms):

@@ -12,7 +12,7 @@ import torch
 from . import _head, _rewrite, functional
 from ._autograd import is_distributed
 from ._kernels import CLAMPED, GATED, GATED_NORMS, NORMS
-from ._recognise import HOOKS, Unknown, fingerprint, looks_like_norm, projections, recognise_gated, recognise_norm
+from ._recognise import HOOKS, Unknown, fingerprint, has_experts, looks_like_norm, projections, recognise_gated, recognise_norm
 
 _SETTINGS = ("_trireme_waits", "_trireme_logits", "_trireme_norm", "_trireme_eps", "_trireme_types", "_trireme_widened", "_trireme_recast",
              "_trireme_gate", "_trireme_group", "_trireme_unit", "_trireme_order", "_trireme_limits")
@@ -186,6 +186,9 @@ def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True, rope: 
     for path, module in modules:
         if hasattr(type(module), "_trireme_base"):
             continue
+        if gated and has_experts(module):
+            report.left[path] = "its experts are in one array, and their gated units in a loop of its own"
+            continue
         key = fingerprint(module) if not module._modules or projections(module) else None
         if key is None:
             continue
@@ -203,12 +206,13 @@ def patch(model: torch.nn.Module, norms: bool = True, gated: bool = True, rope: 
     for wanted, change in ((rope, _patch_rope), (residual, _patch_residual), (loss, change_loss)):
         for path, module in modules if wanted else ():
             try:
-                kernel = change(module)
-            except Unknown as why:
-                report.left.setdefault(path, str(why))
-                continue
+                kernel, why = change(module)
+            except Unknown as unknown:
+                kernel, why = None, str(unknown)
             if kernel is not None:
                 report[path] = f"{report[path]}, {kernel}" if path in report else kernel
+            if why is not None:
+                report.left[path] = f"{report.left[path]}; {why}" if path in report.left else why
     if verbose:
         print(report)
     return report
@@ -230,32 +234,35 @@ def _exchange(module, *step):
 
 
 def _patch_rope(module):
-    if "_rope" in _steps(module) or not _rewrite.calls_rotary(type(module)):
-        return None
-    _exchange(module, "_rope")
-    return "rope"
+    """The kernel's name, and why something beside it was left; each None where there is none."""
+    if "_rope" in _steps(module) or not _rewrite.called_rotary(type(module)):
+        return None, None
+    taken, left = _rewrite.known_rotary(type(module))
+    if taken:
+        _exchange(module, "_rope", taken)
+    return "rope" if taken else None, ", ".join(dict.fromkeys(left.values())) or None
 
 
 def _patch_residual(module):
     names = [name for name, child in module._modules.items() if child is not None and
              _steps(child) & {"_norm", "_torch_layer_norm", "_torch_rms_norm"}]
     if not names or "_residual" in _steps(module):
-        return None
-    fused = _rewrite.fused_norms(type(module), tuple(names))
-    if not fused:
-        return None
-    _exchange(module, "_residual", fused)
-    return f"residual sum with {', '.join(fused)}"
+        return None, None
+    fused, sums = _rewrite.fused_norms(type(module), tuple(names))
+    if fused:
+        _exchange(module, "_residual", fused)
+    return f"residual sum with {', '.join(fused)}" if fused else None, \
+        ", ".join(f"the sum before {name} has another form: {line}" for name, line in sums.items()) or None
 
 
 def _patch_loss(module, logits, heads):
     """`heads`: those of models that stand around this one."""
     if "_loss" in _steps(module):
         heads.add(module.get_output_embeddings())
-        return None
+        return None, None
     head = _head.recognise(module)
     if head is None:
-        return None
+        return None, None
     if head in heads:
         raise Unknown("its head is that of the model around it, whose forward has the loss")
     heads.add(head)
@@ -264,7 +271,7 @@ def _patch_loss(module, logits, heads):
         _exchange(head, "_head")
     module.__dict__["_trireme_logits"] = logits
     head.__dict__["_trireme_waits"] = None
-    return "linear_cross_entropy"
+    return "linear_cross_entropy", None
 
 
 def unpatch(model: torch.nn.Module) -> None:
