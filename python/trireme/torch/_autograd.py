@@ -129,7 +129,11 @@ def gradients(self, call, saved, grads, needed, likes, kinds):
     if not wanted:
         return found
     given = [grads[k] if is_grad else saved[k] if k >= 0 else None for is_grad, k in link.sources]
-    if not any(is_grad and each is not None for (is_grad, _), each in zip(link.sources, given)) and not link.by.has_shape(given):
+    arrives = False
+    for k in link.arriving:  # no any(): a generator costs more than what it looks at
+        if grads[k] is not None:
+            arrives = True
+    if not arrives and not link.by.has_shape(given):
         # Of results that depend on operands by steps alone, as powers of two do.
         arrived = next(grad for grad in grads if grad is not None)
         return [arrived.new_zeros(like[1], dtype=like[0]) if like and needs else None for like, needs in zip(likes, needed)]

@@ -340,6 +340,11 @@ class _Link:
         return [grads.get(key) or saved.get(key, (False, -1)) for key in self.by.operand_keys]
 
     @once
+    def arriving(self):
+        """The results whose gradients it takes."""
+        return [k for is_grad, k in self.sources if is_grad]
+
+    @once
     def targets(self):
         """Of each result: the operand whose gradient it is, -1 if there is none."""
         places = {gradient_key(key, self.by.level): k for k, key in enumerate(self.of.operand_keys)}
