@@ -1,13 +1,12 @@
 """What machines do in test_torch_parallel: each case runs on every process of a gloo group, and compares with one process.
-Cases of DTensors are in dtensor_cases, of models in model_cases, of what cannot be in parallel_faults, of
-what is drawn in parallel_fuzz.
+Cases of DTensors are in dtensor_cases, of what is exchanged in exchange_cases, of models in model_cases, of what cannot be in
+parallel_faults, of what is drawn in parallel_fuzz.
 
     python parallel_cases.py CASE ...        # under torchrun, or with RANK, WORLD_SIZE and a meeting place in MEETING
 """
 import datetime
 import faulthandler
 import os
-import pathlib
 import sys
 import traceback
 
@@ -20,6 +19,7 @@ import trireme.torch as tt
 from trireme.torch import parallel
 
 import dtensor_cases
+import exchange_cases
 import model_cases
 import parallel_faults
 import parallel_fuzz
@@ -276,29 +276,6 @@ def case_once(rank, size):
     assert gathers(lambda: norm(machine.cut(x, -1))) == 1
 
 
-def case_exchanges(rank, size):
-    """The tables of docs/distributed.md are counted: so many collectives, so many numbers a row."""
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-    import exchange_model
-    rows, width, sent = 8, 512, []
-    kept = tt._exchange._gather
-    tt._exchange._gather = lambda tensor, *more: sent.append(tensor.numel()) or kept(tensor, *more)
-    for name in ("rms_norm", "layer_norm", "softmax", "masked_softmax", "cross_entropy", "logprob_entropy", "dynamic_tanh", "swiglu",
-                 "poly_norm", "kl_div", "grouped_rms_norm"):
-        operator, forms = tt.named(name), exchange_model.forms(trireme.operator(name))
-        operands, constants = sample(operator, rows, width * size)
-        cuts = by_columns(Machine((width,) * size, rank), {**operator.constants, **constants})
-        for composed in (False, True):
-            mine = [cuts(each, where[1]).requires_grad_(each.is_floating_point()) for each, where in zip(operands, operator.operator.operands)]
-            sent.clear()
-            made = parallel.columns(operator, compose=composed)(*mine, **constants)
-            assert sent == [rows * each for each in forms[composed]], (name, composed, sent, forms)
-            sent.clear()
-            sum(each.sum() for each in (made if isinstance(made, tuple) else (made,)) if each.requires_grad).backward()
-            assert sent == [rows * each for each in forms[2 + composed]], (name, composed, "backward", sent, forms)
-    tt._exchange._gather = kept
-
-
 def case_losses(rank, size):
     for classes, aligned in ((512 * size, True), (100 * size, False)):
         machine = Machine((classes // size,) * size, rank)
@@ -351,27 +328,6 @@ def case_norms(rank, size):
         many(machine.cut(x, 0)).backward(machine.cut(dy, 0))
         for a, b in zip(one.parameters(), many.parameters()):
             assert same(a.grad, b.grad)
-
-
-def case_sums(rank, size):
-    torch.manual_seed(5)
-    for shape, dtype in (((7, 3), torch.float32), ((300, 211), torch.float32), ((40, 5), torch.bfloat16), ((9000,), torch.float64)):
-        parts = [torch.randn(shape).to(dtype) for _ in range(size)]
-        nodes = [each.to(torch.promote_types(dtype, torch.float32)) for each in parts]
-        while len(nodes) > 1:
-            nodes = [nodes[k] + nodes[k + 1] if k + 1 < len(nodes) else nodes[k] for k in range(0, len(nodes), 2)]
-        assert same(parallel.sum_over(parts[rank]), nodes[0].to(dtype))
-    x = torch.randn(8, 4 * size, requires_grad=True)
-    w = torch.randn(4 * size, 4 * size)
-    machine = Machine((4,) * size, rank)
-    a = torch.relu(x @ w) @ w.t()
-    mine = machine.cut(w, 1)
-    y = x.detach().clone().requires_grad_()
-    b = parallel.reduce_from(torch.relu(parallel.copy_to(y) @ mine) @ mine.t())
-    close(a, b)
-    a.sum().backward()
-    b.sum().backward()
-    close(x.grad, y.grad)
 
 
 def spread_model(rank, size):
@@ -451,7 +407,7 @@ def case_second(rank, size):
         torch.testing.assert_close(machine.cut(u, -1), v, rtol=1e-3, atol=1e-2)
 
 
-CASES = {name.removeprefix("case_"): function for here in (globals(), *map(vars, (dtensor_cases, model_cases, parallel_faults, parallel_fuzz)))
+CASES = {name.removeprefix("case_"): function for here in (globals(), *map(vars, (dtensor_cases, exchange_cases, model_cases, parallel_faults, parallel_fuzz)))
          for name, function in here.items() if name.startswith("case_")}
 
 

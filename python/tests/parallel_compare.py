@@ -98,6 +98,27 @@ def gathers(call):
     return len(calls)
 
 
+def received(call):
+    """Of each collective of results in a call: the bytes that this machine gets of others."""
+    sent = []
+    gather, trade = tt._exchange._gather, tt._exchange.trade
+
+    def gathered(tensor, _, group):
+        sent.append((group.size() - 1) * tensor.numel() * tensor.element_size())
+        return gather(tensor, _, group)
+
+    def traded(tensor, group):
+        sent.append(tensor.numel() * tensor.element_size() * (group.size() - 1) // group.size())
+        return trade(tensor, group)
+
+    tt._exchange._gather, tt._exchange.trade = gathered, traded
+    try:
+        call()
+    finally:
+        tt._exchange._gather, tt._exchange.trade = gather, trade
+    return sent
+
+
 def sums_are_exact(where, widths, columns, constants):
     """Whether rows of such a result, or blocks of its sums, are those of one machine."""
     row, total = tt._rows.row_of(where, constants), sum(widths)

@@ -55,16 +55,16 @@ def torchrun(size, cases):
 
 LONG = pytest.mark.skipif(not (os.environ.get("TRIREME_ALL_MODELS") or os.environ.get("LONG")),
                           reason="LONG=1 or TRIREME_ALL_MODELS=1 runs what takes long")
-COMMON = ["columns", "groups", "rows", "empty", "named", "counted", "random", "composed", "once", "exchanges", "losses", "norms", "sums", "errors"]
+COMMON = ["columns", "groups", "rows", "empty", "named", "counted", "random", "composed", "once", "exchanges", "bytes", "shares", "losses", "norms", "sums", "errors"]
 
 
 @pytest.mark.parametrize("size, cases", [
     (2, [*COMMON, "dtensor", "axes", "picked", "products", "ops", "rules", "heads", "modules", "compiled", "compiled_modules", "second",
          "transforms", "answers", "placements", "cuts",
          "defaults"]),
-    (3, ["picked", "products", "columns", "groups", "rows", "counted", "random", "norms", "errors", "losses", "ops", "rules", "uneven", "modules",
+    (3, ["picked", "products", "bytes", "shares", "columns", "groups", "rows", "counted", "random", "norms", "errors", "losses", "ops", "rules", "uneven", "modules",
          "outside"]),
-    (4, ["both", "axes", "columns", "groups", "rows", "empty", "norms", "sums", "mesh", "once", "uneven", "modules", "errors", "losses", "placements"]),
+    (4, ["both", "axes", "columns", "groups", "rows", "empty", "norms", "sums", "shares", "mesh", "once", "uneven", "modules", "errors", "losses", "placements"]),
     pytest.param(2, ["inductor", "inductor_modules"], marks=LONG),
     pytest.param(3, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
     pytest.param(4, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),

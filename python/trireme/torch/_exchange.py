@@ -17,6 +17,7 @@ import trireme
 from . import _programs
 from ._meeting import all_of, arrived, checked
 from ._operator import TorchOperator, _lock
+from ._register import NAMES
 
 STRIPE = 256  # columns; rows where a sum over everything is the sum of the rows' sums
 _MOST_ARRAYS = 40  # of a combining program; Python calls programs of up to 63
@@ -135,52 +136,85 @@ def trade(tensor, group):
     return arrived(collectives.all_to_all_single(tensor, None, None, group))
 
 
+def joined(tensors, axis=0):
+    return torch.cat(tensors, axis) if len(tensors) > 1 else tensors[0]
+
+
+# Bytes that a collective more has to save: what links carry while its latency passes, on paper 1.5 to 7 MB (docs/distributed.md).
+_LATENCY = 2 << 20
+
+
+def in_shares(pieces, machines, element):
+    """Whether each machine combines a share of the numbers, and all gather totals: two collectives, of (P - 1) / P of what each
+    machine has and of the totals. One, of all machines' numbers on each, is P - 1 times what each has."""
+    totals = element * sum(piece.reduction.arity * piece.length for piece in pieces)
+    mine = element * sum(piece.tree.slots * piece.reduction.arity * piece.length for piece in pieces)
+    return (machines - 1) * (mine - (mine + totals) / machines) > _LATENCY
+
+
 def exchange(group, pieces, dtype, device, what):
-    """Of each piece the totals, flat: one collective for all. `what`: in the same words on every machine; None where all have
-    agreed. Of no values (no rows) there are no totals, and no machine of the group has any: none asks."""
+    """Of each piece the totals, flat: one collective for all, or two where that moves much less. `what`: in the same words on every
+    machine; None where all have agreed. Numbers of 16 bits are combined in f32, and rounded once. Of no values (no rows) there are
+    no totals, and no machine of the group has any: none asks."""
     if not any(piece.length for piece in pieces):
         return [[torch.empty(0, dtype=dtype, device=device)] * piece.reduction.arity for piece in pieces]
-    flat = []
+    machines = group.size()
+    shares = machines if in_shares(pieces, machines, dtype.itemsize) else 1
+    flat, count = [], 0  # rows: for each share what is combined there
     for piece in pieces:
-        for run in piece.runs:
-            flat += [each.reshape(-1) for each in run]
-        missing = piece.tree.slots - len(piece.runs)
-        if missing:
-            flat.append(torch.zeros(missing * piece.length * piece.reduction.arity, dtype=dtype, device=device))
-    mine = torch.cat(flat) if len(flat) > 1 else flat[0].contiguous()
+        rows = [each.reshape(-1) for run in piece.runs for each in run]
+        rows += [torch.zeros(piece.length, dtype=dtype, device=device)] * (piece.tree.slots * piece.reduction.arity - len(rows))
+        missing = -piece.length % shares
+        flat += [(torch.nn.functional.pad(row, (0, missing)) if missing else row).view(shares, -1) for row in rows]
+        count += len(rows) * piece.length
+    mine = joined(flat, 1).contiguous().view(-1)
     if what is not None:
-        mine = checked(mine, group, what, [(piece.reduction.name, piece.length, piece.tree.runs) for piece in pieces])
-    gathered = gather(mine, group).view(group.size(), -1)
+        mine = checked(mine, group, what, [(piece.reduction.name, piece.length, piece.tree.runs) for piece in pieces], count)
+    found = (gather(mine, group) if shares == 1 else trade(mine, group)).view(machines, -1)
     totals, begin = [], 0
     for piece in pieces:
-        arity, size = piece.reduction.arity, piece.length
+        arity, size = piece.reduction.arity, -(-piece.length // shares)
         values = {}
         for part, run in leaves_of(piece.tree.shape):
             first = begin + run * arity * size
-            row = gathered[part]
+            row = found[part]
             values[part, run] = tuple(row[first + k * size:first + (k + 1) * size].unsqueeze(0) for k in range(arity))
         begin += piece.tree.slots * arity * size
-        totals.append([each.view(-1) for each in _combined(piece, piece.tree.shape, values)[0]])
-    return totals
+        totals.append([each.view(-1) for each in _combined(piece, piece.tree.shape, values, dtype)[0]])
+    return totals if shares == 1 else _whole(group, pieces, totals)
 
 
-def _combined(piece, node, values):
+def _whole(group, pieces, shares):
+    """Totals, of the shares of them that are on each machine."""
+    flat = [each for totals in shares for each in totals]
+    found = gather(joined(flat), group).view(group.size(), -1).split([each.numel() for each in flat], 1)
+    lengths = [piece.length for piece in pieces for _ in range(piece.reduction.arity)]
+    made = iter([each.reshape(-1)[:length] for each, length in zip(found, lengths)])
+    return [[next(made) for _ in range(piece.reduction.arity)] for piece in pieces]
+
+
+def _combined(piece, node, values, dtype):
     """The node's values, and how many columns it stands for."""
     if not piece.length:
         return [next(iter(values.values()))[0]] * piece.reduction.arity, 0
     if _is_leaf(node):
         return values[node], piece.counts[node[0]][node[1]] if piece.counts else 0
+    types = ",".join(f"{name}={NAMES[dtype]}" for name in totals_of(piece.reduction))
     leaves = leaves_of(node)
     if (len(leaves) + 1) * piece.reduction.arity <= _MOST_ARRAYS:
         counts = tuple(piece.counts[part][run] for part, run in leaves) if piece.counts else None
         text = _combining_text(piece.reduction, _numbered(node, iter(range(len(leaves)))), counts)
         operator = stage(text)
-        made = operator.call([each for leaf in leaves for each in values[leaf]], [])
+        made = operator.call([each for leaf in leaves for each in values[leaf]], [], 1, types)
         return made, sum(counts) if counts else 0
-    left, right = (_combined(piece, each, values) for each in node)
+    left, right = (_combined(piece, each, values, torch.promote_types(dtype, torch.float32)) for each in node)
     counts = (left[1], right[1]) if piece.counts else None
-    made = stage(_combining_text(piece.reduction, (0, 1), counts)).call([*left[0], *right[0]], [])
+    made = stage(_combining_text(piece.reduction, (0, 1), counts)).call([*left[0], *right[0]], [], 1, types)
     return made, left[1] + right[1]
+
+
+def totals_of(reduction):
+    return ["total"] if reduction.arity == 1 else ["total_first", "total_second"]
 
 
 def _numbered(node, numbers):
@@ -209,7 +243,7 @@ def _combining_text(reduction, shape, counts):
         return both, left_count + right_count
 
     last, _ = write(shape)
-    results = [f"total{each}" for each in suffixes]
+    results = totals_of(reduction)
     body = _programs.rename("".join(lines), {f"{last}{suffix}": f"total{suffix}" for suffix in suffixes})
     return f"{parts.name}({', '.join(operands)}) -> ({', '.join(f'{each}[i,j]' for each in results)})\n{body}"
 

@@ -4,7 +4,7 @@ import math
 import torch
 
 from ._cut import group_size, phases_of, sum_class
-from ._exchange import AMAX, STRIPE, SUM, Piece, exchange, one_each, one_run, tree_of
+from ._exchange import AMAX, STRIPE, SUM, Piece, exchange, joined, one_each, one_run, tree_of
 from ._register import NAMES, extents
 from ._rows import has_columns, row_of
 
@@ -195,7 +195,7 @@ class Machine:
                 groups.setdefault(reduction, []).append(names)
         pieces, tree = [], self.column_tree(phase)
         for reduction, lists in groups.items():
-            runs = [tuple(torch.cat([made[names[k]][run].reshape(-1) for names in lists])
+            runs = [tuple(joined([made[names[k]][run].reshape(-1) for names in lists])
                           for k in range(reduction.arity)) for run in range(len(made[lists[0][0]]))]
             counts = tuple(tuple(count for _, count in each) for each in tree.runs) if reduction.arity > 1 else ()
             pieces.append(Piece(reduction, tree, runs, runs[0][0].numel(), counts))

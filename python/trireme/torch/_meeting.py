@@ -170,11 +170,11 @@ LIBRARY.impl("agreed", agreed, "CompositeExplicitAutograd")
 torch.library.register_fake("trireme::agreed", lambda numbers, *_: torch.empty_like(numbers), lib=LIBRARY)
 
 
-def checked(numbers, group, what, kind=""):
-    """The numbers, once all machines have said that they exchange as many, of the same thing, and cut alike."""
+def checked(numbers, group, what, kind, count):
+    """The numbers, once all machines have said that they exchange as many (`count`), of the same thing, and cut alike."""
     if not asks_each_time(numbers.device):
         return numbers
-    mine = torch.tensor([numbers.numel(), number_of(f"{what} {kind}")], device=numbers.device)
+    mine = torch.tensor([count, number_of(f"{what} {kind}")], device=numbers.device)
     return torch.ops.trireme.agreed(numbers, arrived(all_of(mine, 0, group)), group.size(), what)
 
 

@@ -18,8 +18,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from . import _distributed, _loss_programs, losses
-from ._exchange import SUM, Piece, _combined, exchange, gather, leaves_of, one_each, trade
-from ._meeting import asks_each_time, checked, meet, number_of, of_member, refuse_transforms
+from ._exchange import SUM, Piece, exchange, one_each
+from ._meeting import asks_each_time, meet, number_of, of_member, refuse_transforms
 from ._operator import TorchOperator, named, op
 from ._register import LIBRARY
 from ._spread import Spread, SpreadOperator, traced
@@ -84,12 +84,10 @@ class compose_dtensors:
 
 # ---- sums of whole tensors ----
 
-_SMALL = 1 << 16  # bytes: below, one collective's latency counts; above, the bytes
-
-
 def sum_over(tensor: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
     """The sum over machines, rank 0 first, in neighbouring pairs: the same bits on every machine, at any time. Large tensors
-    move as many bytes as a ring's all-reduce does. 16-bit tensors are added in f32, and rounded once."""
+    move as many bytes as a ring's all-reduce does, in the tensor's own type; little ones are gathered whole, by one collective.
+    16-bit tensors are added in f32, and rounded once."""
     group = _group(group)
     if group.size() == 1:
         return tensor
@@ -101,23 +99,14 @@ def sum_over(tensor: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
 
 def _sum_over(tensor, group):
     refuse_transforms([tensor], "sum_over")
-    parts = group.size()
     what = f"sum_over of {tensor.dtype} {tuple(map(int, tensor.shape))}"
-    wide = tensor.to(torch.promote_types(tensor.dtype, torch.float32)).reshape(-1)
-    if not asks_each_time(wide.device):
-        meet(group, (number_of(str(tensor.dtype)), int(wide.numel()), number_of(what)), ["sum_over", "the type", "the number of elements", "the shape"],
+    count = int(tensor.numel())
+    if not asks_each_time(tensor.device):
+        meet(group, (number_of(str(tensor.dtype)), count, number_of(what)), ["sum_over", "the type", "the number of elements", "the shape"],
              (0, 1, 2))
-    tree = one_each(parts)
-    if wide.numel() * wide.element_size() <= _SMALL:
-        total = exchange(group, [Piece(SUM, tree, [(wide,)], wide.numel())], wide.dtype, wide.device, what)[0][0]
-    else:  # each machine adds up a share of the elements
-        share = -(-wide.numel() // parts)
-        padded = torch.nn.functional.pad(checked(wide, group, what), (0, share * parts - wide.numel()))
-        mine = trade(padded, group).view(parts, share)
-        values = {leaf: (mine[leaf[0]].unsqueeze(0),) for leaf in leaves_of(tree.shape)}
-        piece = Piece(SUM, tree, [], share)
-        added = _combined(piece, tree.shape, values)[0][0].view(-1)
-        total = gather(added, group)[:wide.numel()]
+    # Tensors of 16 bits move as they are, and are added in f32; whole numbers are f32 before they move.
+    moved = tensor if tensor.dtype in (torch.float16, torch.bfloat16) else tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+    total = exchange(group, [Piece(SUM, one_each(group.size()), [(moved.reshape(-1),)], count)], moved.dtype, tensor.device, what)[0][0]
     return total.to(tensor.dtype).view(tensor.shape)
 
 
