@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 from torch.autograd import forward_ad
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 import trireme
 import trireme.torch as tt
@@ -106,6 +106,23 @@ def case_errors(rank, size):
         assert both(torch.randn(3, 30), w).shape == (3, 30)
 
 
+def case_locals(rank, size):
+    """DTensors whose parts are not those of one tensor: refused on every machine, which then go on."""
+    mesh, w = init_device_mesh("cpu", (size,)), torch.ones(64)
+
+    def of(rows, columns, place):
+        return DTensor.from_local(torch.randn(rows, columns), mesh, [place], run_check=False)
+
+    weight = distribute_tensor(w, mesh, [Replicate()])
+    norm = lambda x: tt.named("rms_norm")(x, weight)
+    for turn in range(2):
+        refused(lambda: norm(of(3 + rank, 64, Shard(0))), ValueError, "rms_norm: the cut must be the same on all")
+        refused(lambda: tt.softmax(of(3, 64 + rank, Shard(1))), ValueError, "softmax: the cut must be the same on all")
+        refused(lambda: tt.softmax(of(3 + rank, 64, Shard(1))), ValueError, "softmax: the number of rows must be the same on all")
+        refused(lambda: norm(of(3, 64 + rank, Shard(0))), ValueError, "machine 1 of", "rms_norm: gamma[j] has the shape (64,)")
+        assert norm(of(3, 64, Shard(0))).shape == (3 * size, 64)
+
+
 def case_transforms(rank, size):
     """torch.func does not reach over machines, and is refused; what the error names works."""
     norm, x, w = parallel.columns("rms_norm"), torch.randn(6, 256), torch.randn(256)
@@ -195,4 +212,49 @@ def case_dies_backward(rank, size):
 def case_dies_rows(rank, size):
     """Rows exchange in their backward alone."""
     norm, x, w = parallel.rows("rms_norm"), torch.randn(3, 256), torch.randn(256, requires_grad=True)
+    goes_away(rank, size, lambda: norm(x, w).sum().backward())
+
+
+def case_dies_dtensor(rank, size):
+    x = distribute_tensor(torch.randn(3, 64 * size), init_device_mesh("cpu", (size,)), [Shard(1)])
+    goes_away(rank, size, lambda: tt.softmax(x))
+
+
+def case_differs_backward(rank, size):
+    """A gradient whose part on the last machine has other rows: torch refuses it there, and the others are in a collective."""
+    mesh = init_device_mesh("cpu", (size,))
+    x, w = (distribute_tensor(each, mesh, [place]) for each, place in ((torch.randn(3 * size, 64), Shard(0)), (torch.ones(64), Replicate())))
+    y = tt.rms_norm(x, (64,), w.requires_grad_(), 1e-6)
+    wrong = DTensor.from_local(torch.randn(3 + (rank == size - 1), 64), mesh, [Shard(0)], run_check=False, shape=y.shape, stride=y.stride())
+    y.backward(wrong)
+
+
+def case_dies_compiled(rank, size):
+    norm, x = torch.compile(parallel.columns("rms_norm"), fullgraph=True, backend="aot_eager"), torch.randn(3, 256)
+    goes_away(rank, size, lambda: norm(x))
+
+
+def case_dies_sum(rank, size):
+    x = torch.randn(1 << 20)  # in shares
+    goes_away(rank, size, lambda: parallel.sum_over(x))
+
+
+def case_dies_within(rank, size):
+    """Between what machines say of an exchange and the exchange."""
+    x, kept = torch.randn(3, 256), tt._exchange._gather
+
+    def last(*given):
+        if rank == size - 1:
+            os._exit(7)
+        return kept(*given)
+
+    tt._exchange._gather = last
+    parallel.columns("softmax")(x)
+
+
+def case_dies_mesh(rank, size):
+    """Who has nothing to do with who died is told by those who have."""
+    mesh = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("rows", "columns"))
+    norm = parallel.over("rms_norm", mesh.get_group("columns"), mesh.get_group("rows"))
+    x, w = torch.randn(4, 256), torch.ones(256, requires_grad=True)
     goes_away(rank, size, lambda: norm(x, w).sum().backward())

@@ -60,15 +60,14 @@ COMMON = ["columns", "groups", "rows", "empty", "named", "counted", "random", "c
 
 @pytest.mark.parametrize("size, cases", [
     (2, [*COMMON, "dtensor", "axes", "picked", "products", "ops", "rules", "heads", "modules", "compiled", "compiled_modules", "second",
-         "transforms", "answers", "placements", "cuts",
-         "defaults"]),
-    (3, ["picked", "products", "bytes", "shares", "columns", "groups", "rows", "counted", "random", "norms", "errors", "losses", "ops", "rules", "uneven", "modules",
-         "outside"]),
+         "transforms", "answers", "placements", "cuts", "defaults", "locals"]),
+    (3, ["picked", "products", "bytes", "shares", "columns", "groups", "rows", "counted", "random", "norms", "errors", "locals", "losses",
+         "ops", "rules", "uneven", "modules", "outside"]),
     (4, ["both", "axes", "columns", "groups", "rows", "empty", "norms", "sums", "shares", "mesh", "once", "uneven", "modules", "errors", "losses", "placements"]),
     pytest.param(2, ["inductor", "inductor_modules"], marks=LONG),
     pytest.param(3, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
     pytest.param(4, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
-    pytest.param(8, ["norms", "losses", "once"], marks=LONG)])
+    pytest.param(8, ["norms", "losses", "once", "bytes", "shares"], marks=LONG)])
 def test_many_machines_give_what_one_gives(tmp_path, size, cases):
     codes, said = run(tmp_path, size, cases) if size == 2 else torchrun(size, cases)
     assert codes == [0] * len(codes), "\n".join(each for code, each in zip(codes, said) if code)
@@ -84,9 +83,15 @@ def test_what_inductor_keeps_on_disk_is_for_the_machine_that_made_it(tmp_path):
         assert codes == [0, 0], "\n".join(said)
 
 
+AWAY = "a machine of the group went away, or did not come"
+
+
 @pytest.mark.parametrize("case, size, last, words, last_words", [
     ("dies", 3, 7, "Error", ""), ("dies_backward", 3, 7, "Error", ""), ("dies_rows", 3, 7, "Error", ""),
-    ("dies_first", 2, 7, "rms_norm: a machine of the group went away, or did not come", ""),
+    ("dies_first", 2, 7, f"rms_norm: {AWAY}", ""), ("dies_dtensor", 2, 7, f"softmax: {AWAY}", ""),
+    ("dies_within", 2, 7, f"softmax_part1 of 512 columns: {AWAY}", ""), ("dies_sum", 3, 7, f"sum_over of torch.float32 (1048576,): {AWAY}", ""),
+    ("dies_compiled", 2, 7, "Error", ""), ("dies_mesh", 4, 7, f"rms_norm: {AWAY}", ""),
+    ("differs_backward", 2, 1, f"rms_norm_backward: {AWAY}", "RuntimeError"),
     ("differs", 2, 1, "Error", "of the 2 machines of the group, [0] did not come within 8 s")])
 def test_a_machine_that_dies_or_differs_ends_in_an_error(tmp_path, case, size, last, words, last_words):
     """Every machine ends, with Python's words for it."""

@@ -15,7 +15,7 @@ from torch.distributed import _functional_collectives as collectives
 import trireme
 
 from . import _programs
-from ._meeting import all_of, arrived, checked
+from ._meeting import all_of, arrived, came, checked
 from ._operator import TorchOperator, _lock
 from ._register import NAMES
 
@@ -152,10 +152,10 @@ def in_shares(pieces, machines, element):
     return (machines - 1) * (mine - (mine + totals) / machines) > _LATENCY
 
 
-def exchange(group, pieces, dtype, device, what):
+def exchange(group, pieces, dtype, device, what, agreed=False):
     """Of each piece the totals, flat: one collective for all, or two where that moves much less. `what`: in the same words on every
-    machine; None where all have agreed. Numbers of 16 bits are combined in f32, and rounded once. Of no values (no rows) there are
-    no totals, and no machine of the group has any: none asks."""
+    machine, which say it first unless all have `agreed`. Numbers of 16 bits are combined in f32, and rounded once. Of no values (no
+    rows) there are no totals, and no machine of the group has any: none asks."""
     if not any(piece.length for piece in pieces):
         return [[torch.empty(0, dtype=dtype, device=device)] * piece.reduction.arity for piece in pieces]
     machines = group.size()
@@ -168,9 +168,9 @@ def exchange(group, pieces, dtype, device, what):
         flat += [(torch.nn.functional.pad(row, (0, missing)) if missing else row).view(shares, -1) for row in rows]
         count += len(rows) * piece.length
     mine = joined(flat, 1).contiguous().view(-1)
-    if what is not None:
+    if not agreed:
         mine = checked(mine, group, what, [(piece.reduction.name, piece.length, piece.tree.runs) for piece in pieces], count)
-    found = (gather(mine, group) if shares == 1 else trade(mine, group)).view(machines, -1)
+    found = came(lambda: gather(mine, group) if shares == 1 else trade(mine, group), what).view(machines, -1)
     totals, begin = [], 0
     for piece in pieces:
         arity, size = piece.reduction.arity, -(-piece.length // shares)
@@ -181,13 +181,13 @@ def exchange(group, pieces, dtype, device, what):
             values[part, run] = tuple(row[first + k * size:first + (k + 1) * size].unsqueeze(0) for k in range(arity))
         begin += piece.tree.slots * arity * size
         totals.append([each.view(-1) for each in _combined(piece, piece.tree.shape, values, dtype)[0]])
-    return totals if shares == 1 else _whole(group, pieces, totals)
+    return totals if shares == 1 else _whole(group, pieces, totals, what)
 
 
-def _whole(group, pieces, shares):
+def _whole(group, pieces, shares, what):
     """Totals, of the shares of them that are on each machine."""
     flat = [each for totals in shares for each in totals]
-    found = gather(joined(flat), group).view(group.size(), -1).split([each.numel() for each in flat], 1)
+    found = came(lambda: gather(joined(flat), group), what).view(group.size(), -1).split([each.numel() for each in flat], 1)
     lengths = [piece.length for piece in pieces for _ in range(piece.reduction.arity)]
     made = iter([each.reshape(-1)[:length] for each, length in zip(found, lengths)])
     return [[next(made) for _ in range(piece.reduction.arity)] for piece in pieces]

@@ -200,7 +200,7 @@ class Machine:
             counts = tuple(tuple(count for _, count in each) for each in tree.runs) if reduction.arity > 1 else ()
             pieces.append(Piece(reduction, tree, runs, runs[0][0].numel(), counts))
         found = {}
-        made_of_all = exchange(self.spread.columns, pieces, self.compute, self.device, self.what(phase))
+        made_of_all = exchange(self.spread.columns, pieces, self.compute, self.device, self.what(phase), self.has_agreed)
         for lists, totals in zip(groups.values(), made_of_all):
             begin = 0
             for names in lists:
@@ -212,10 +212,7 @@ class Machine:
         return found
 
     def what(self, phase):
-        """What is exchanged after a phase, but for how many rows there are; in the same words on every machine. None where all have
-        said so."""
-        if self.has_agreed:
-            return None
+        """What is exchanged after a phase, but for how many rows there are; in the same words on every machine."""
         columns = self.by_columns.total if self.by_columns else self.columns
         return f"{phase.operator.operator.name} of {columns} columns"
 
@@ -233,7 +230,7 @@ class Machine:
         if self.spread.in_order and cut.total == 0:
             return {name: [torch.full(self.result_shape(name), -math.inf if name in largest else 0, dtype=self.compute, device=self.device)]
                     for name in names}
-        totals = exchange(group, pieces, self.compute, self.device, self.what(self.phases[-1]))
+        totals = exchange(group, pieces, self.compute, self.device, self.what(self.phases[-1]), self.has_agreed)
         return {name: [each[0].view(self.result_shape(name))] for name, each in zip(names, totals)}
 
     def own_entries(self, name):

@@ -23,6 +23,16 @@ def arrived(tensor):
     return tensor.wait() if isinstance(tensor, collectives.AsyncCollectiveTensor) else tensor
 
 
+def came(collective, what):
+    """What a collective gives; where a machine dies or does not come, an error that says in which call."""
+    try:
+        return collective()
+    except RuntimeError as error:
+        if type(error) is not RuntimeError and not isinstance(error, dist.DistError):
+            raise
+        raise RuntimeError(f"{what}: a machine of the group went away, or did not come: {error}") from error
+
+
 def number_of(text):
     return zlib.crc32(text.encode())
 
@@ -97,10 +107,7 @@ def _somebody_asks(group, asks, equal, device, what):
     """Whether a machine does not know what the others say now, or says something else: by 16 bytes of each."""
     mine = torch.tensor([_ASKS if asks else _KNOWS, number_of(f"{what}{equal}")], device=device)
     found = mine.new_empty(2 * group.size())
-    try:
-        _all_of_now(found, mine, group)
-    except RuntimeError as error:
-        raise RuntimeError(f"{what}: a machine of the group went away, or did not come: {error}") from error
+    came(lambda: _all_of_now(found, mine, group), what)
     found = found.view(-1, 2).tolist()
     if any(status >= 0 for status, _ in found):
         raise _of_all(f"{what}: {_APART}")
@@ -175,7 +182,7 @@ def checked(numbers, group, what, kind, count):
     if not asks_each_time(numbers.device):
         return numbers
     mine = torch.tensor([count, number_of(f"{what} {kind}")], device=numbers.device)
-    return torch.ops.trireme.agreed(numbers, arrived(all_of(mine, 0, group)), group.size(), what)
+    return torch.ops.trireme.agreed(numbers, came(lambda: arrived(all_of(mine, 0, group)), what), group.size(), what)
 
 
 def _timeout(group):
