@@ -9,7 +9,7 @@ import trireme.torch as tt
 from trireme.torch import parallel
 
 from row_in_torch import NAMED
-from parallel_compare import Machine, close, compare, gathers, same, sample
+from parallel_compare import Machine, close, compare, gathers, same, sample, sums_are_exact
 
 
 def case_mesh(rank, size):
@@ -232,6 +232,47 @@ def case_axes(rank, size):
                     distribute_tensor(x, mesh, [Shard(1)]).flatten(0, 1)):
         made, wanted = tt.softmax(strided), tt.softmax(strided.full_tensor())
         assert made.placements == (Replicate(),) and same(made.full_tensor(), wanted)
+
+
+def case_every(rank, size):
+    """Every operator, forward and backward, with its rows cut, its columns cut, and neither: one process's bits."""
+    mesh, rows, columns, refused = init_device_mesh("cpu", (size,)), 64 * size, 256 * size, set()
+    for name in NAMED:
+        operator = tt.named(name)
+        operands, constants = sample(operator, rows, columns)
+        spreads, values = [each[1] for each in operator.operator.operands], {**operator.constants, **constants}
+        leaves = [each.clone().requires_grad_(each.is_floating_point() and of not in operator.held)
+                  for each, of in zip(operands, operator.operands)]
+        wanted = operator(*leaves, results="all", **constants)
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        chosen = [k for k in operator.returned if wanted[k].requires_grad and wanted[k].dtype == torch.float32]
+        needed = [k for k, each in enumerate(leaves) if each.requires_grad]
+        torch.manual_seed(3)
+        slopes = [torch.randn(wanted[k].shape).to(wanted[k].dtype) for k in chosen]
+        assert chosen and needed, name
+        grads = torch.autograd.grad([wanted[k] for k in chosen], [leaves[k] for k in needed], slopes, allow_unused=True)
+        source = next(k for k, where in enumerate(spreads) if where.startswith("[i") and "j" in where)
+        for place in (Shard(0), Shard(1), Replicate()):
+            given = [distribute_tensor(each.detach(), mesh, [place if k == source else Replicate()]).requires_grad_(each.requires_grad)
+                     for k, each in enumerate(leaves)]
+            try:
+                made = operator(*given, results="all", **constants)
+            except trireme.Unsupported:
+                assert place == Shard(1)
+                refused.add(name)
+                continue
+            made = made if isinstance(made, tuple) else (made,)
+            assert made[0].placements == (place,) or wanted[0].shape != operands[source].shape, (name, place, made[0].placements)
+            for (of, *_), a, b in zip(operator.operator.results, wanted, made):
+                assert same(a, b.full_tensor()), (name, place, of)
+            found = torch.autograd.grad([made[k] for k in chosen], [given[k] for k in needed], [
+                distribute_tensor(slope, mesh, made[k].placements) for k, slope in zip(chosen, slopes)], allow_unused=True)
+            for k, u, v in zip(needed, grads, found):
+                assert (u is None) == (v is None), (name, place, operator.operands[k])
+                exact = place != Shard(0) or sums_are_exact(spreads[k], (rows // size,) * size, columns, values)
+                if u is not None:
+                    assert same(u, v.full_tensor()) if exact else close(u, v.full_tensor()), (name, place, operator.operands[k])
+    assert refused == {"group_norm", "rms_norm_rope", "rms_norm_rope_positions", "rope", "rope_interleaved", "sinkhorn"}, refused
 
 
 def case_defaults(rank, size):

@@ -6,6 +6,7 @@ parallel_faults, of what is drawn in parallel_fuzz.
 """
 import datetime
 import faulthandler
+import hashlib
 import os
 import sys
 import traceback
@@ -328,6 +329,51 @@ def case_norms(rank, size):
         many(machine.cut(x, 0)).backward(machine.cut(dy, 0))
         for a, b in zip(one.parameters(), many.parameters()):
             assert same(a.grad, b.grad)
+
+
+def digest_over(group):
+    """Of what a group makes of the same rows: norms, cut by rows and by columns, losses of a cut vocabulary, and gradients."""
+    rank, size, found = dist.get_rank(group), group.size(), hashlib.sha256()
+    torch.manual_seed(0)
+    x, dy, target = torch.randn(512, 2048), torch.randn(512, 2048), torch.randint(0, 2048, (64,))
+    assert 512 // size % trireme._core.row_block(512, 2048) == 0
+    by_row, by_column = (Machine((extent // size,) * size, rank) for extent in x.shape)
+
+    def note(tensor, cut=False):
+        parts = [tensor.detach().contiguous()]
+        if cut:
+            mine, parts = parts[0], [torch.empty_like(parts[0]) for _ in range(size)]
+            dist.all_gather(parts, mine, group)
+        found.update(torch.cat(parts, -1).numpy().tobytes())
+
+    for norm in (parallel.RMSNorm, parallel.LayerNorm):
+        rows = norm(2048, rows=group)
+        rows(by_row.cut(x, 0)).backward(by_row.cut(dy, 0))
+        for each in rows.parameters():
+            note(each.grad)
+        mine = by_column.cut(x[:64], 1).requires_grad_()
+        y = norm(2048 // size, columns=group)(mine)
+        y.backward(by_column.cut(dy[:64], 1))
+        note(y, cut=True)
+        note(mine.grad, cut=True)
+    mine = by_column.cut(x[:64], 1).requires_grad_()
+    loss = parallel.cross_entropy(mine, target, reduction="none", group=group)
+    loss.sum().backward()
+    chosen, entropy = parallel.log_probability(mine, target, group=group)
+    for each in (loss, chosen, entropy):
+        note(each)
+    note(mine.grad, cut=True)
+    return found.hexdigest()
+
+
+def case_digests(rank, size):
+    """1, 2, 4, 8 machines, each group of the first of these processes: the same bits."""
+    groups = [dist.new_group(range(count)) for count in (1, 2, 4, 8) if count <= size]
+    found = [digest_over(group) for group in groups if isinstance(group, dist.ProcessGroup)]
+    said = [None] * size
+    dist.all_gather_object(said, found)
+    assert [len(each) for each in said] == [sum(k < group for group in (1, 2, 4, 8) if group <= size) for k in range(size)]
+    assert len({digest for each in said for digest in each}) == 1, said
 
 
 def spread_model(rank, size):

@@ -60,13 +60,14 @@ COMMON = ["columns", "groups", "rows", "empty", "named", "counted", "random", "c
 
 @pytest.mark.parametrize("size, cases", [
     (2, [*COMMON, "dtensor", "axes", "picked", "products", "ops", "rules", "heads", "modules", "compiled", "compiled_modules", "second",
-         "transforms", "answers", "placements", "cuts", "defaults", "locals"]),
+         "transforms", "answers", "placements", "cuts", "defaults", "every", "locals"]),
     (3, ["picked", "products", "bytes", "shares", "columns", "groups", "rows", "counted", "random", "norms", "errors", "locals", "losses",
          "ops", "rules", "uneven", "modules", "outside"]),
     (4, ["both", "axes", "columns", "groups", "rows", "empty", "norms", "sums", "shares", "mesh", "once", "uneven", "modules", "errors", "losses", "placements"]),
+    (8, ["digests"]),
     pytest.param(2, ["inductor", "inductor_modules"], marks=LONG),
-    pytest.param(3, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
-    pytest.param(4, [*COMMON, "dtensor", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
+    pytest.param(3, [*COMMON, "dtensor", "every", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
+    pytest.param(4, [*COMMON, "dtensor", "every", "compiled", "compiled_modules", "inductor", "inductor_modules"], marks=LONG),
     pytest.param(8, ["norms", "losses", "once", "bytes", "shares"], marks=LONG)])
 def test_many_machines_give_what_one_gives(tmp_path, size, cases):
     codes, said = run(tmp_path, size, cases) if size == 2 else torchrun(size, cases)
