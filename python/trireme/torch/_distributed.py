@@ -3,8 +3,8 @@
 The first [i,j] operand says where rows and columns are, mesh axis by mesh axis; without one (embedding) the first that has each
 row says where rows are, and the first that has each column where columns are. All others are brought there (a weight is cut as
 the columns are, and is on every machine where rows are cut). Then each machine calls the operator on its part: rows that are
-cut along a mesh axis are the rows of `_spread`, columns its columns, and gradients that sum over rows come out complete. Rows that are counted are brought to where machines can count them,
-and results back.
+cut along a mesh axis are the rows of `_spread`, columns its columns, and gradients that sum over rows come out complete. Rows that
+are counted are brought to where machines can count them, and results back.
 """
 import functools
 import math
