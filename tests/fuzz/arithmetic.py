@@ -87,9 +87,20 @@ class Intervals:
         for turn in record.turns:
             ends.append(np.where((a[0] < turn) & (turn < a[1]), record.value(np.float64(turn)), ends[0]))
         low, high = self.known(np.minimum.reduce(ends), np.maximum.reduce(ends), wild)
-        if record.bound is None:
+        low, high = self.promised(record.bound, a, low, high)
+        if function in ("exp", "sigmoid", "softplus"):
+            low = np.maximum(low, 0)
+        return low, high
+
+    def defined(self, run, bound, args):
+        """A function that is what `run` computes of `args` in an arithmetic, within its bound."""
+        return self.promised(bound, args[0], *run(Intervals("f64")))
+
+    def promised(self, promise, a, low, high):
+        """What lies within a function's promise of values that are nearly exact."""
+        if promise is None:
             return self.rounded(low), self.rounded(high)
-        kind, bound, bound64 = record.bound
+        kind, bound, bound64 = promise
         bound = bound if self.compute == "f32" else bound64
         size = np.maximum(np.abs(low), np.abs(high))
         ours = 2.0**-49 * size  # NumPy's own errors
@@ -100,8 +111,6 @@ class Intervals:
             error = np.where(np.isfinite(error), error, bound * self.ulp)  # silu(-inf) is 0
             ours = ours + 2.0**-49 * (bound > 0) * np.where(np.isfinite(a[0]), np.abs(a[0]), 0)
         low, high = self.widened((low, high), error + ours)
-        if function in ("exp", "sigmoid", "softplus"):
-            low = np.maximum(low, 0)
         return self.rounded(low), self.rounded(high)  # what is beyond the compute type is infinite
 
     def compare(self, sign, a, b):
@@ -243,6 +252,9 @@ class Duals:
         record = UNARY[function]
         value = record.value(a[0])
         return value, np.where(a[1] == 0, 0, a[1] * record.slope(a[0], value))
+
+    def defined(self, run, bound, args):
+        return run(self)
 
     def compare(self, sign, a, b):
         compared = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal}

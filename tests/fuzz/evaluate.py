@@ -8,9 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from formulas import FORMULAS
 from philox import uniform
 from storage import largest
-from syntax import COLUMN_REDUCTIONS, COMPARISONS, COMPOSED, LEFT_TO_A_LINE, REDUCTIONS, TOTALS, VALUES_OF_INTEGERS, apply, name
+from syntax import (
+    COLUMN_REDUCTIONS, COMPARISONS, COMPOSED, LEFT_TO_A_LINE, REDUCTIONS, TOTALS, VALUES_OF_INTEGERS, Program, apply, name,
+)  # fmt: skip
 
 
 class Invalid(Exception):
@@ -347,7 +350,18 @@ class Evaluation:
         method = methods.get(op, op)
         if method in ("add", "sub", "mul", "div", "neg", "both", "negated", "stop", "select", "fma", "min", "max"):
             return getattr(arithmetic, method)(*args)
+        if op in FORMULAS:
+            return formula_value(FORMULAS[op], args, arithmetic)
         return arithmetic.call(op, args[0])
+
+
+def formula_value(formula, args, arithmetic):
+    def run(inner):
+        evaluation = Evaluation(Program("formula", (), (), ()), Inputs(1, 1, {}, {}), inner)
+        evaluation.values = dict(zip(formula.arguments, args))
+        return evaluation.run(formula.expression)
+
+    return arithmetic.defined(run, formula.bound, args)
 
 
 def evaluate(program, inputs, arithmetic):

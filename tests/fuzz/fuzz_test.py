@@ -21,10 +21,11 @@ except ImportError:
 import arithmetic
 import checks
 import features
+import formulas
 import importlib.util
 import storage
 import syntax
-from evaluate import Inputs, evaluate
+from evaluate import Inputs, evaluate, formula_value
 from functions import UNARY
 from generate import draw
 from parse import parse
@@ -158,20 +159,33 @@ class Language(unittest.TestCase):
                 named |= set(re.findall(r"`(\w+)(?:\([^`]*\))?`", line.split("|")[1]))
         named -= {"rstd", "gamma", "alpha", "eps", "x"}
         self.assertEqual(named - {"eps"}, set(syntax.ARITY))
+        for name, each in formulas.FORMULAS.items():
+            self.assertTrue(each.expression, f"{name}: a formula that is not of the language wants a record in functions.py")
 
     def test_bounds_are_those_of_the_page(self):
-        table = page.split("<!-- generated: functions -->")[1].split("<!-- end -->")[0]
-        for line in table.strip().splitlines()[2:]:
-            cells = [cell.strip() for cell in line.replace("\\|", "!").strip("|").split("|")]
-            name, f32, f64 = cells[0].strip("`"), cells[3], cells[5]
-            if name not in UNARY or UNARY[name].bound is None:
-                self.assertTrue(name == "rsqrt" or f32 in ("exact", "0.5 ulp"), line)
-                continue
-            kind, *bounds = UNARY[name].bound
-            for said, bound in zip((f32, f64), bounds):
-                number = float(re.match(r"[\d.]+", said)[0]) if "^" not in said else 2.0 ** float(re.search(r"\^(-\d+)", said)[1])
-                self.assertEqual(number, bound, line)
-            self.assertEqual(kind, "ulp" if "ulp" in f32 else "of x" if "!x!" in f32 else "error", line)
+        for name, each in formulas.ON_THE_PAGE.items():
+            if name in UNARY and name != "rsqrt":
+                self.assertEqual(UNARY[name].bound, each.bound, name)
+
+    def test_functions_without_a_record_mean_their_formula(self):
+        row = "| `hard_tanh` | min(max(x, -1), 1) | all \\|x\\| | exact | exact | exact | exact | 2 / 2 |"
+        row += "\n| `swish` | x * sigmoid(b * x) | all | 2^-22 \\|x\\| | 2^-23 | 2^-50 \\|x\\| | 2^-52 | 20 / 30 |"
+        read = formulas.read_formulas(f"<!-- generated: functions -->\n| a |\n|---|\n{row}\n<!-- end -->")
+        hard, swish = read["hard_tanh"], read["swish"]
+        self.assertEqual((hard.arguments, hard.bound), (("x",), None))
+        self.assertEqual((swish.arguments, swish.bound), (("x", "b"), ("of x", 2.0**-22, 2.0**-50)))
+        x = np.array([[-3.0, -0.5, 0.25, 7.0]])
+        value, slope = formula_value(hard, [(x, np.ones_like(x))], arithmetic.Duals())
+        np.testing.assert_array_equal(value, np.clip(x, -1, 1))
+        np.testing.assert_array_equal(slope, [[0, 1, 1, 0]])
+        low, high = formula_value(hard, [(x - 1, x)], arithmetic.Intervals("f32"))
+        np.testing.assert_array_equal([low, high], [np.clip(x - 1, -1, 1), np.clip(x, -1, 1)])
+        b = np.full((1, 1), 1.702)
+        want = x * UNARY["sigmoid"].value(b * x)
+        low, high = formula_value(swish, [(x, x), (b, b)], arithmetic.Intervals("f32"))
+        self.assertTrue(((low < want) & (want < high) & (high - low < 2.0**-20 * np.abs(x))).all())
+        value, slope = formula_value(swish, [(x, np.zeros_like(x)), (b, np.ones_like(b))], arithmetic.Duals())
+        np.testing.assert_allclose(slope, x * x * UNARY["sigmoid"].slope(b * x, value), rtol=1e-12)
 
     def test_a_sample_has_every_construct(self):
         seen = set()

@@ -1,6 +1,7 @@
 """Row programs as Python values, and their text, written from docs/language.md alone."""
 from dataclasses import dataclass, field, replace
 
+from formulas import FORMULAS
 from functions import UNARY
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
@@ -8,7 +9,8 @@ REDUCTIONS = ("sum", "mean", "amax", "amin")
 COMPOSED = ("variance", "logsumexp", "softmax")  # names that values may have, too
 TOTALS = {"variance_sum": 1, "variance_squares": 1, "logsumexp_top": 1, "logsumexp_sum": 1, "logsumexp_weighted_top": 2,
           "logsumexp_weighted": 2}  # likewise; what the composed are made of, with their numbers of arguments
-FUNCTIONS = {**dict.fromkeys(UNARY, 1), "min": 2, "max": 2, "fma": 3, "clamp": 3}  # name -> arguments
+FUNCTIONS = {**dict.fromkeys(UNARY, 1), "min": 2, "max": 2, "fma": 3, "clamp": 3,  # name -> arguments
+             **{name: len(each.arguments) for name, each in FORMULAS.items()}}  # fmt: skip
 CONDITIONS = {"and": 2, "or": 2, "not": 1}
 COLUMN_REDUCTIONS = ("colsum", "colmax")  # a result's whole right side
 OTHERS = {"select": 3, "rotate": 2, **dict.fromkeys(COLUMN_REDUCTIONS, 1), "stop_gradient": 1, "cast": 2, "largest": 1,
