@@ -85,3 +85,30 @@ foreach(file ${tuned_files})
   string(APPEND tuned_tables "    {\"${name}\", \"${words}\", lines_of_${name}},\n")
 endforeach()
 trireme_embed(${TRIREME_EMBEDDED_TABLES} schedule/tuned.hpp TunedTable tuned_tables "${tuned_lines}" "${tuned_tables}")
+
+# The records of functions: every `Function NAME()` that begins a line of src/math/records, declared and called.
+file(GLOB record_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/math/records/*.cpp)
+set(record_declarations "")
+set(record_calls "")
+foreach(file ${record_files})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(STRINGS ${file} heads REGEX "^Function [a-z0-9_]+\\(\\) {")
+  if(NOT heads)
+    message(FATAL_ERROR "${file} has no line `Function NAME() {`")
+  endif()
+  foreach(head ${heads})
+    string(REGEX REPLACE "^Function ([a-z0-9_]+).*" "\\1" name "${head}")
+    string(APPEND record_declarations "Function ${name}();\n")
+    string(APPEND record_calls "records::${name}(), ")
+  endforeach()
+endforeach()
+set(TRIREME_EMBEDDED_FUNCTIONS ${CMAKE_BINARY_DIR}/embedded_functions.cpp)
+file(CONFIGURE OUTPUT ${TRIREME_EMBEDDED_FUNCTIONS} @ONLY CONTENT "#include \"math/functions.hpp\"
+
+namespace trireme {
+namespace records {
+${record_declarations}}
+std::vector<Function> function_records() { return {${record_calls}}; }
+}  // namespace trireme
+")
+list(APPEND TRIREME_EMBEDDED_TABLES ${TRIREME_EMBEDDED_FUNCTIONS})

@@ -1,36 +1,36 @@
 #include "math/functions.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <vector>
+#include <iterator>
+#include <utility>
 
 #include "ir/rewrite.hpp"
-#include "math/records.hpp"
 
 namespace trireme {
 
+namespace {
+
+// Those of contract version 1, as its page and its listings have them; the pages' order is part of what is frozen.
+constexpr std::string_view contract_order[] = {"exp",       "log",        "expm1",         "log1p",         "tanh",
+                                               "sigmoid",   "erf",        "rsqrt",         "silu",          "gelu",
+                                               "gelu_tanh", "gelu_slope", "relu",          "softplus",      "square",
+                                               "sign",      "clamp",      "exponent_ceil", "exponent_floor"};
+
+}  // namespace
+
 std::span<const Function> functions() {
-  static const Function table[] = {
-      records::exp(),
-      records::log(),
-      records::expm1(),
-      records::log1p(),
-      records::tanh(),
-      records::sigmoid(),
-      records::erf(),
-      records::rsqrt(),
-      records::silu(),
-      records::gelu(),
-      records::gelu_tanh(),
-      records::gelu_slope(),
-      records::relu(),
-      records::softplus(),
-      records::square(),
-      records::sign(),
-      records::clamp(),
-      records::exponent_ceil(),
-      records::exponent_floor(),
-  };
+  static const std::vector<Function> table = [] {
+    std::vector<Function> all = function_records();
+    std::sort(all.begin(), all.end(), [](const Function& a, const Function& b) {
+      auto place = [](const Function& each) {
+        return std::pair(std::find(std::begin(contract_order), std::end(contract_order), each.name), each.name);
+      };
+      return place(a) < place(b);
+    });
+    return all;
+  }();
   return table;
 }
 

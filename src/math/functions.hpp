@@ -1,9 +1,11 @@
-// The functions of the language that are not primitives, each one record. To add a function, add a record.
+// The functions of the language that are not primitives, each one record. A file of records/ that defines `Function
+// NAME()` is all that it takes to add one: cmake/embed.cmake makes the table of what it finds there.
 #pragma once
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/build.hpp"
 
@@ -51,7 +53,11 @@ struct Function {
   int cost(Type compute) const { return compute == Type::F64 ? cost_f64 : cost_f32; }
 };
 
+// In the order of docs/contract.md, which later functions follow by name.
 std::span<const Function> functions();
+// As they are found, file by file.
+std::vector<Function> function_records();
+
 std::optional<std::size_t> function_named(std::string_view name);
 
 // A call of a function in a graph: `call("rsqrt", {x})`.

@@ -1,4 +1,4 @@
-// The parts that expansions share.
+// The parts that records share.
 //
 // Integers cross between floats and bits by adding 1.5 * 2^23 (f64: 1.5 * 2^52): the sum's ulp is 1, so its low bits
 // are the nearest integer. With the exponent's bias added too, shifting those bits into the exponent field is 2^n.
@@ -7,9 +7,15 @@
 #include <optional>
 #include <span>
 
-#include "ir/build.hpp"
+#include "math/functions.hpp"
 
 namespace trireme::parts {
+
+// A number of an oracle's type, which its argument has.
+template <typename T>
+T number_like(const T*, int value) {
+  return static_cast<T>(value);
+}
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
@@ -50,18 +56,18 @@ inline Formula with_sign_of(Formula x, Formula value) { return bits_or(value, bi
 // -|x| in one operation.
 inline Formula minus_abs(Formula x) { return bits_or(x, x.number(-0.0)); }
 
-// In exp.cpp: exp(x) for x between exp_lowest, from where down it is +0, and 89 (f64: 710).
+// In records/exp.cpp: exp(x) for x between exp_lowest, from where down it is +0, and 89 (f64: 710).
 Formula exp_clamped(Type compute, Formula x);
 double exp_lowest(Type compute);
 
-// In exp.cpp: 1 - exp(-u) for 0 <= u <= 40, with a small relative error also near 0; u is main, or main + rest
+// In records/exp.cpp: 1 - exp(-u) for 0 <= u <= 40, with a small relative error also near 0; u is main, or main + rest
 // where that sum must not round.
 Formula one_minus_exp_of_minus(Type compute, Formula main, std::optional<Formula> rest = {});
 
-// In exp.cpp: the coefficients of 1 + r + r^2 h(r), which is exp(r) for |r| <= ln(2) / 2.
+// In records/exp.cpp: the coefficients of 1 + r + r^2 h(r), which is exp(r) for |r| <= ln(2) / 2.
 std::span<const double> exp_coefficients(Type compute);
 
-// In log.cpp: log(1 + x) for all x.
+// In records/log.cpp: log(1 + x) for all x.
 Formula log1p_any(Type compute, Formula x);
 
 }  // namespace trireme::parts

@@ -1,4 +1,4 @@
-"""Prints the coefficients of src/math, in the order of its files: python3 fit.py [name]. Needs mpmath."""
+"""Prints the coefficients of src/math/records, in the order of its files: python3 fit.py [name]. Needs mpmath."""
 import sys
 
 from minimax import fit, mp, show

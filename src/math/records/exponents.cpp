@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "math/parts.hpp"
-#include "math/records.hpp"
 
 namespace trireme::records {
 using namespace parts;
