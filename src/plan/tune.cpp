@@ -15,6 +15,7 @@
 #include "devices/parallel.hpp"
 #include "language/print.hpp"
 #include "schedule/candidates.hpp"
+#include "schedule/valid.hpp"
 
 namespace trireme {
 namespace {
@@ -116,6 +117,7 @@ Result<std::vector<Tried>> try_configs(const DeviceEntry& device, const Program&
   std::vector<Config> near;
   for (std::size_t k = 0; k < std::min<std::size_t>(tried.size(), 4); ++k)
     for (Config& each : neighbours(tried[k].config)) near.push_back(std::move(each));
+  std::erase_if(near, [valid = Validity(program, machine, facts)](const Config& each) { return !valid(each); });
   TRIREME_CHECK(try_all(std::move(near), 0.8, 1));
   if (options.progress) options.progress(1);
   return tried;

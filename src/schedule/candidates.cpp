@@ -1,12 +1,14 @@
 #include "schedule/candidates.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "ir/contract.hpp"
 #include "ir/groups.hpp"
 #include "schedule/cost.hpp"
 #include "schedule/groups_apart.hpp"
+#include "schedule/options.hpp"
 #include "schedule/resolve_groups.hpp"
 #include "schedule/sum_classes.hpp"
 #include "schedule/valid.hpp"
@@ -224,23 +226,22 @@ void sort_by_cost(const Program& program, const Machine& machine, const Facts& f
 
 std::vector<Config> neighbours(const Config& config) {
   std::vector<Config> configs;
-  auto with = [&](auto&& change) {
-    Config other = config;
-    change(other);
-    if (print(other) != print(config)) configs.push_back(std::move(other));
-  };
-  if (config.simd) return configs;
-  with([](Config& c) { c.streaming = !c.streaming; });
-  if (!config.stripes) return configs;
-  if (!config.stage) with([](Config& c) { c.hoist = !c.hoist; });
-  with([](Config& c) { c.reload = !c.reload; });
-  for (int resident : {1, 2, 3, 4, 6, 8})
-    if (resident * config.groups * config.teams * config.lanes <= 2048) with([&](Config& c) { c.resident = resident; });
-  if (config.ring) with([](Config& c) { c.ring = std::min(8, c.ring + 1); });
-  if (config.rows > 1) {
-    with([](Config& c) { c.rows *= 2; });
-    with([](Config& c) { c.rows *= 4; });
-    with([](Config& c) { c.rows /= 2; });
+  for (const Option& each : schedule_options) {
+    if (!(each.kinds & kind_of(config))) continue;
+    auto with = [&](auto value) {
+      Config other = config;
+      if constexpr (std::is_same_v<decltype(value), bool>) other.*each.flag = value;
+      else other.*each.number = std::clamp(value, each.least, each.most);
+      if (print(other) != print(config)) configs.push_back(std::move(other));
+    };
+    if (each.steps & steps::turned) with(!(config.*each.flag));
+    if (each.steps & steps::small)
+      for (int value : steps::small_numbers) with(value);
+    if (!each.said(config)) continue;
+    if (each.steps & steps::next) with(config.*each.number + 1);
+    if (each.steps & steps::doubled) with(config.*each.number * 2);
+    if (each.steps & steps::quadrupled) with(config.*each.number * 4);
+    if (each.steps & steps::halved) with(config.*each.number / 2);
   }
   return configs;
 }

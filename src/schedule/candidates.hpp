@@ -12,7 +12,7 @@ std::vector<Config> candidate_configs(const Program& program, const Machine& mac
 // The cheapest first, where there is a cost model.
 void sort_by_cost(const Program& program, const Machine& machine, const Facts& facts, std::vector<Config>& configs);
 
-// One step from a good config: what a search looks at next. Some are not valid.
+// One step of an option (options.hpp) from a good config: what a search looks at next. Some are not valid.
 std::vector<Config> neighbours(const Config& config);
 
 }  // namespace trireme

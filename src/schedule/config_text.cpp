@@ -28,8 +28,7 @@ std::string print(const Config& config) {
   std::string text = config.simd ? "simd" : "threads";
   for (const Option& each : schedule_options) {
     if (each.number == &Config::stripes && config.columns) text += fmt::format(" columns={}", config.columns);
-    const bool always = each.number == &Config::unroll && each.kinds & kind_of(config);
-    if (!always && !each.said(config)) continue;
+    if (!each.said(config) && !(each.always && each.kinds & kind_of(config))) continue;
     text += fmt::format(" {}", each.name);
     if (each.number) text += fmt::format("={}", config.*each.number);
   }

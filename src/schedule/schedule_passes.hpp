@@ -10,12 +10,11 @@ namespace trireme {
 
 struct SchedulePass {
   std::string_view name, summary;
-  void (*decide)(Config& config, const Config& whole);  // as `whole` does
 };
 
-std::span<const SchedulePass> schedule_passes();  // "place" first
+std::span<const SchedulePass> schedule_passes();  // "place" first; options.hpp has them
 
-// What the passes up to and including `last` decide.
+// What the passes up to and including `last`, one of these, decide of `whole`.
 Config config_after(const Config& whole, const SchedulePass& last);
 
 }  // namespace trireme

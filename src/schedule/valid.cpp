@@ -220,6 +220,10 @@ Status Validity::fits_threads(const Config& config) const {
                              config.vector, widest));
   if (config.groups > 1 && config.lanes != 32)
     return wrong(fmt::format("lanes={}; several groups have 32 each", config.lanes));
+  const std::int64_t threads = std::int64_t{config.lanes} * config.groups * config.teams;
+  if (config.resident * threads > machine_.multiprocessor.threads)
+    return wrong(fmt::format("resident={}; a processor holds {} threads, and these blocks have {}", config.resident,
+                             machine_.multiprocessor.threads, threads));
   if (config.cluster > (machine_.clusters ? 16 : 1) && stages_.reduces())
     return wrong(fmt::format("cluster={}; blocks that share a row's sums are {}", config.cluster,
                              machine_.clusters ? "1 to 16" : "for machines that have clusters"));

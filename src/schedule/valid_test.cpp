@@ -76,6 +76,8 @@ TEST(Valid, threads) {
          {"threads lanes=32 columns=1000 stripes=4 ring=9", "ring=9; 2 to 8"},
          {"threads lanes=32 columns=1000 stripes=4 stage", "stage needs a ring"},
          {"threads lanes=32 columns=1000 stripes=4 resident=33", "resident=33; 1 to 32"},
+         {"threads lanes=32 groups=8 columns=1000 stripes=1 resident=8", ""},
+         {"threads lanes=32 groups=8 columns=1000 stripes=1 resident=9", "a processor holds 2048 threads"},
          {"threads lanes=32 columns=1000 rows=0", "rows=0; 1 to"},
          {"threads lanes=32 groups=2 teams=2 columns=1000 stripes=2", "share a block, not a row"},
          {"threads lanes=32 groups=16 columns=1000 stripes=64 ring=8", "bytes of shared memory"},
