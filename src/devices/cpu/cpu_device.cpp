@@ -53,7 +53,7 @@ struct KernelPath {
 
 // A problem's calls of the kernels.
 struct Calls {
-  const KernelPath& way;
+  const KernelPath& path;
   const Packing::Run& run;
   const Blocks& blocks;
   const RunOptions& options;
@@ -61,7 +61,7 @@ struct Calls {
   std::byte *copies, *own;
 
   std::uint64_t* args(std::int64_t worker) const {
-    return reinterpret_cast<std::uint64_t*>(own + worker * way.worker_bytes(run.problem.columns));
+    return reinterpret_cast<std::uint64_t*>(own + worker * path.worker_bytes(run.problem.columns));
   }
 
   // Each worker has rows of its own: whole row blocks, evenly, and lines as whole as blocks let them be.
@@ -74,15 +74,15 @@ struct Calls {
       std::int64_t row = (lines + blocks.row_block - 1) / blocks.row_block * blocks.row_block;
       return worker == takers ? rows : std::min(rows, row);
     };
-    const std::int64_t copy_bytes = way.packing.worker_bytes(run.window.held, run.problem.columns);
+    const std::int64_t copy_bytes = path.packing.worker_bytes(run.window.held, run.problem.columns);
     in_parallel(options.parallel_for, static_cast<int>(takers), [&](int worker) {
       const Packing::Worker mine{copies + worker * copy_bytes, first_row(worker), first_row(worker + 1)};
       for (std::int64_t first = mine.from; first < mine.to; first += run.window.step) {
         const std::int64_t last = std::min(first + run.window.step, mine.to);
-        way.packing.begin_rows(run, mine, first, last, args(worker));
+        path.packing.begin_rows(run, mine, first, last, args(worker));
         kernel(0)(args(worker), first, last, rows);
-        way.packing.finish_rows(run, mine, first, last);
-        way.packing.move_on(run, mine, first, last);
+        path.packing.finish_rows(run, mine, first, last);
+        path.packing.advance(run, mine, first, last);
       }
     });
   }
@@ -94,21 +94,21 @@ struct Calls {
     for (std::int64_t first = 0; first < rows; first += run.window.step) {
       const std::int64_t last = std::min(first + run.window.step, rows);
       const std::int64_t count = (last - first + blocks.row_block - 1) / blocks.row_block;
-      each([&](int worker) { way.packing.begin_rows(run, all, first, last, args(worker), {worker, workers}); });
+      each([&](int worker) { path.packing.begin_rows(run, all, first, last, args(worker), {worker, workers}); });
       each([&](int worker) {
         const std::int64_t from = first + count * worker / workers * blocks.row_block;
         const std::int64_t to = std::min(last, first + count * (worker + 1) / workers * blocks.row_block);
         if (from < to) kernel(0)(args(worker), from, to, rows);
       });
-      each([&](int worker) { way.packing.finish_rows(run, all, first, last, {worker, workers}); });
-      way.packing.move_on(run, all, first, last);
+      each([&](int worker) { path.packing.finish_rows(run, all, first, last, {worker, workers}); });
+      path.packing.advance(run, all, first, last);
     }
   }
 
   void columns() const {  // the kernels that add up partial sums
-    for (std::size_t k = 1; k < way.code->code.size(); ++k) {
+    for (std::size_t k = 1; k < path.code->code.size(); ++k) {
       const std::int64_t count =
-          entries_of(way.kernels(), way.kernels().columns[k - 1], run.problem.rows, run.problem.columns);
+          entries_of(path.kernels(), path.kernels().columns[k - 1], run.problem.rows, run.problem.columns);
       each([&](int worker) {
         const std::int64_t first = count * worker / workers, last = count * (worker + 1) / workers;
         if (first < last) kernel(k)(args(worker), first, last, run.problem.rows);
@@ -117,7 +117,7 @@ struct Calls {
   }
 
  private:
-  Entry* kernel(std::size_t k) const { return way.code->code.entry<Entry>(k); }
+  Entry* kernel(std::size_t k) const { return path.code->code.entry<Entry>(k); }
   template <typename Body>
   void each(Body&& body) const {
     in_parallel(options.parallel_for, static_cast<int>(workers), body);
@@ -126,18 +126,18 @@ struct Calls {
 
 class CpuExecutable : public HostExecutable {
  public:
-  CpuExecutable(Program program, const Layout& layout, bool streaming, const InstructionSet& set, KernelPath way,
+  CpuExecutable(Program program, const Layout& layout, bool streaming, const InstructionSet& set, KernelPath path,
                 std::optional<KernelPath> across, std::optional<KernelPath> backwards)
       : program_(std::move(program)),
         layout_(layout),
         streaming_(streaming),
         set_(&set),
-        way_(std::move(way)),
+        path_(std::move(path)),
         across_(std::move(across)),
         backwards_(std::move(backwards)) {}
 
   MemoryBytes memory_bytes(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
-    MemoryBytes most = way_.memory_bytes(rows, columns, options);
+    MemoryBytes most = path_.memory_bytes(rows, columns, options);
     for (const std::optional<KernelPath>* each : {&across_, &backwards_}) {
       if (!*each) continue;
       MemoryBytes other = (*each)->memory_bytes(rows, columns, options);
@@ -147,7 +147,7 @@ class CpuExecutable : public HostExecutable {
   }
 
   int workers(std::int64_t rows, std::int64_t columns, const RunOptions& options) const override {
-    return static_cast<int>(workers_for(cut_rows(way_.kernels(), rows, columns), options));
+    return static_cast<int>(workers_for(cut_rows(path_.kernels(), rows, columns), options));
   }
 
   // `own` holds, for each worker, its slots and its scratch; the workspace partial sums, then copies.
@@ -155,9 +155,9 @@ class CpuExecutable : public HostExecutable {
     TRIREME_CHECK(check_layout(layout_, program_, problem));
     const bool across = goes_across(problem, options);
     const bool backwards = backwards_ && lies_backwards(backwards_->config.layout, problem);
-    const KernelPath& way = across ? *across_ : backwards ? *backwards_ : way_;
-    const Packing& packing = way.packing;
-    Blocks blocks = cut_rows(way.kernels(), problem.rows, problem.columns);
+    const KernelPath& path = across ? *across_ : backwards ? *backwards_ : path_;
+    const Packing& packing = path.packing;
+    Blocks blocks = cut_rows(path.kernels(), problem.rows, problem.columns);
     const std::int64_t workers = workers_for(blocks, options);
     Packing::Window window = packing.window(blocks, problem.rows, problem.columns, options.chunk_rows, &problem);
     if (across) window.together = rows_of_a_piece();
@@ -165,13 +165,13 @@ class CpuExecutable : public HostExecutable {
         options.chunk_rows ? std::nullopt : packing.window_of_all(window, blocks, problem, workers);
     const Packing::Run run{problem, lent.workspace + blocks.workspace_bytes, of_all.value_or(window), streaming_};
     std::byte* copies = run.shared + packing.shared_bytes(problem.rows, problem.columns);
-    const Calls calls{way, run, blocks, options, workers, copies, lent.own};
+    const Calls calls{path, run, blocks, options, workers, copies, lent.own};
     packing.begin(run);
     for (std::int64_t worker = 0; worker < workers; ++worker) {
       std::uint64_t* args = calls.args(worker);
-      fill_slots(way.kernels(), program_, problem, blocks,
+      fill_slots(path.kernels(), program_, problem, blocks,
                  {.partials = reinterpret_cast<std::uint64_t>(lent.workspace),
-                  .scratch = reinterpret_cast<std::uint64_t>(args) + way.slot_bytes()},
+                  .scratch = reinterpret_cast<std::uint64_t>(args) + path.slot_bytes()},
                  args);
       packing.point(run, args);
     }
@@ -187,8 +187,8 @@ class CpuExecutable : public HostExecutable {
     if (backwards_) text += "; columns backwards, taken where they lie";
     if (backwards_ && !backwards_->packing.empty()) text += fmt::format("; copied: {}", backwards_->packing.names());
     if (backwards_) text += "; with other strides";
-    if (!way_.packing.empty())
-      text += fmt::format("{} columns apart, copied: {}", across_ || backwards_ ? "" : ";", way_.packing.names());
+    if (!path_.packing.empty())
+      text += fmt::format("{} columns apart, copied: {}", across_ || backwards_ ? "" : ";", path_.packing.names());
     return text;
   }
   std::string kernel_hash() const override { return chosen().code->hash; }
@@ -197,7 +197,7 @@ class CpuExecutable : public HostExecutable {
   }
 
  private:
-  const KernelPath& chosen() const { return across_ ? *across_ : backwards_ ? *backwards_ : way_; }
+  const KernelPath& chosen() const { return across_ ? *across_ : backwards_ ? *backwards_ : path_; }
   bool goes_across(const Problem2d& problem, const RunOptions& options) const {
     if (!across_ || rows_together(program_, problem) < across_->config.lanes) return false;
     // One turn leaves other threads nothing to do, where all of them can make copies (softmax backward 128x65536 f16
@@ -215,10 +215,10 @@ class CpuExecutable : public HostExecutable {
   }
 
   Program program_;
-  Layout layout_;   // of the problem; a way's config has what its kernels see of it
+  Layout layout_;   // of the problem; a path's config has what its kernels see of it
   bool streaming_;  // results outgrow the caches
   const InstructionSet* set_;
-  KernelPath way_;                       // for all problems of this layout
+  KernelPath path_;                      // for all problems of this layout
   std::optional<KernelPath> across_;     // for those whose rows lie side by side
   std::optional<KernelPath> backwards_;  // for those where the columns that its layout says so of lie backwards
 };
@@ -255,9 +255,9 @@ Result<std::unique_ptr<trireme::Executable>> compile(const Program& program, con
     TRIREME_TRY(made, with_copies(*facts.backwards));
     backwards.emplace(std::move(made));
   }
-  TRIREME_TRY(way, with_copies(facts.layout));
+  TRIREME_TRY(path, with_copies(facts.layout));
   return std::unique_ptr<trireme::Executable>(std::make_unique<CpuExecutable>(
-      program, facts.layout, streaming, set, std::move(way), std::move(across), std::move(backwards)));
+      program, facts.layout, streaming, set, std::move(path), std::move(across), std::move(backwards)));
 }
 
 std::vector<DeviceEntry> devices_of(std::span<const InstructionSet> sets, std::string_view needs,

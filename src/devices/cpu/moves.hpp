@@ -4,7 +4,7 @@
 
 namespace trireme::cpu {
 
-enum class Way : std::uint8_t {
+enum class Direction : std::uint8_t {
   Pack,    // from strided to dense
   Unpack,  // back
   Stream,  // back, past the caches
@@ -18,19 +18,19 @@ struct Block {
   std::int64_t row_stride, stride;
   T* dense;
   std::int64_t step, rows, columns;
-  bool far;  // worth fetching ahead
+  bool beyond_cache;  // worth prefetching
 };
 
 template <typename T>
 struct Moves {
-  // All ways: as many columns as it can do well, which it returns.
+  // All directions: as many columns as it can do well, which it returns.
   std::int64_t (*by_rows[3])(const Block<T>&);
-  // All ways: a block of whole squares whose rows lie next to each other. Stream: its lines begin at 64 bytes.
-  void (*squares[3])(const Block<T>&);
-  std::int64_t square_rows, square_columns;
+  // All directions: a block of whole tiles whose rows lie next to each other. Stream: its lines begin at 64 bytes.
+  void (*transpose[3])(const Block<T>&);
+  std::int64_t tile_rows, tile_columns;
 };
 
-// An instruction set's: with its widest registers, for entries that are near, and for what is left over.
+// An instruction set's: with its widest registers, for entries in the cache, and for what is left over.
 template <typename T>
 struct MoveWidths {
   const Moves<T>*wide, *middle, *small;

@@ -52,13 +52,13 @@ Block<T> part(const Block<T>& all, std::int64_t row, std::int64_t column) {
           all.step,
           all.rows - row,
           all.columns - column,
-          all.far};
+          all.beyond_cache};
 }
 
 template <typename T>
-void move_rows(const MoveWidths<T>& moves, Way way, const Block<T>& block) {
-  const bool packs = way == Way::Pack;
-  const std::int64_t done = block.stride == 1 ? 0 : moves.wide->by_rows[static_cast<int>(way)](block);
+void move_rows(const MoveWidths<T>& moves, Direction direction, const Block<T>& block) {
+  const bool packs = direction == Direction::Pack;
+  const std::int64_t done = block.stride == 1 ? 0 : moves.wide->by_rows[static_cast<int>(direction)](block);
   const Block<T> rest = part(block, 0, done);
   const std::size_t size = static_cast<std::size_t>(rest.columns) * sizeof(T);
   for (std::int64_t r = 0; r < rest.rows; ++r) {
@@ -70,11 +70,11 @@ void move_rows(const MoveWidths<T>& moves, Way way, const Block<T>& block) {
 }
 
 template <typename T>
-void move_one_by_one(Way way, const Block<T>& block) {
+void move_one_by_one(Direction direction, const Block<T>& block) {
   for (std::int64_t c = 0; c < block.columns; ++c)
     for (std::int64_t r = 0; r < block.rows; ++r) {
       T *strided = block.strided + r * block.row_stride + c * block.stride, *dense = block.dense + r * block.step + c;
-      if (way == Way::Pack) put(dense, at(strided));
+      if (direction == Direction::Pack) put(dense, at(strided));
       else put(strided, at(dense));
     }
 }
@@ -86,38 +86,39 @@ bool lined_up(const Block<T>& block) {
          block.rows * sizeof(T) % 64 == 0;
 }
 
-// Rows that lie next to each other, in squares. What is left over takes the smallest squares that hold it, which end
+// Rows that lie next to each other, in tiles. What is left over takes the smallest tiles that hold it, which end
 // where it does, and move some entries again.
 template <typename T>
-void move_squares(const MoveWidths<T>& moves, const Moves<T>& how, Way way, const Block<T>& block) {
+void copy_tiles(const MoveWidths<T>& moves, const Moves<T>& how, Direction direction, const Block<T>& block) {
   const Moves<T>&middle = *moves.middle, &small = *moves.small;
-  if (block.rows < how.square_rows || block.columns < how.square_columns) {
-    if (&how == &small) move_one_by_one(way, block);
-    else move_squares(moves, &how == &middle ? small : middle, way, block);
+  if (block.rows < how.tile_rows || block.columns < how.tile_columns) {
+    if (&how == &small) move_one_by_one(direction, block);
+    else copy_tiles(moves, &how == &middle ? small : middle, direction, block);
     return;
   }
   Block<T> whole = block;
-  whole.rows = block.rows / how.square_rows * how.square_rows;
-  whole.columns = block.columns / how.square_columns * how.square_columns;
-  how.squares[static_cast<int>(way == Way::Stream && !lined_up(whole) ? Way::Unpack : way)](whole);
+  whole.rows = block.rows / how.tile_rows * how.tile_rows;
+  whole.columns = block.columns / how.tile_columns * how.tile_columns;
+  how.transpose[static_cast<int>(direction == Direction::Stream && !lined_up(whole) ? Direction::Unpack : direction)](
+      whole);
   auto smallest = [&](std::int64_t Moves<T>::*side, std::int64_t left) -> const Moves<T>& {
     return small.*side >= left ? small : middle.*side >= left ? middle : how;
   };
   if (std::int64_t left = block.rows - whole.rows) {
-    const Moves<T>& rest = smallest(&Moves<T>::square_rows, left);
-    move_squares(moves, rest, way, part(block, block.rows - rest.square_rows, 0));
+    const Moves<T>& rest = smallest(&Moves<T>::tile_rows, left);
+    copy_tiles(moves, rest, direction, part(block, block.rows - rest.tile_rows, 0));
   }
   if (std::int64_t left = block.columns - whole.columns) {
-    const Moves<T>& rest = smallest(&Moves<T>::square_columns, left);
-    Block<T> right = part(block, 0, block.columns - rest.square_columns);
+    const Moves<T>& rest = smallest(&Moves<T>::tile_columns, left);
+    Block<T> right = part(block, 0, block.columns - rest.tile_columns);
     right.rows = whole.rows;
-    move_squares(moves, rest, way, right);
+    copy_tiles(moves, rest, direction, right);
   }
 }
 
 // Rows lie closer to each other than columns.
 template <typename T>
-void move_across(const MoveWidths<T>& moves, Way way, Block<T> block) {
+void move_across(const MoveWidths<T>& moves, Direction direction, Block<T> block) {
   if (block.row_stride == -1)  // from the other end
     block = {block.strided - (block.rows - 1),
              1,
@@ -126,12 +127,13 @@ void move_across(const MoveWidths<T>& moves, Way way, Block<T> block) {
              -block.step,
              block.rows,
              block.columns,
-             block.far};
-  // Four bytes, near: shuffles bound it, and half as wide ones take less than half as long (32x64x128 transposed,
-  // softmax backward: pack 79 -> 66 us, unpack 47 -> 41). Far, whole lines at a time hide more of the way.
-  const bool wide = sizeof(T) != 4 || block.far;
-  if (block.row_stride == 1) move_squares(moves, wide ? *moves.wide : *moves.middle, way, block);
-  else move_one_by_one(way, block);
+             block.beyond_cache};
+  // Four bytes, in the cache: shuffles bound it, and half as wide ones take less than half as long (32x64x128
+  // transposed, softmax backward: pack 79 -> 66 us, unpack 47 -> 41). From beyond the cache, whole lines at a time hide
+  // more of the latency.
+  const bool wide = sizeof(T) != 4 || block.beyond_cache;
+  if (block.row_stride == 1) copy_tiles(moves, wide ? *moves.wide : *moves.middle, direction, block);
+  else move_one_by_one(direction, block);
 }
 
 // The smallest stride, which says what lies next to each other.
@@ -144,7 +146,7 @@ std::int64_t closest(std::int64_t count, std::int64_t stride, const Jumps& jumps
 }
 
 template <typename T>
-void copy(const MoveTable& moves, Way way, const Array& array, const DenseRows& dense) {
+void copy(const MoveTable& moves, Direction direction, const Array& array, const DenseRows& dense) {
   constexpr std::int64_t block_rows = 256 / sizeof(T);
   const std::int64_t step = dense.row_bytes / static_cast<std::int64_t>(sizeof(T)), columns = dense.columns;
   auto dense_row = [&](std::int64_t row) { return reinterpret_cast<T*>(dense.memory) + (row - dense.first) * step; };
@@ -164,19 +166,19 @@ void copy(const MoveTable& moves, Way way, const Array& array, const DenseRows& 
                            step,
                            rows,
                            std::min(column_run, columns - from),
-                           dense.far};
-      if (across) move_across(moves.of<T>(), way, block);
-      else move_rows(moves.of<T>(), way, block);
+                           dense.beyond_cache};
+      if (across) move_across(moves.of<T>(), direction, block);
+      else move_rows(moves.of<T>(), direction, block);
     }
   }
 }
 
-void copy(const MoveTable& moves, Way way, const Array& array, const DenseRows& dense) {
+void copy(const MoveTable& moves, Direction direction, const Array& array, const DenseRows& dense) {
   switch (bytes(array.type)) {
-    case 1: return copy<std::uint8_t>(moves, way, array, dense);
-    case 2: return copy<std::uint16_t>(moves, way, array, dense);
-    case 4: return copy<std::uint32_t>(moves, way, array, dense);
-    default: return copy<std::uint64_t>(moves, way, array, dense);
+    case 1: return copy<std::uint8_t>(moves, direction, array, dense);
+    case 2: return copy<std::uint16_t>(moves, direction, array, dense);
+    case 4: return copy<std::uint32_t>(moves, direction, array, dense);
+    default: return copy<std::uint64_t>(moves, direction, array, dense);
   }
 }
 
@@ -186,10 +188,10 @@ bool rows_lie_closer(const Array& array, std::int64_t rows, std::int64_t columns
   return closest(rows, array.row_stride, array.row_jumps) < closest(columns, array.column_stride, array.column_jumps);
 }
 
-void pack(const MoveTable& moves, const Array& array, const DenseRows& to) { copy(moves, Way::Pack, array, to); }
+void pack(const MoveTable& moves, const Array& array, const DenseRows& to) { copy(moves, Direction::Pack, array, to); }
 
 void unpack(const MoveTable& moves, const Array& array, const DenseRows& from, bool streaming) {
-  copy(moves, streaming ? Way::Stream : Way::Unpack, array, from);
+  copy(moves, streaming ? Direction::Stream : Direction::Unpack, array, from);
 }
 
 }  // namespace trireme::cpu

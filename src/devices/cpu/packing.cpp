@@ -9,7 +9,7 @@
 namespace trireme::cpu {
 namespace {
 
-constexpr std::int64_t cache_bytes = std::int64_t{1} << 20;  // an array beyond it is far
+constexpr std::int64_t cache_bytes = std::int64_t{1} << 20;  // an array beyond it is prefetched
 // A worker's copies. Few: while they are in the first cache and little beyond, streaming stores of the last call drain
 // behind the loads of the next one (512x32x128, columns backwards: softmax backward 3.4, with four times as many 4.6).
 constexpr std::int64_t few_bytes = std::int64_t{1} << 16;   // where rows are short
@@ -114,7 +114,7 @@ std::int64_t Packing::Packed::row_bytes(std::int64_t columns) const {
   return (lines | 1) * line_bytes;
 }
 
-bool Packing::far(const Packed& packed, std::int64_t rows, std::int64_t columns) {
+bool Packing::beyond_cache(const Packed& packed, std::int64_t rows, std::int64_t columns) {
   return rows * columns * static_cast<std::int64_t>(bytes(packed.type)) > cache_bytes;
 }
 
@@ -128,13 +128,13 @@ Indexing Packing::extents(const Packed& packed, std::int64_t columns) const {
 Packing::Window Packing::window(const Blocks& blocks, std::int64_t rows, std::int64_t columns, std::int64_t chunk_rows,
                                 const Problem2d* problem) const {
   std::int64_t row = 0, touched = 0, together = 1;  // bytes of all copies of a row; with the lines that they are of
-  bool all_far = true;
+  bool all_beyond_cache = true;
   for (const Packed& each : packed_) {
     if (!each.by_rows) continue;
     std::int64_t entries = extents(each, columns).column.extent(columns);
     row += each.row_bytes(entries);
     touched += each.row_bytes(entries) + (problem ? lines_of(array_of(*problem, each), entries) : 0);
-    all_far = all_far && far(each, rows, entries);
+    all_beyond_cache = all_beyond_cache && beyond_cache(each, rows, entries);
     if (!problem || rows_lie_closer(array_of(*problem, each), rows, entries))
       together = std::max(together, line_bytes / static_cast<std::int64_t>(bytes(each.type)));
   }
@@ -152,7 +152,7 @@ Packing::Window Packing::window(const Blocks& blocks, std::int64_t rows, std::in
   if (problem && cut_lines(blocks, together) && wanted * row >= many_bytes)
     wanted = std::max(together / 3 / blocks.row_block, std::int64_t{1}) * blocks.row_block;
   const std::int64_t few_rows = first_cache_bytes / touched;
-  const bool in_third_cache = all_far && rows * touched <= third_cache_bytes;
+  const bool in_third_cache = all_beyond_cache && rows * touched <= third_cache_bytes;
   if (problem && in_third_cache && line == 0 && few_rows >= some_rows && step_of(few_rows) <= few_rows)
     wanted = few_rows;
   std::int64_t step = step_of(wanted);
@@ -204,19 +204,20 @@ void Packing::each_by_rows(const Run& run, std::byte* at, Each&& each) const {
 }
 
 void Packing::begin(const Run& run) const {
-  each_shared(run,
-              [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
-                if (packed.read)
-                  pack(*moves_, array, {at, packed.row_bytes(columns), 0, rows, columns, far(packed, rows, columns)});
-              });
+  each_shared(
+      run, [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
+        if (packed.read)
+          pack(*moves_, array, {at, packed.row_bytes(columns), 0, rows, columns, beyond_cache(packed, rows, columns)});
+      });
 }
 
 void Packing::finish(const Run& run) const {
-  each_shared(
-      run, [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
-        if (packed.result)
-          unpack(*moves_, array, {at, packed.row_bytes(columns), 0, rows, columns, far(packed, rows, columns)}, false);
-      });
+  each_shared(run,
+              [&](const Packed& packed, const Array& array, std::int64_t rows, std::int64_t columns, std::byte* at) {
+                if (packed.result)
+                  unpack(*moves_, array,
+                         {at, packed.row_bytes(columns), 0, rows, columns, beyond_cache(packed, rows, columns)}, false);
+              });
 }
 
 void Packing::point(const Run& run, std::uint64_t* args) const {
@@ -232,7 +233,7 @@ void Packing::point(const Run& run, std::uint64_t* args) const {
                [&](const Packed& packed, const Array&, std::int64_t columns, std::byte*) { stride(packed, columns); });
 }
 
-// Kernels count rows from the first of all: the copies' addresses are as far before them.
+// Kernels count rows from the first of all: the copies' addresses are as many rows before them.
 void Packing::begin_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last,
                          std::uint64_t* args, Share share) const {
   const Held here = held(run, worker, first, last);
@@ -244,7 +245,7 @@ void Packing::begin_rows(const Run& run, const Worker& worker, std::int64_t firs
       const Columns own = columns_of(share, array, columns);
       pack(*moves_, own.array,
            {at + (next - here.low) * row_bytes + own.bytes, row_bytes, next, here.high, own.count,
-            far(packed, run.problem.rows, columns)});
+            beyond_cache(packed, run.problem.rows, columns)});
     }
   });
 }
@@ -257,14 +258,15 @@ void Packing::finish_rows(const Run& run, const Worker& worker, std::int64_t fir
     if (!packed.result || low >= stay) return;
     const Columns own = columns_of(share, array, columns);
     unpack(*moves_, own.array,
-           {at + own.bytes, packed.row_bytes(columns), low, stay, own.count, far(packed, run.problem.rows, columns)},
+           {at + own.bytes, packed.row_bytes(columns), low, stay, own.count,
+            beyond_cache(packed, run.problem.rows, columns)},
            run.streaming);
   });
   // Once, since it waits until all is in memory; but a share's next rows may be another thread's.
   if (run.streaming && (last == worker.to || share.of > 1)) fence_streaming_stores();
 }
 
-void Packing::move_on(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const {
+void Packing::advance(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const {
   const std::int64_t low = held(run, worker, first, last).low;
   const Held after = last < worker.to ? held(run, worker, last, last) : Held{last, last};
   const std::int64_t stay = after.low;

@@ -16,7 +16,7 @@ namespace trireme::cpu {
 struct DenseRows {
   std::byte* memory;  // where row `first` begins
   std::int64_t row_bytes, first, last, columns;
-  bool far;  // the array outgrows the second cache
+  bool beyond_cache;  // the array outgrows the second cache
 };
 bool rows_lie_closer(const Array& array, std::int64_t rows, std::int64_t columns);  // than columns do
 void pack(const MoveTable& moves, const Array& array, const DenseRows& to);
@@ -32,8 +32,8 @@ struct Share {
 // others (weights, column sums) as a whole, in memory that all workers share.
 //
 // Where rows lie closer than columns, a line has entries of `together` rows, and lines are copied whole: a call's
-// operands as far as the line goes that its last row lies in, its results as far as lines are complete. What is left of
-// that line, rows to come of operands and rows done of results, stays for the next call.
+// operands up to the end of the line that its last row lies in, its results up to the last complete line. What is left
+// of that line, rows to come of operands and rows done of results, stays for the next call.
 class Packing {
  public:
   // `compiled`: with the layout that remains().
@@ -70,7 +70,7 @@ class Packing {
   void begin_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last, std::uint64_t* args,
                   Share share = {}) const;
   void finish_rows(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last, Share share = {}) const;
-  void move_on(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const;  // once all have
+  void advance(const Run& run, const Worker& worker, std::int64_t first, std::int64_t last) const;  // once all have
   void finish(const Run& run) const;
 
   // Long rows are copied by all workers together: with copies of their own they would not fit the cache that they
@@ -90,7 +90,7 @@ class Packing {
     int pointer_slot = -1, stride_slot = -1;
     std::int64_t row_bytes(std::int64_t columns) const;
   };
-  static bool far(const Packed& packed, std::int64_t rows, std::int64_t columns);
+  static bool beyond_cache(const Packed& packed, std::int64_t rows, std::int64_t columns);
   static const Array& array_of(const Problem2d& problem, const Packed& packed) { return problem.arrays[packed.array]; }
   // each(packed, its array, [rows,] columns, where its copy lies)
   template <typename Each>

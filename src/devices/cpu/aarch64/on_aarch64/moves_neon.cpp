@@ -1,4 +1,4 @@
-// Squares in registers of 16 bytes; columns apart go one by one.
+// Tiles in registers of 16 bytes; columns apart go one by one.
 #include <cstring>
 
 #include "devices/cpu/aarch64/moves.hpp"
@@ -13,7 +13,7 @@ inline void stream(void* to, const Vector& from) {
 }
 }  // namespace
 }  // namespace trireme::cpu
-#include "devices/cpu/move_squares.hpp"
+#include "devices/cpu/transpose_tiles.hpp"
 
 namespace trireme::cpu {
 namespace {
@@ -26,9 +26,10 @@ std::int64_t by_rows(const Block<T>&) {
 template <typename T>
 constexpr Moves<T> moves = {
     {by_rows<T>, by_rows<T>, by_rows<T>},
-    {squares<T, 16, Way::Pack>, squares<T, 16, Way::Unpack>, squares<T, 16, Way::Stream>},
+    {transpose_tiles<T, 16, Direction::Pack>, transpose_tiles<T, 16, Direction::Unpack>,
+     transpose_tiles<T, 16, Direction::Stream>},
     in_register<T, 16>,
-    square<T, 16>,
+    tile_size<T, 16>,
 };
 template <typename T>
 constexpr MoveWidths<T> widths = {&moves<T>, &moves<T>, &moves<T>};

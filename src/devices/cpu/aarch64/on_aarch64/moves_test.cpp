@@ -1,11 +1,11 @@
 #include "devices/cpu/aarch64/moves.hpp"
 
-#include "devices/cpu/there_and_back_for_test.hpp"
+#include "devices/cpu/round_trip_for_test.hpp"
 
 namespace trireme::cpu {
 namespace {
 
-TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Neon) { there_and_back(neon_moves()); }
+TEST(Packing, fault_08_EveryEntryRoundTripAndNothingElse_Neon) { round_trip(neon_moves()); }
 TEST(Packing, NothingIsReadBeyondARow_Neon) { one_row_at_the_edge(neon_moves()); }
 
 }  // namespace

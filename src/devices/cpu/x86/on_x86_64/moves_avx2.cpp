@@ -1,4 +1,4 @@
-// Registers of 32 bytes for squares and what lies backwards, of 16 for columns apart. Nothing is read beyond a row's
+// Registers of 32 bytes for tiles and what lies backwards, of 16 for columns apart. Nothing is read beyond a row's
 // last entry; stores that leave out what lies between entries are slow on some processors with AVX2, so that entries
 // apart are written one by one.
 #include <immintrin.h>
@@ -15,7 +15,7 @@ template <int R, typename Vector>
 }
 }  // namespace
 }  // namespace trireme::cpu
-#include "devices/cpu/move_squares.hpp"
+#include "devices/cpu/transpose_tiles.hpp"
 #include "devices/cpu/x86/moves.hpp"
 
 namespace trireme::cpu {
@@ -56,8 +56,9 @@ template <typename T, int stride>
   }
 }
 
-// Whole registers of 32 bytes of columns that lie backwards, either way; past the caches where they begin at 32 bytes.
-template <typename T, Way way>
+// Whole registers of 32 bytes of columns that lie backwards, in either direction; past the caches where they begin at
+// 32 bytes.
+template <typename T, Direction direction>
 [[TRIREME_TARGET]] std::int64_t backwards(const Block<T> block) {
   constexpr int n = in_register<T, 32>, size = sizeof(T);
   const std::int64_t whole = block.columns / n * n;
@@ -66,22 +67,22 @@ template <typename T, Way way>
   const __m256i which = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(bytes)));
   for (std::int64_t r = 0; r < block.rows; ++r) {
     T *row = block.strided + r * block.row_stride - (whole - 1), *dense = block.dense + r * block.step + whole - n;
-    const bool streams = way == Way::Stream && reinterpret_cast<std::uintptr_t>(row) % 32 == 0;
+    const bool streams = direction == Direction::Stream && reinterpret_cast<std::uintptr_t>(row) % 32 == 0;
     for (std::int64_t c = 0; c < whole; c += n) {  // upwards in memory, as it is fetched ahead
       auto *strided = reinterpret_cast<__m256i*>(row + c), *copy = reinterpret_cast<__m256i*>(dense - c);
-      const __m256i entries = _mm256_loadu_si256(way == Way::Pack ? strided : copy);
+      const __m256i entries = _mm256_loadu_si256(direction == Direction::Pack ? strided : copy);
       const __m256i turned = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(entries, which), 0x4e);
       if (streams) _mm256_stream_si256(strided, turned);
-      else _mm256_storeu_si256(way == Way::Pack ? copy : strided, turned);
+      else _mm256_storeu_si256(direction == Direction::Pack ? copy : strided, turned);
     }
   }
   return whole;
 }
 
-template <typename T, Way way>
+template <typename T, Direction direction>
 std::int64_t by_rows(const Block<T>& block) {
-  if (block.stride == -1) return backwards<T, way>(block);
-  if (way != Way::Pack) return 0;
+  if (block.stride == -1) return backwards<T, direction>(block);
+  if (direction != Direction::Pack) return 0;
   Block<T> whole = block;
   whole.columns = block.columns / in_16<T> * in_16<T>;
   switch (std::abs(block.stride)) {
@@ -94,10 +95,11 @@ std::int64_t by_rows(const Block<T>& block) {
 
 template <typename T, int R>
 constexpr Moves<T> moves_by = {
-    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>, by_rows<T, Way::Stream>},
-    {squares<T, R, Way::Pack>, squares<T, R, Way::Unpack>, squares<T, R, Way::Stream>},
+    {by_rows<T, Direction::Pack>, by_rows<T, Direction::Unpack>, by_rows<T, Direction::Stream>},
+    {transpose_tiles<T, R, Direction::Pack>, transpose_tiles<T, R, Direction::Unpack>,
+     transpose_tiles<T, R, Direction::Stream>},
     in_register<T, R>,
-    square<T, R>,
+    tile_size<T, R>,
 };
 
 }  // namespace

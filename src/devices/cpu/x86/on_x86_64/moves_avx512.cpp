@@ -12,7 +12,7 @@ template <int R, typename Vector>
 }
 }  // namespace
 }  // namespace trireme::cpu
-#include "devices/cpu/move_squares.hpp"
+#include "devices/cpu/transpose_tiles.hpp"
 #include "devices/cpu/x86/moves.hpp"
 
 namespace trireme::cpu {
@@ -60,8 +60,8 @@ struct Where {
   }
 };
 
-// Whole registers of columns that are `lines` apart, either way.
-template <typename T, Way way, int lines>
+// Whole registers of columns that are `lines` apart, in either direction.
+template <typename T, Direction direction, int lines>
 [[TRIREME_TARGET]] void rows_apart(const Block<T> block) {  // its own: stores of vectors may alias anything
   constexpr int n = in_register<T, 64>;
   constexpr std::uint32_t up_to_last = ~0u >> (32 - (n - (lines - 1)));  // of the highest line
@@ -72,10 +72,11 @@ template <typename T, Way way, int lines>
   for (std::int64_t r = 0; r < block.rows; ++r) {
     T* row = block.strided + r * block.row_stride + (up ? 0 : (block.columns - 1) * block.stride);  // its lowest entry
     // Backwards: whole lines, where they begin at 64 bytes.
-    const bool streams = way == Way::Stream && lines == 1 && reinterpret_cast<std::uintptr_t>(row) % 64 == 0;
+    const bool streams =
+        direction == Direction::Stream && lines == 1 && reinterpret_cast<std::uintptr_t>(row) % 64 == 0;
     for (std::int64_t c = 0; c < block.columns; c += n) {  // upwards in memory, as it is fetched ahead
       T *lowest = row + c * lines, *dense = block.dense + r * block.step + (up ? c : block.columns - n - c);
-      if constexpr (way == Way::Pack) {
+      if constexpr (direction == Direction::Pack) {
         __m512i entries = _mm512_setzero_si512();
 #pragma GCC unroll 4
         for (int k = 0; k < lines; ++k) {
@@ -96,25 +97,26 @@ template <typename T, Way way, int lines>
   }
 }
 
-template <typename T, Way way>
+template <typename T, Direction direction>
 std::int64_t by_rows(const Block<T>& block) {
   Block<T> whole = block;
   whole.columns = block.columns / in_register<T, 64> * in_register<T, 64>;
   switch (std::abs(block.stride)) {
-    case 1: return rows_apart<T, way, 1>(whole), whole.columns;
-    case 2: return rows_apart<T, way, 2>(whole), whole.columns;
-    case 3: return rows_apart<T, way, 3>(whole), whole.columns;
-    case 4: return rows_apart<T, way, 4>(whole), whole.columns;
+    case 1: return rows_apart<T, direction, 1>(whole), whole.columns;
+    case 2: return rows_apart<T, direction, 2>(whole), whole.columns;
+    case 3: return rows_apart<T, direction, 3>(whole), whole.columns;
+    case 4: return rows_apart<T, direction, 4>(whole), whole.columns;
     default: return 0;  // a line has so few of them that one by one is as good
   }
 }
 
 template <typename T>
 constexpr Moves<T> wide_moves = {
-    {by_rows<T, Way::Pack>, by_rows<T, Way::Unpack>, by_rows<T, Way::Stream>},
-    {squares<T, 64, Way::Pack>, squares<T, 64, Way::Unpack>, squares<T, 64, Way::Stream>},
+    {by_rows<T, Direction::Pack>, by_rows<T, Direction::Unpack>, by_rows<T, Direction::Stream>},
+    {transpose_tiles<T, 64, Direction::Pack>, transpose_tiles<T, 64, Direction::Unpack>,
+     transpose_tiles<T, 64, Direction::Stream>},
     in_register<T, 64>,
-    square<T, 64>,
+    tile_size<T, 64>,
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "devices/cpu/there_and_back_for_test.hpp"
+#include "devices/cpu/round_trip_for_test.hpp"
 #include "devices/cpu/x86/devices.hpp"
 
 namespace trireme::cpu {
@@ -12,8 +12,8 @@ void with_moves_of(std::string_view arch, void (*test)(const MoveTable&)) {
   }
   FAIL() << arch;
 }
-TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Avx2) { with_moves_of("avx2", there_and_back); }
-TEST(Packing, fault_08_EveryEntryThereAndBackAndNothingElse_Avx512) { with_moves_of("avx512", there_and_back); }
+TEST(Packing, fault_08_EveryEntryRoundTripAndNothingElse_Avx2) { with_moves_of("avx2", round_trip); }
+TEST(Packing, fault_08_EveryEntryRoundTripAndNothingElse_Avx512) { with_moves_of("avx512", round_trip); }
 TEST(Packing, NothingIsReadBeyondARow_Avx2) { with_moves_of("avx2", one_row_at_the_edge); }
 TEST(Packing, NothingIsReadBeyondARow_Avx512) { with_moves_of("avx512", one_row_at_the_edge); }
 

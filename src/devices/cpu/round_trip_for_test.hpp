@@ -16,7 +16,7 @@
 namespace trireme::cpu {
 
 // Between guard pages: whole registers must not reach beyond the first and the last entry.
-inline void there_and_back(const MoveTable& moves) {
+inline void round_trip(const MoveTable& moves) {
   std::mt19937 random(3);
   auto pick = [&](std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
