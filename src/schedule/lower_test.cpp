@@ -39,6 +39,17 @@ TEST(Lower, EverySweepPrefetchesItsShareOfTheNextRow) {
   EXPECT_GE(count(text.substr(second), "prefetch f32 global [p"), 8);
 }
 
+// Two chunks of elements half as wide as lanes are stored as one, on registers of any width.
+TEST(Lower, NeighboursOfNarrowElementsAreStoredTogether) {
+  for (int lanes : {4, 8, 16}) {
+    const char* text = "twice(x[i,j]) -> (y[i,j])\n  y = x + x\n";
+    const Config config{.simd = true, .lanes = lanes, .columns = 256, .stripes = 1};
+    EXPECT_EQ(count(lowered(text, config, {{"y", Type::BF16}}), "store bf16 global"), 128 / lanes);
+    EXPECT_EQ(count(lowered(text, config), "store f32 global"), 256 / lanes);
+    EXPECT_EQ(count(lowered(text, config, {{"y", Type::I8}}), "store i8 global"), 256 / lanes);
+  }
+}
+
 // Row r is stored in the loop that takes the exponentials of row r + 1; what is read there is read before any store.
 TEST(Lower, ARowsLastSweepGoesAlongWithTheNextRowsExponentials) {
   const std::string text = lowered("softmax(x[i,j]) -> (y[i,j])\n  e = exp(x - amax(x))\n  y = e * (1 / sum(e))\n",

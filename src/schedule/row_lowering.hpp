@@ -285,7 +285,7 @@ class RowLowering {
   void evaluate(std::size_t k, const Leaf& leaf);
   void finish(std::size_t k, const Leaf& leaf);
   bool streams(std::size_t k, Type type) const;
-  bool half_a_line(Type type) const;
+  bool stores_two(Type type) const;
   bool whole_lines() const { return config_.simd && config_.lanes * value_bytes() == line_bytes; }
   void store(Instr instr, const Leaf& leaf);
   void finish_stores();

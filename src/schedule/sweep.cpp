@@ -309,22 +309,20 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
 // chunks, only chunks of whole lines do, or of halves that are stored together.
 bool RowLowering::streams(std::size_t k, Type type) const {
   if (!config_.streaming || !config_.simd) return config_.streaming;
-  bool together = half_a_line(type) && (config_.stripes || unroll() >= chunks());
+  const bool halves = stores_two(type) && 2 * config_.lanes * static_cast<int>(bytes(type)) == line_bytes;
+  const bool together = halves && (config_.stripes || unroll() >= chunks());
   return !stages_.sweeps[k].reduces() || together || config_.lanes * bytes(type) >= line_bytes;
 }
 
-// Two chunks of 16-bit elements fill an AVX-512 register: one rounding, one store. Of elements wider than the compute
-// type a chunk is several registers by itself.
-bool RowLowering::half_a_line(Type type) const {
-  return config_.simd && type != *program_.compute && bytes(type) <= bytes(*program_.compute) &&
-         2 * config_.lanes * bytes(type) == line_bytes;
-}
+// Two chunks of elements half as wide as the compute type's fill a register: one narrowing, one store.
+bool RowLowering::stores_two(Type type) const { return config_.simd && 2 * bytes(type) == bytes(*program_.compute); }
 
 void RowLowering::store(Instr instr, const Leaf& leaf) {
-  if (!leaf.paired || instr.c || !half_a_line(instr.type)) return b_.emit(std::move(instr));
-  const std::int64_t half_line = instr.backwards ? -line_bytes / 2 : line_bytes / 2;
+  if (!leaf.paired || instr.c || !stores_two(instr.type)) return b_.emit(std::move(instr));
+  const std::int64_t chunk_bytes = config_.lanes * static_cast<std::int64_t>(bytes(instr.type));
+  const std::int64_t next = instr.backwards ? -chunk_bytes : chunk_bytes;
   auto half = std::find_if(half_stores_.begin(), half_stores_.end(), [&](const Instr& each) {
-    return each.a == instr.a && each.b == instr.b && each.imm + half_line == instr.imm;
+    return each.a == instr.a && each.b == instr.b && each.imm + next == instr.imm;
   });
   if (half == half_stores_.end()) return half_stores_.push_back(std::move(instr));
   half->values.push_back(instr.values[0]);

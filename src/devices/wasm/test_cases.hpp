@@ -138,9 +138,9 @@ inline Kernel new_kernel(Storage compute) {
 
 using Evaluate = std::function<Reg(KernelBuilder&, const std::vector<Reg>&)>;
 
-// result[j] = evaluate(operands[j] ...): whole vectors, then a masked one.
+// result[j] = evaluate(operands[j] ...): whole vectors (first two at a time, if wanted), then a masked one.
 inline Kernels map_kernel(Storage compute, const std::vector<Storage>& operands, Storage result,
-                          const Evaluate& evaluate) {
+                          const Evaluate& evaluate, bool in_twos = false) {
   Kernels kernels{.rows = new_kernel(compute)};
   KernelBuilder b(kernels.rows);
   const std::int64_t width = lanes(compute);
@@ -149,14 +149,29 @@ inline Kernels map_kernel(Storage compute, const std::vector<Storage>& operands,
   for (std::size_t k = 0; k < operands.size(); ++k) from.push_back(b.pointer_to(k));
   Reg to = b.pointer_to(operands.size());
   Reg j = b.copy(b.index(0));
-  const auto vector = [&](Reg mask) {
+  const auto evaluated = [&](Reg mask, std::int64_t vector) {
     std::vector<Reg> loaded;
     for (std::size_t k = 0; k < operands.size(); ++k) {
       loaded.push_back(b.fresh(Bank::Lane));
-      b.emit({.code = Do::Load, .type = operands[k], .a = from[k], .b = j, .c = mask, .values = {loaded.back()}});
+      b.emit({.code = Do::Load,
+              .type = operands[k],
+              .a = from[k],
+              .b = j,
+              .c = mask,
+              .imm = vector * width * static_cast<std::int64_t>(bytes(operands[k])),
+              .values = {loaded.back()}});
     }
-    b.emit({.code = Do::Store, .type = result, .a = to, .b = j, .c = mask, .values = {evaluate(b, loaded)}});
+    return evaluate(b, loaded);
   };
+  const auto vector = [&](Reg mask) {
+    b.emit({.code = Do::Store, .type = result, .a = to, .b = j, .c = mask, .values = {evaluated(mask, 0)}});
+  };
+  if (in_twos)
+    b.repeat_while_less(j, b.index(Do::IndexSub, n, 2 * width - 1), [&] {
+      const Reg low = evaluated({}, 0), high = evaluated({}, 1);
+      b.emit({.code = Do::Store, .type = result, .a = to, .b = j, .values = {low, high}});
+      b.increase(j, 2 * width);
+    });
   b.repeat_while_less(j, b.index(Do::IndexSub, n, width - 1), [&] {
     vector({});
     b.increase(j, width);

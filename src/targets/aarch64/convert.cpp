@@ -67,7 +67,7 @@ void Machine::widen_f8e8m0(Vec dst, Vec raw) {
   as_.put(form::orr, {dst, exponent, nan});
 }
 
-Vec Machine::narrow(Vec value, Type type) {
+Vec Machine::narrow(Vec value, Type type, bool exact) {
   if (type == compute_) return value;
   if (is_integer(type)) return narrow_integer(value, type);
   Vec raw = temporary();
@@ -77,7 +77,7 @@ Vec Machine::narrow(Vec value, Type type) {
   }
   Vec single = value;
   if (wide()) as_.put(form::fcvtxn_2s, {single = temporary(), value});  // to odd: no later rounding can go wrong
-  if (type == Type::BF16) return narrow_bf16(single);
+  if (type == Type::BF16) return narrow_bf16(single, exact);
   if (type == Type::F8E4M3 || type == Type::F8E5M2) return narrow_f8(single, type);
   if (type == Type::F8E8M0) return narrow_f8e8m0(single);
   as_.put(form::fcvtn_4h, {raw, single});
@@ -104,20 +104,37 @@ void Machine::set_where_nan(Vec bits, Vec x, std::uint32_t more) {
   as_.put(form::orr, {bits, bits, nan});
 }
 
-// Adds just under half of the last place kept, or half where that place is odd.
-Vec Machine::narrow_bf16(Vec x) {
-  Vec bits = temporary();
-  if (isa_ == Isa::NeonBf16) {
-    as_.put(form::bfcvtn_4h, {bits, x});
-    return bits;
-  }
-  as_.put(form::ushr_4s, {bits, x}, right(16, 32));
-  as_.put(form::and_, {bits, bits, all(1u)});
-  as_.put(form::add_4s, {bits, bits, x});
-  as_.put(form::add_4s, {bits, bits, all(0x7FFFu)});
-  set_where_nan(bits, x, 0x7FFF0000u);
-  as_.put(form::shrn_4h_16, {bits, bits});
+// Adds just under half of the last place kept, or half where that place is odd. All ones are a NaN as well as any.
+Vec Machine::round_bf16(Vec x) {
+  Vec bits = temporary(), odd = temporary(), number = temporary();
+  as_.put(form::add_4s, {bits, x, all(0x7FFFu)});
+  as_.put(form::shl_4s, {odd, x}, left(15, 32));
+  as_.put(form::usra_4s, {bits, odd}, right(31, 32));
+  as_.put(form::fcmeq_4s, {number, x, x});
+  as_.put(form::orn, {bits, bits, number});
   return bits;
+}
+
+Vec Machine::narrow_bf16(Vec x, bool exact) {
+  Vec raw = temporary();
+  if (isa_ == Isa::NeonBf16) as_.put(form::bfcvtn_4h, {raw, x});
+  else as_.put(form::shrn_4h_16, {raw, exact ? x : round_bf16(x)});
+  return raw;
+}
+
+// Two vectors whose elements are half as wide as lanes, as one register.
+Vec Machine::narrow_two(Vec low, Vec high, Type type, bool exact) {
+  if (type == Type::BF16 && isa_ != Isa::NeonBf16) {
+    const Vec lower = exact ? low : round_bf16(low), upper = exact ? high : round_bf16(high), raw = temporary();
+    as_.put(form::uzp2_8h, {raw, lower, upper});
+    return raw;
+  }
+  const Vec raw = narrow(low, type, exact);
+  if (type == Type::BF16) as_.put(form::bfcvtn2_8h, {raw, high});
+  else if (type == Type::F16) as_.put(form::fcvtn2_8h, {raw, high});
+  else if (type == Type::F32) as_.put(form::fcvtn2_4s, {raw, high});
+  else to_lane(raw, 1, narrow(high, type, exact));
+  return raw;
 }
 
 // Adding 2^(e+23-m), where e is the exponent of |x| (at least the type's least) and m its mantissa bits, rounds to the
@@ -170,6 +187,8 @@ Vec Machine::pack(Vec dwords) {
 }
 
 void Machine::round_to(Type type, Vec dst, Vec a) {
+  if (type == Type::BF16 && !wide() && isa_ != Isa::NeonBf16)
+    return as_.put(form::and_, {dst, round_bf16(a), all(0xFFFF0000u)});
   if (type != Type::I64) return widen(dst, narrow(a, type), type);
   // As numbers: whole, within 2^63, and 0 for NaN and for -0.
   Vec whole = temporary(), number = temporary();

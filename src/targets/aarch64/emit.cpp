@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <optional>
 
 #include "targets/aarch64/machine.hpp"
+#include "targets/lane_facts.hpp"
 #include "targets/listing.hpp"
 
 namespace trireme::aarch64 {
@@ -16,7 +18,11 @@ namespace {
 class Walker {
  public:
   Walker(Assembler& assembler, const Kernel& kernel, Isa isa, bool with_notes)
-      : as_(assembler), kernel_(kernel), machine_(assembler, isa, kernel.compute), with_notes_(with_notes) {
+      : as_(assembler),
+        kernel_(kernel),
+        machine_(assembler, isa, kernel.compute),
+        facts_(kernel),
+        with_notes_(with_notes) {
     auto fill = [](auto& registers, int count, auto make) {
       for (int k = 0; k < count; ++k) registers.push_back(make());
     };
@@ -173,12 +179,14 @@ class Walker {
     const Vec only = mask_or_none(i.c);
     if (i.values.empty() || i.values.size() > 2 || (i.values.size() == 2 && only.valid()))
       return complain("a simd store has one register, or two without a mask");
+    const bool exact = std::ranges::all_of(i.values, [&](Reg each) { return facts_.exact(each, i.type); });
     Address at = address(i);
-    const std::int64_t step = machine_.raw_bytes(i.type);
+    if (i.values.size() == 2 && !i.backwards)
+      return machine_.store_two(at, lane(i.values[0]), lane(i.values[1]), i.type, exact);
     for (Reg each : i.values) {
-      if (i.backwards) machine_.store_backwards(at, lane(each), i.type, only);
-      else machine_.store(at, lane(each), i.type, only);
-      at.offset += i.backwards ? -step : step;
+      if (i.backwards) machine_.store_backwards(at, lane(each), i.type, only, exact);
+      else machine_.store(at, lane(each), i.type, only, exact);
+      at.offset -= machine_.raw_bytes(i.type);
     }
   }
 
@@ -276,6 +284,7 @@ class Walker {
   Assembler& as_;
   const Kernel& kernel_;
   Machine machine_;
+  LaneFacts facts_;
   bool with_notes_;
   std::vector<Vec> lanes_, masks_;
   std::vector<Gp> indices_, pointers_;

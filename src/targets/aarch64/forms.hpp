@@ -56,12 +56,14 @@ inline constexpr Form shl_4s = {"shl v%0.4s, v%1.4s, #%i", 0x4F005400};
 inline constexpr Form ushr_4s = {"ushr v%0.4s, v%1.4s, #%i", 0x6F000400};
 inline constexpr Form mul_4s = {"mul v%0.4s, v%1.4s, v%2.4s", 0x4EA09C00};
 inline constexpr Form uzp2_4s = {"uzp2 v%0.4s, v%1.4s, v%2.4s", 0x4E805800};
+inline constexpr Form usra_4s = {"usra v%0.4s, v%1.4s, #%i", 0x6F001400, "xr"};
 inline constexpr Form uzp1_4s = {"uzp1 v%0.4s, v%1.4s, v%2.4s", 0x4E801800};
 inline constexpr Form rev64_4s = {"rev64 v%0.4s, v%1.4s", 0x4EA00800};
 
 // Of 16 and 64
 inline constexpr Form shl_8h = {"shl v%0.8h, v%1.8h, #%i", 0x4F005400};
 inline constexpr Form sshr_8h = {"sshr v%0.8h, v%1.8h, #%i", 0x4F000400};
+inline constexpr Form uzp2_8h = {"uzp2 v%0.8h, v%1.8h, v%2.8h", 0x4E405800};
 inline constexpr Form shl_2d = {"shl v%0.2d, v%1.2d, #%i", 0x4F005400};
 inline constexpr Form ushr_2d = {"ushr v%0.2d, v%1.2d, #%i", 0x6F000400};
 inline constexpr Form umull_2d = {"umull v%0.2d, v%1.2s, v%2.2s", 0x2EA0C000};
@@ -71,6 +73,7 @@ inline constexpr Form cmgt_2d = {"cmgt v%0.2d, v%1.2d, v%2.2d", 0x4EE03400};
 // All bits
 inline constexpr Form and_ = {"and v%0.16b, v%1.16b, v%2.16b", 0x4E201C00};
 inline constexpr Form orr = {"orr v%0.16b, v%1.16b, v%2.16b", 0x4EA01C00};
+inline constexpr Form orn = {"orn v%0.16b, v%1.16b, v%2.16b", 0x4EE01C00};
 inline constexpr Form eor = {"eor v%0.16b, v%1.16b, v%2.16b", 0x6E201C00};
 inline constexpr Form mvn = {"mvn v%0.16b, v%1.16b", 0x6E205800};
 inline constexpr Form bsl = {"bsl v%0.16b, v%1.16b, v%2.16b", 0x6E601C00, "xrr"};
@@ -117,8 +120,11 @@ inline constexpr Form fcvtl_4s = {"fcvtl v%0.4s, v%1.4h", 0x0E217800};
 inline constexpr Form fcvtl_2d = {"fcvtl v%0.2d, v%1.2s", 0x0E617800};
 inline constexpr Form fcvtn_4h = {"fcvtn v%0.4h, v%1.4s", 0x0E216800};
 inline constexpr Form fcvtn_2s = {"fcvtn v%0.2s, v%1.2d", 0x0E616800};
+inline constexpr Form fcvtn2_8h = {"fcvtn2 v%0.8h, v%1.4s", 0x4E216800, "xr"};
+inline constexpr Form fcvtn2_4s = {"fcvtn2 v%0.4s, v%1.2d", 0x4E616800, "xr"};
 inline constexpr Form fcvtxn_2s = {"fcvtxn v%0.2s, v%1.2d", 0x2E616800};  // rounds to odd
 inline constexpr Form bfcvtn_4h = {"bfcvtn v%0.4h, v%1.4s", 0x0EA16800};  // FEAT_BF16
+inline constexpr Form bfcvtn2_8h = {"bfcvtn2 v%0.8h, v%1.4s", 0x4EA16800, "xr"};
 
 // Memory; by log2 of the bytes
 inline constexpr Form load_v[] = {{"ldr b%0, [x%1, #%i]", 0x3D400000},

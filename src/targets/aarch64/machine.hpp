@@ -34,8 +34,10 @@ class Machine {
   void load_backwards(Vec dst, Address at, Type type, Vec mask);
   void load_one(Vec dst, Address at, Type type, Vec mask);
   void index_load(Gp dst, Address at, Type type, Vec mask);
-  void store(Address at, Vec value, Type type, Vec mask);
-  void store_backwards(Address at, Vec value, Type type, Vec mask);
+  // exact: the type holds the value.
+  void store(Address at, Vec value, Type type, Vec mask, bool exact);
+  void store_two(Address at, Vec low, Vec high, Type type, bool exact);  // side by side
+  void store_backwards(Address at, Vec value, Type type, Vec mask, bool exact);
   void store_one(Address at, Vec value, Type type, Vec mask);
   void prefetch(Address at);
   int raw_bytes(Type type) const { return lanes() * static_cast<int>(bytes(type)); }
@@ -86,9 +88,11 @@ class Machine {
   void widen(Vec dst, Vec raw, Type type);
   void widen_f8(Vec dst, Vec raw, Type type);
   void widen_f8e8m0(Vec dst, Vec raw);
-  Vec narrow(Vec value, Type type);
+  Vec narrow(Vec value, Type type, bool exact = false);
+  Vec narrow_two(Vec low, Vec high, Type type, bool exact);
   Vec narrow_integer(Vec value, Type type);
-  Vec narrow_bf16(Vec single);
+  Vec round_bf16(Vec x);  // in the upper halves of lanes; the lower ones are left over
+  Vec narrow_bf16(Vec single, bool exact);
   Vec narrow_f8(Vec single, Type type);
   Vec narrow_f8e8m0(Vec single);
   Vec pack(Vec dwords);  // low bytes

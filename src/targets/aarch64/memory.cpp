@@ -138,11 +138,18 @@ void Machine::index_load(Gp dst, Address at, Type type, Vec mask) {
   as_.put(form::mov_x, {dst, value});
 }
 
-void Machine::store(Address at, Vec value, Type type, Vec mask) {
+void Machine::store(Address at, Vec value, Type type, Vec mask, bool exact) {
   if (type == Type::I64) return store_i64(at, value, mask, 1);
-  const Vec raw = narrow(value, type);
+  const Vec raw = narrow(value, type, exact);
   if (mask.valid()) move_masked(false, raw, at, type, mask);
   else move_raw(form::store_v, raw, at, raw_bytes(type));
+}
+
+void Machine::store_two(Address at, Vec low, Vec high, Type type, bool exact) {
+  const int size = raw_bytes(type);
+  if (2 * size == register_bytes) return move_raw(form::store_v, narrow_two(low, high, type, exact), at, 2 * size);
+  store(at, low, type, {}, exact);
+  store({at.base, at.offset + size}, high, type, {}, exact);
 }
 
 void Machine::store_one(Address at, Vec value, Type type, Vec mask) {
@@ -173,10 +180,10 @@ void Machine::load_backwards(Vec dst, Address at, Type type, Vec mask) {
   turn(dst, straight);
 }
 
-void Machine::store_backwards(Address at, Vec value, Type type, Vec mask) {
+void Machine::store_backwards(Address at, Vec value, Type type, Vec mask, bool exact) {
   if (type == Type::I64) return store_i64(at, value, mask, -1);
   const Vec other = turned(value);
-  store(first_of(at, type), other, type, turned(mask));
+  store(first_of(at, type), other, type, turned(mask), exact);
 }
 
 void Machine::prefetch(Address at) { as_.put(form::prfm, {flat(at)}); }

@@ -9,11 +9,10 @@
 
 #include "schedule/kernel_builder.hpp"
 #include "support/float_types.hpp"
+#include "targets/lanes/plant.hpp"
 
 namespace trireme::lanes {
 namespace {
-
-constexpr Slot operand{Slot::What::Pointer, 0}, result{Slot::What::Pointer, 1};
 
 void load(KernelBuilder& code, Reg value, Type type, Reg base, Reg element, Reg on = {}) {
   code.emit({.code = Do::Load, .type = type, .a = base, .b = element, .c = on, .values = {value}});

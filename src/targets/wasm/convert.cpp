@@ -54,12 +54,13 @@ Value<I32x4> narrow(Value<F32x4> value, const SmallFloat& to) {
   return unsigned_bits | sign;
 }
 
-Value<I32x4> narrow_to_bf16(Value<F32x4> value) {
+Value<I32x4> narrow_to_bf16(Value<F32x4> value, bool exact) {
   const auto bits = as<I32x4>(value);
+  if (exact) return bits >> 16;
   const auto odd = (bits >> 16) & 1u;
-  const auto rounded = (bits + 0x7fffu + odd) >> 16;
-  const auto is_nan = differ(value, value);
-  return choose(is_nan, value.writer->constant<I32x4>(0x7fc0), rounded);
+  const auto rounded = bits + 0x7fffu + odd;
+  const auto is_nan = differ(value, value);  // all ones: a NaN as it is
+  return (rounded | is_nan) >> 16;
 }
 
 Value<I32x4> clamp_to_byte(Value<I32x4> value, Storage to) {
@@ -130,7 +131,7 @@ Value<F64x2> widen_to_f64(Value<I32x4> bits, Storage from) {
   return writer.apply<F64x2>("f64x2.promote_low_f32x4", widen(bits, from));
 }
 
-Value<I32x4> narrow(Value<F32x4> value, Storage to) {
+Value<I32x4> narrow(Value<F32x4> value, Storage to, bool exact) {
   Writer& writer = *value.writer;
   const auto integer = [&] {
     const auto whole = writer.apply<F32x4>("f32x4.nearest", value);
@@ -140,7 +141,7 @@ Value<I32x4> narrow(Value<F32x4> value, Storage to) {
     case Storage::F64:
     case Storage::F32: return as<I32x4>(value);
     case Storage::F16: return narrow(value, f16);
-    case Storage::BF16: return narrow_to_bf16(value);
+    case Storage::BF16: return narrow_to_bf16(value, exact);
     case Storage::F8E4M3: return narrow(value, f8e4m3);
     case Storage::F8E5M2: return narrow(value, f8e5m2);
     case Storage::I8:
@@ -153,7 +154,7 @@ Value<I32x4> narrow(Value<F32x4> value, Storage to) {
   return as<I32x4>(value);
 }
 
-Value<I32x4> narrow_from_f64(Value<F64x2> value, Storage to) {
+Value<I32x4> narrow_from_f64(Value<F64x2> value, Storage to, bool exact) {
   Writer& writer = *value.writer;
   if (to == Storage::F64) return as<I32x4>(value);
   if (to == Storage::F32) return writer.apply<I32x4>("f32x4.demote_f64x2_zero", value);
@@ -162,7 +163,7 @@ Value<I32x4> narrow_from_f64(Value<F64x2> value, Storage to) {
     const auto integer = writer.apply<I32x4>("i32x4.trunc_sat_f64x2_s_zero", whole);
     return to == Storage::I32 ? integer : clamp_to_byte(integer, to);
   }
-  return narrow(to_odd_f32(value), to);
+  return narrow(to_odd_f32(value), to, exact);
 }
 
 }  // namespace trireme::wasm

@@ -11,8 +11,8 @@ using Storage = trireme::Type;
 Value<F32x4> widen(Value<I32x4> bits, Storage from);
 Value<F64x2> widen_to_f64(Value<I32x4> bits, Storage from);  // two lanes, the lower ones
 
-// Rounds once, to nearest even; f8 and integers saturate, NaN becomes NaN or 0.
-Value<I32x4> narrow(Value<F32x4> value, Storage to);
-Value<I32x4> narrow_from_f64(Value<F64x2> value, Storage to);  // two lanes, the lower ones
+// Rounds once, to nearest even; f8 and integers saturate, NaN becomes NaN or 0. exact: the type holds the value.
+Value<I32x4> narrow(Value<F32x4> value, Storage to, bool exact = false);
+Value<I32x4> narrow_from_f64(Value<F64x2> value, Storage to, bool exact = false);  // two lanes, the lower ones
 
 }  // namespace trireme::wasm

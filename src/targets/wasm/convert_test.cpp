@@ -1,4 +1,6 @@
 // Conversions, against definitions by table: all patterns of small types, every boundary of rounding.
+#include <fmt/format.h>
+
 #include <map>
 #include <random>
 
@@ -182,6 +184,44 @@ TEST(WasmConvert, NarrowsWithOneRounding) {
   for (Storage type : narrow_types)
     for (bool round_to : {false, true})
       cases.push_back(narrowing<float>(type, round_to)), cases.push_back(narrowing<double>(type, round_to));
+  run(std::move(cases));
+}
+
+// What is rounded already, or loaded so, is stored as it is; two vectors at once give what one by one does.
+template <typename T>
+Case exactly(Storage type, bool loaded, bool in_twos) {
+  std::vector<std::uint32_t> bits;
+  if (loaded)
+    for (std::uint32_t each = 0; each < 1u << (8 * bytes(type)); ++each) bits.push_back(each);
+  const std::vector<T> samples = rounding_samples<T>(type);
+  std::vector<double> values;
+  for (std::uint32_t each : bits) values.push_back(decode(type, each));
+  if (!loaded) values.assign(samples.begin(), samples.end());
+  std::vector<T> want;
+  for (double value : values) want.push_back(static_cast<T>(decode(type, encode(type, value))));
+  return {
+      .name = fmt::format("{} {} as {}{}", loaded ? "loaded" : "rounded", name(storage_of<T>), name(type),
+                          in_twos ? " in twos" : ""),
+      .kernels = loaded ? map_kernel(storage_of<T>, {type}, type, same, in_twos)
+                        : map_kernel(storage_of<T>, {storage_of<T>}, type, apply(Primitive::RoundTo, 0, type), in_twos),
+      .buffers = {loaded ? packed(type, bits) : bytes_of(samples), Bytes(want.size() * bytes(type))},
+      .columns = static_cast<std::int64_t>(want.size()),
+      .check = [=](const Case& done) {
+        std::vector<T> got;
+        for (std::uint32_t each : unpacked(type, done.buffers[1])) got.push_back(static_cast<T>(decode(type, each)));
+        expect_same<T>(got, want, [&](std::size_t k) { return std::to_string(k); });
+      }};
+}
+
+TEST(WasmConvert, ExactValuesAndTwoVectorsAtOnce) {
+  TRIREME_SKIP_WITHOUT_NODE();
+  std::vector<Case> cases;
+  for (Storage type : narrow_types)
+    for (bool in_twos : {false, true}) {
+      cases.push_back(exactly<float>(type, false, in_twos)), cases.push_back(exactly<double>(type, false, in_twos));
+      if (bytes(type) > 2) continue;
+      cases.push_back(exactly<float>(type, true, in_twos)), cases.push_back(exactly<double>(type, true, in_twos));
+    }
   run(std::move(cases));
 }
 

@@ -69,7 +69,7 @@ Status Machine::emulated_run(std::span<const Instr> run) {
 }
 
 Halves Machine::wide(Reg reg) {
-  if (const auto constant = constants_[reg.id]) {
+  if (const auto constant = facts_.constant(reg)) {
     const auto both = writer_->constant<F64x2>(static_cast<float>(*constant));
     return {both, both};
   }
@@ -95,7 +95,7 @@ void Machine::fast_fma(const Instr& instr) {
   if (!is_power(instr.a) && !is_power(instr.b)) {
     // A sum with |c| >= 2^-70 is zero or at least 2^-119: where a * b cancels most of c, it is above 2^-72, and so a
     // multiple of 2^-119 as c is.
-    const auto addend = constants_[instr.c.id];
+    const auto addend = facts_.constant(instr.c);
     const auto wrong = may_be_wrong(low, high, !addend || !(std::abs(*addend) >= 0x1p-70));
     writer_->assign(doubt_, writer_->value<I32x4>(doubt_) | wrong);
   }

@@ -30,7 +30,7 @@ constexpr std::uint8_t args_slot_bytes = 8;
 }  // namespace
 
 Machine::Machine(const Kernel& kernel, const Entry& entry, Function& function, Constants& constants)
-    : kernel_(kernel), entry_(entry), f64_(kernel.compute == trireme::Type::F64) {
+    : kernel_(kernel), entry_(entry), f64_(kernel.compute == trireme::Type::F64), facts_(kernel) {
   args_ = function.parameter<I32>("args");
   arguments_ = {function.parameter<I64>("first"), function.parameter<I64>("last"),
                 entry.has_total ? function.parameter<I64>("total") : Local<I64>{}};
@@ -44,22 +44,6 @@ Machine::Machine(const Kernel& kernel, const Entry& entry, Function& function, C
   if (const int slot = kernel.slot({Slot::What::Pointer, scratch_array}); slot >= 0) {
     f().get(args_), f().memory("i32.load", {.offset = static_cast<std::uint32_t>(slot) * args_slot_bytes});
     f().set(scratch_);
-  }
-  constants_.resize(kernel.lane_count);
-  std::vector<int> writes(kernel.lane_count);
-  find_constants(kernel.body, writes);
-  for (int k = 0; k < kernel.lane_count; ++k)
-    if (writes[k] != 1) constants_[k].reset();
-}
-
-void Machine::find_constants(const std::vector<Instr>& body, std::vector<int>& writes) {
-  for (const Instr& instr : body) {
-    if (instr.dst && instr.dst.bank == Bank::Lane) ++writes[instr.dst.id];
-    if (instr.code == Do::Load)
-      for (Reg value : instr.values) ++writes[value.id];
-    if (instr.code == Do::LaneConstant) constants_[instr.dst.id] = std::bit_cast<double>(instr.imm);
-    find_constants(instr.body, writes);
-    find_constants(instr.other, writes);
   }
 }
 
@@ -273,12 +257,8 @@ void Machine::round_to_i64(const Instr& instr) {
 // The exact forms propagate NaN and order -0 below +0, and cost an engine several instructions. pmin(x, c) is
 // c < x ? c : x and pmax(x, c) is x < c ? c : x: one instruction, the same where c is neither zero nor NaN.
 void Machine::extremum(const Instr& instr, PlainOp exact, PlainOp with_constant) {
-  const auto plain_constant = [&](Reg reg) {
-    const auto value = constants_[reg.id];
-    return value && *value != 0 && !std::isnan(*value);
-  };
-  if (plain_constant(instr.b)) return lanewise(with_constant, instr.dst, instr.a, instr.b);
-  if (plain_constant(instr.a)) return lanewise(with_constant, instr.dst, instr.b, instr.a);
+  if (facts_.plain_constant(instr.b)) return lanewise(with_constant, instr.dst, instr.a, instr.b);
+  if (facts_.plain_constant(instr.a)) return lanewise(with_constant, instr.dst, instr.b, instr.a);
   lanewise(exact, instr.dst, instr.a, instr.b);
 }
 

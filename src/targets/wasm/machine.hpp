@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "schedule/kernel.hpp"
+#include "targets/lane_facts.hpp"
 #include "targets/wasm/through_f64.hpp"
 
 namespace trireme::wasm {
@@ -46,7 +47,6 @@ class Machine {
   void mask_below(const Instr& instr);
   void less(const Instr& instr);
   void push_index(const Instr& instr);  // b, or imm in its place
-  void find_constants(const std::vector<Instr>& body, std::vector<int>& writes);
   Status refuse(const Instr& instr, std::string_view reason) const;
 
   // emulated.cpp
@@ -72,6 +72,7 @@ class Machine {
   void store_one(const Instr& instr);
   template <typename Body>
   void for_lanes_of(Local<V128> mask, Body&& body);
+  void store_two(const Instr& instr);
   Value<I32x4> narrowed(const Instr& instr, Reg value);
   void set_widened(const Instr& instr, Reg dst, Value<I32x4> bits);
 
@@ -94,7 +95,7 @@ class Machine {
   std::vector<Local<V128>> lanes_, masks_;
   std::vector<Local<I64>> indices_;
   std::vector<Local<I32>> pointers_;
-  std::vector<std::optional<double>> constants_;  // by Lane register: the only value it ever has
+  LaneFacts facts_;
 
   struct WideLocals {
     Local<V128> low, high;

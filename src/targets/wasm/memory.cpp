@@ -89,8 +89,9 @@ void Machine::set_widened(const Instr& instr, Reg dst, Value<I32x4> bits) {
 }
 
 Value<I32x4> Machine::narrowed(const Instr& instr, Reg value) {
-  return f64_ ? narrow_from_f64(writer_->value<F64x2>(lane(value)), instr.type)
-              : narrow(writer_->value<F32x4>(lane(value)), instr.type);
+  const bool exact = facts_.exact(value, instr.type);
+  return f64_ ? narrow_from_f64(writer_->value<F64x2>(lane(value)), instr.type, exact)
+              : narrow(writer_->value<F32x4>(lane(value)), instr.type, exact);
 }
 
 void Machine::index_load(const Instr& instr) {
@@ -145,9 +146,10 @@ void Machine::load_i64(const Instr& instr) {
 
 void Machine::store_i64(const Instr& instr) {
   const Address to = address(instr);
+  const int lanes = kernel_.launch.lanes;
   const auto put = [&](int k) {
-    writer_->push(to.base), f().get(lane(instr.values[0]));
-    const auto place = static_cast<std::uint8_t>(k);
+    writer_->push(to.base), f().get(lane(instr.values[static_cast<std::size_t>(k / lanes)]));
+    const auto place = static_cast<std::uint8_t>(k % lanes);
     if (f64_) f().lane("f64x2.extract_lane", place), f().op("f64.nearest"), f().op("i64.trunc_sat_f64_s");
     else f().lane("f32x4.extract_lane", place), f().op("f32.nearest"), f().op("i64.trunc_sat_f32_s");
     f().memory("i64.store", at(to, instr, k));
@@ -160,7 +162,7 @@ void Machine::store_i64(const Instr& instr) {
   } else if (instr.c) {
     for_lanes_of(lane(instr.c), put);
   } else {
-    for (int k = 0; k < kernel_.launch.lanes; ++k) put(k);
+    for (int k = 0; k < lanes * static_cast<int>(instr.values.size()); ++k) put(k);
   }
 }
 
@@ -220,8 +222,24 @@ void Machine::store_vector(const Address& address, const Instr& instr, Value<I32
   f().memory_lane(store_of(vector_bytes), 0, at(address, instr));
 }
 
+// Side by side, without a mask: one store where they fit a vector together.
+void Machine::store_two(const Instr& instr) {
+  const Address to = address(instr);
+  const Value<I32x4> low = narrowed(instr, instr.values[0]), high = narrowed(instr, instr.values[1]);
+  if (2 * bytes(instr.type) != bytes(kernel_.compute)) {
+    store_vector(to, instr, low);
+    const auto vector_bytes = static_cast<std::uint32_t>(kernel_.launch.lanes * bytes(instr.type));
+    return store_vector({to.base, to.offset + vector_bytes}, instr, high);
+  }
+  writer_->push(to.base), f().get(low.local), f().get(high.local);
+  if (f64_) f().shuffle({0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23});
+  else f().op("i16x8.narrow_i32x4_u");
+  f().memory("v128.store", at(to, instr));
+}
+
 void Machine::store(const Instr& instr) {
   if (instr.type == Storage::I64) return store_i64(instr);
+  if (instr.values.size() == 2) return store_two(instr);
   const Address to = address(instr);
   const Value<I32x4> bits = narrowed(instr, instr.values[0]);
   if (!instr.c) return store_vector(to, instr, bits);

@@ -105,7 +105,7 @@ void Machine::spread_bf16(const Vec& dst, const asmjit::Operand& raw, bool backw
   cc_.k(odd_words()).z().vpermw(dst, spread, from.zmm());
 }
 
-Vec Machine::narrow(const Vec& value, Type type) {
+Vec Machine::narrow(const Vec& value, Type type, bool exact) {
   if (type == compute_) return value;
   if (is_integer(type)) return narrow_integer(value, type);
   if (type == Type::F32) {
@@ -114,7 +114,7 @@ Vec Machine::narrow(const Vec& value, Type type) {
     return raw;
   }
   Vec single = wide() ? round_to_odd(value) : value;
-  if (type == Type::BF16) return narrow_bf16(single);
+  if (type == Type::BF16) return pack(bf16_dwords(single, exact), 2);
   if (type == Type::F8E4M3 || type == Type::F8E5M2) return narrow_f8(single, type);
   if (type == Type::F8E8M0) return narrow_f8e8m0(single);
   Vec raw = temporary_raw(Type::F16);
@@ -151,6 +151,15 @@ Vec Machine::round_to_odd(const Vec& x) {
 // Adds just under half of the last place kept, or half where that place is odd; what is below it is then dropped. NaNs
 // become quiet ones instead, because adding to their bits could carry into the sign.
 void Machine::round_bf16(const Vec& bits, const Vec& x) {
+  if (!avx512()) {
+    Vec nan = temporary_raw32();  // all ones: a NaN as it is
+    cc_.vpsrld(bits, x, 16);
+    cc_.vandps(bits, bits, all32(1u, x));
+    cc_.vpaddd(bits, bits, x);
+    cc_.vpaddd(bits, bits, all32(0x7FFFu, x));
+    cc_.vcmpps(nan, x, x, unordered);
+    return void(cc_.vorps(bits, bits, nan));
+  }
   KReg odd = temporary_k(), nan = temporary_k();
   cc_.vptestmd(odd, x, all32(0x10000u, x));
   cc_.vcmpps(nan, x, x, unordered);
@@ -159,29 +168,26 @@ void Machine::round_bf16(const Vec& bits, const Vec& x) {
   cc_.k(nan).vorps(bits, x, all32(0x400000u, x));
 }
 
-Vec Machine::narrow_bf16(const Vec& x) {
+Vec Machine::bf16_dwords(const Vec& x, bool exact) {
   Vec bits = temporary_raw32();
-  if (avx512()) {
-    round_bf16(bits, x);
-  } else {
-    Vec nan = temporary_raw32();  // all ones: a NaN as it is
-    cc_.vpsrld(bits, x, 16);
-    cc_.vandps(bits, bits, all32(1u, x));
-    cc_.vpaddd(bits, bits, x);
-    cc_.vpaddd(bits, bits, all32(0x7FFFu, x));
-    cc_.vcmpps(nan, x, x, unordered);
-    cc_.vorps(bits, bits, nan);
-  }
-  cc_.vpsrld(bits, bits, 16);
-  return pack(bits, 2);
+  if (!exact) round_bf16(bits, x);
+  cc_.vpsrld(bits, exact ? x : bits, 16);
+  return bits;
 }
 
-// Two vectors of 32 bytes as one of 64 (AVX-512).
+// Two vectors whose elements are half as wide as lanes, as one register.
 Vec Machine::narrow_two(const Vec& low, const Vec& high, Type type, bool exact) {
-  if (type == Type::BF16 && !wide()) return narrow_two_bf16(low, high, exact);
-  Vec raw = temporary_vec(64);
+  if (type == Type::BF16 && avx512()) return narrow_two_bf16(low, high, exact);
+  Vec raw = temporary_lane();
+  if (type == Type::BF16) {
+    Vec lower = bf16_dwords(low, exact), upper = bf16_dwords(high, exact);
+    cc_.vpackusdw(raw, lower, upper);  // inside 16 bytes
+    cc_.vpermq(raw, raw, 0 << 0 | 2 << 2 | 1 << 4 | 3 << 6);
+    return raw;
+  }
   Vec upper = narrow(high, type), lower = narrow(low, type);
-  cc_.vinserti64x4(raw, lower.zmm(), upper, 1);
+  if (avx512()) cc_.vinserti64x4(raw, lower.zmm(), upper, 1);
+  else cc_.vinserti128(raw, lower.ymm(), upper, 1);
   return raw;
 }
 
@@ -371,10 +377,12 @@ Gp Machine::to_i64(const Vec& scalar) {
 
 void Machine::round_to(Type type, const Vec& dst, const Vec& a) {
   if (type == Type::I64) return round_to_i64(dst, a);
-  if (type == Type::BF16 && avx512() && !wide()) {
-    Vec bits = temporary_lane();
-    round_bf16(bits, a);
-    return void(cc_.vandps(dst, bits, all32(0xFFFF0000u, a)));
+  if (type == Type::BF16) {
+    Vec single = wide() ? round_to_odd(a) : a, bits = temporary_raw32();
+    round_bf16(bits, single);
+    cc_.vandps(wide() ? bits : dst, bits, all32(0xFFFF0000u, bits));
+    if (wide()) cc_.vcvtps2pd(dst, bits);
+    return;
   }
   Vec raw = narrow(a, type);
   widen(dst, raw, type);

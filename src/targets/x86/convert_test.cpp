@@ -59,9 +59,11 @@ TEST(Convert, EveryPatternWidensAndComesBack) {
       SCOPED_TRACE(name(type));
       const std::vector<std::uint8_t> in = patterns(type);
       const std::size_t n = in.size() / bytes(type);
-      std::vector<std::uint8_t> wide(n * bytes(compute)), back(in.size());
+      std::vector<std::uint8_t> wide(n * bytes(compute)), back(in.size()), in_twos(in.size());
       run_guarded(elementwise(isa, compute, {type}, compute, identity), isa, in, n, wide);
       run_guarded(elementwise(isa, compute, {type}, type, identity), isa, in, n, back);
+      run_guarded(elementwise(isa, compute, {type}, type, identity, Hint::None, true), isa, in, n, in_twos);
+      EXPECT_EQ(in_twos, back);
       for (std::size_t k = 0; k < n; ++k) {
         const double value = element_value(&in[k * bytes(type)], type);
         const double want = rounded(value, compute);
@@ -70,6 +72,35 @@ TEST(Convert, EveryPatternWidensAndComesBack) {
       }
     }
   });
+}
+
+int count(std::string_view text, std::string_view word) {
+  int found = 0;
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+// Two vectors share the narrowing and the store; what the type holds is not rounded again.
+TEST(Convert, TwoVectorsOfBf16AreStoredAsOne) {
+  for (Isa isa : {Isa::Avx2, Isa::Avx512}) {
+    SCOPED_TRACE(label(isa, Type::F32));
+    const auto listing = [&](bool round) {
+      Builder b(isa, Type::F32, 2);
+      const Reg from = b.pointer_slot(0), to = b.pointer_slot(1);
+      Reg low = b.load(Type::F32, from), high = b.load(Type::F32, from, {}, {}, 4 * b.width());
+      if (round)
+        for (Reg* each : {&low, &high}) *each = b.primitive(Op::RoundTo, *each, {}, {}, 0, Type::BF16);
+      b.add({.code = Do::Store, .type = Type::BF16, .a = to, .values = {low, high}});
+      return emit(b.kernel, isa, true).value().listing;
+    };
+    const std::string once = listing(false), exact = listing(true);
+    EXPECT_EQ(count(once, "vcmpps"), 2);
+    EXPECT_EQ(count(exact, "vcmpps"), 2) << exact;  // those of the roundings themselves
+    for (const std::string& each : {once, exact}) {
+      if (isa == Isa::Avx2) EXPECT_EQ(count(each, "vpackusdw"), 1) << each;
+      EXPECT_EQ(count(each, "vmovups ["), 1) << each;
+    }
+  }
 }
 
 // Values where rounding can go wrong: each code's value, the midpoint to the next, and both sides of it.
@@ -110,6 +141,7 @@ TEST(Convert, StoresRoundOnceToNearestEven) {
       const std::vector<double> values = hard_values(type, compute);
       const std::vector<std::uint8_t> in = encode(values, compute);
       std::vector<std::uint8_t> out(values.size() * bytes(type)), in_twos(out.size()), again(in.size());
+      std::vector<std::uint8_t> rounded_first(out.size());
       run_guarded(elementwise(isa, compute, {compute}, type, identity), isa, in, values.size(), out);
       run_guarded(elementwise(isa, compute, {compute}, type, identity, Hint::None, true), isa, in, values.size(),
                   in_twos);
@@ -118,6 +150,12 @@ TEST(Convert, StoresRoundOnceToNearestEven) {
         return b.primitive(Op::RoundTo, x[0], {}, {}, 0, type);
       };
       run_guarded(elementwise(isa, compute, {compute}, compute, round_to), isa, in, values.size(), again);
+      for (bool twos : {false, true}) {
+        run_guarded(elementwise(isa, compute, {compute}, type, round_to, Hint::None, twos), isa, in, values.size(),
+                    rounded_first);
+        for (std::size_t at = 0; at < out.size(); at += bytes(type))
+          ASSERT_TRUE(same(element_value(&rounded_first[at], type), element_value(&out[at], type)));
+      }
       for (std::size_t k = 0; k < values.size(); ++k) {
         const double x = element_value(&in[k * bytes(compute)], compute), want = rounded(x, type);
         ASSERT_TRUE(same(element_value(&out[k * bytes(type)], type), want))

@@ -71,13 +71,14 @@ class Machine {
   void load(const Vec& dst, const Mem& at, Type type, const Mask& mask);
   void index_load(const Gp& dst, const Mem& at, Type type, const Mask& mask);  // 0 where lane 0 is masked off
   void load_one(const Vec& dst, const Mem& at, Type type, const Mask& mask);
-  void store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint);
+  // exact: the type holds the value.
+  void store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint, bool exact);
   void store_one(const Mem& at, const Vec& value, Type type, const Mask& mask);
-  // Consecutive vectors, without a mask: one access where they fit a register together. exact: the type holds them.
+  // Consecutive vectors, without a mask: one access where they fit a register together.
   void store_two(const Mem& at, const Vec& low, const Vec& high, Type type, Hint hint, bool exact);
   // Lane t is the element t before `at`.
   void load_backwards(const Vec& dst, const Mem& at, Type type, const Mask& mask);
-  void store_backwards(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint);
+  void store_backwards(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint, bool exact);
   void store_two_backwards(const Mem& at, const Vec& low, const Vec& high, Type type, Hint hint, bool exact);
   void begin() { start_ = cc_.cursor(); }      // here belongs what the whole kernel needs
   bool streamed() const { return streamed_; }  // a fence is due before the end
@@ -140,11 +141,12 @@ class Machine {
   void widen_f8(const Vec& dst, const Vec& raw, Type type);
   bool spreads(Type type) const { return type == Type::BF16 && avx512() && !wide(); }
   void spread_bf16(const Vec& dst, const asmjit::Operand& raw, bool backwards);
-  Vec narrow(const Vec& value, Type type);  // the raw register; `value` itself where nothing changes
-  Vec narrow_bf16(const Vec& x);
-  void round_bf16(const Vec& bits, const Vec& x);  // AVX-512: rounded in the upper halves; the lower ones are left over
+  // The raw register; `value` itself where nothing changes.
+  Vec narrow(const Vec& value, Type type, bool exact = false);
+  void round_bf16(const Vec& bits, const Vec& x);  // in the upper halves of dwords; the lower ones are left over
+  Vec bf16_dwords(const Vec& x, bool exact);       // in the lower halves
   Vec narrow_two(const Vec& low, const Vec& high, Type type, bool exact);
-  Vec narrow_two_bf16(const Vec& low, const Vec& high, bool exact);
+  Vec narrow_two_bf16(const Vec& low, const Vec& high, bool exact);  // AVX-512
   Vec narrow_f8(const Vec& x, Type type);
   Vec narrow_integer(const Vec& x, Type type);
   Vec narrow_f8e8m0(const Vec& x);

@@ -236,9 +236,9 @@ void Machine::store_streaming(const Mem& at, const Vec& raw, int size) {
   cc_.bind(done);
 }
 
-void Machine::store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {
+void Machine::store(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint, bool exact) {
   if (type == Type::I64) return store_i64(at, value, mask, 1);
-  Vec raw = narrow(value, type);
+  Vec raw = narrow(value, type, exact);
   if (mask.isValid()) move_masked(at, raw, type, mask);
   else store_raw(at, raw, raw_bytes(type), hint);
 }
@@ -254,9 +254,9 @@ void Machine::store_two(const Mem& at, const Vec& low, const Vec& high, Type typ
     store_i64(at, low, {}, 1);
     return store_i64(at.cloneAdjusted(size), high, {}, 1);
   }
-  if (avx512() && size == 32) return store_raw(at, narrow_two(low, high, type, exact), 64, hint);
-  store_raw(at, narrow(low, type), size, hint);
-  store_raw(at.cloneAdjusted(size), narrow(high, type), size, hint);
+  if (2 * bytes(type) == bytes(compute_)) return store_raw(at, narrow_two(low, high, type, exact), 2 * size, hint);
+  store_raw(at, narrow(low, type, exact), size, hint);
+  store_raw(at.cloneAdjusted(size), narrow(high, type, exact), size, hint);
 }
 
 void Machine::load_backwards(const Vec& dst, const Mem& at, Type type, const Mask& mask) {
@@ -275,12 +275,12 @@ void Machine::load_backwards(const Vec& dst, const Mem& at, Type type, const Mas
   if (mask.isValid() && type == Type::F8E8M0) clear_absent(dst, mask);
 }
 
-void Machine::store_backwards(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint) {
+void Machine::store_backwards(const Mem& at, const Vec& value, Type type, const Mask& mask, Hint hint, bool exact) {
   if (type == Type::I64) return store_i64(at, value, mask, -1);
   const Mem first = first_of(1, at, type);
-  if (!turns_raw(type)) return store(first, turned(value), type, turned(mask), hint);
+  if (!turns_raw(type)) return store(first, turned(value), type, turned(mask), hint, exact);
   Vec raw = temporary_raw(type);
-  turn_raw(raw, narrow(value, type), type);
+  turn_raw(raw, narrow(value, type, exact), type);
   if (mask.isValid()) move_masked(first, raw, type, turned(mask));
   else store_raw(first, raw, raw_bytes(type), hint);
 }

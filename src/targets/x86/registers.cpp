@@ -1,7 +1,5 @@
 #include "targets/x86/registers.hpp"
 
-#include <cmath>
-
 namespace trireme::x86 {
 
 Registers::Registers(const Kernel& kernel, Machine& machine) : machine_(machine) {
@@ -25,10 +23,6 @@ void Registers::touch(Reg r, const std::vector<Instr>& block, const Instr& i, bo
     found->local = false;
   }
   found->last = &i;
-  if (!write) return;
-  ++found->writes;
-  found->rounded = i.code == Do::Primitive && i.op == Op::RoundTo ? std::optional(i.type) : std::nullopt;
-  found->constant = i.code == Do::LaneConstant ? std::bit_cast<double>(i.imm) : 0;
 }
 
 void Registers::scan(const std::vector<Instr>& block) {
@@ -39,16 +33,6 @@ void Registers::scan(const std::vector<Instr>& block) {
     scan(i.body);
     scan(i.other);
   }
-}
-
-bool Registers::plain_constant(Reg r) const {
-  const Life& known = lives_[static_cast<int>(r.bank)][r.id];
-  return known.writes == 1 && known.constant != 0 && !std::isnan(known.constant);
-}
-
-bool Registers::rounded_to(Reg r, Type type) const {
-  const Life& known = lives_[static_cast<int>(r.bank)][r.id];
-  return known.writes == 1 && known.rounded == type;
 }
 
 asmjit::x86::Reg Registers::create(Bank bank) {

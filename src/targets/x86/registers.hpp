@@ -22,10 +22,6 @@ class Registers {
 
   // Nothing reads it after `i`, as far as one run of instructions shows.
   bool dies(Reg r, const Instr& i) const;
-  // Only ever a LaneConstant, and neither zero nor NaN.
-  bool plain_constant(Reg r) const;
-  // Only ever the result of rounding to this type: storing it so rounds nothing.
-  bool rounded_to(Reg r, Type type) const;
   // The first register that the kernel does not declare or that stands in the wrong place.
   const std::optional<Reg>& wrong() const { return wrong_; }
 
@@ -35,9 +31,6 @@ class Registers {
     const std::vector<Instr>* block = nullptr;  // where it first occurs
     const Instr* last = nullptr;
     bool local = false;  // occurs in `block` only, and is written there first
-    int writes = 0;
-    double constant = 0;
-    std::optional<Type> rounded;
   };
   void scan(const std::vector<Instr>& block);
   void touch(Reg r, const std::vector<Instr>& block, const Instr& i, bool write);

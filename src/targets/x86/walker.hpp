@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "targets/lane_facts.hpp"
 #include "targets/listing.hpp"
 #include "targets/x86/registers.hpp"
 
@@ -16,6 +17,7 @@ class Walker {
         kernel_(kernel),
         machine_(compiler, isa, kernel.compute),
         registers_(kernel, machine_),
+        facts_(kernel),
         with_notes_(with_notes) {}
 
   void walk() {
@@ -81,11 +83,12 @@ class Walker {
     const bool two = i.values.size() == 2;
     if (i.values.empty() || i.values.size() > 2 || (two && mask.isValid()))
       return complain("a simd store has one register, or two without a mask");
-    if (!two && i.backwards) return machine_.store_backwards(address(i), lane(i.values[0]), i.type, mask, i.hint);
-    if (!two) return machine_.store(address(i), lane(i.values[0]), i.type, mask, i.hint);
+    const bool exact = facts_.exact(i.values[0], i.type) && (!two || facts_.exact(i.values[1], i.type));
+    if (!two && i.backwards)
+      return machine_.store_backwards(address(i), lane(i.values[0]), i.type, mask, i.hint, exact);
+    if (!two) return machine_.store(address(i), lane(i.values[0]), i.type, mask, i.hint, exact);
     const Vec low = lane(i.values[0]), high = lane(i.values[1]);
     if (registers_.wrong()) return;
-    const bool exact = registers_.rounded_to(i.values[0], i.type) && registers_.rounded_to(i.values[1], i.type);
     if (i.backwards) machine_.store_two_backwards(address(i), low, high, i.type, i.hint, exact);
     else machine_.store_two(address(i), low, high, i.type, i.hint, exact);
   }
@@ -166,8 +169,8 @@ class Walker {
   void min_max(const Instr& i) {
     const Vec dst = lane(i.dst), a = lane(i.a), b = lane(i.b);
     if (registers_.wrong()) return;
-    if (registers_.plain_constant(i.a)) return machine_.min_max_raw(i.op, dst, a, b);
-    if (registers_.plain_constant(i.b)) return machine_.min_max_raw(i.op, dst, b, a);
+    if (facts_.plain_constant(i.a)) return machine_.min_max_raw(i.op, dst, a, b);
+    if (facts_.plain_constant(i.b)) return machine_.min_max_raw(i.op, dst, b, a);
     machine_.min_max(i.op, dst, a, b);
   }
 
@@ -287,6 +290,7 @@ class Walker {
   const Kernel& kernel_;
   Machine machine_;
   Registers registers_;
+  LaneFacts facts_;
   bool with_notes_;
   Gp args_, arguments_[3], scratch_;
   std::optional<std::string> fault_;
