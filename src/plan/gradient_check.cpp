@@ -59,16 +59,18 @@ Problem in_f64(const Problem& line, const Program& forward, const std::map<std::
 }
 
 // largest(q) as the line's type of q has it: in f64 nothing is rounded to q, and what passes straight through is right.
+// Nor is anything rounded to operands of integers, which keep their type.
 Result<Program> with_types_named(const Program& program, const Binding& binding) {
   std::optional<Error> untyped;
   Program named = rewrite(program, [&](Program& out, const Node& node, std::span<const NodeId> args) {
-    if (node.op != Op::Largest) {
-      const bool names = names_symbol(node.op);
-      return names ? out.symbol(node.op, program.symbols[node.payload], args) : copy_node(out, node, args);
-    }
+    if (!names_symbol(node.op)) return copy_node(out, node, args);
     const std::string& name = program.symbols[node.payload];
+    std::optional<Type> type;
     for (const auto* types : {&binding.types, &binding.types_of_absent})
-      if (auto found = types->find(name); found != types->end()) return out.number(facts(found->second).largest);
+      if (auto found = types->find(name); found != types->end() && !type) type = found->second;
+    if (node.op != Op::Largest)
+      return type && is_integer(*type) ? args[0] : out.symbol(node.op, program.symbols[node.payload], args);
+    if (type) return out.number(facts(*type).largest);
     untyped = Error{Code::InvalidArgument, program.name + ": largest(" + name + ") needs a type for '" + name + "'"};
     return out.number(1);
   });
@@ -224,6 +226,7 @@ class Checker {
       const std::span<double> result = forward_.result(name), weights = backward_.operand("d" + name);
       if (weights.empty()) continue;
       weighed_.push_back({name, result, weights});
+      weights_.insert(weights_.end(), weights.begin(), weights.end());
       for (std::size_t k = 0; k < result.size(); ++k) results += std::fabs(result[k] * weights[k]);
     }
     TRIREME_TRY(wide, slope(2 * step, terms));
@@ -271,11 +274,11 @@ class Checker {
 
   // (f(x + h v) - f(x - h v)) / 2h. Where the terms of a derivative are all 0, those of the difference count.
   Result<double> slope(double h, double& terms) {
-    TRIREME_TRY(above, terms_at(h));
-    TRIREME_TRY(below, terms_at(-h));
+    TRIREME_TRY(above, results_at(h));
+    TRIREME_TRY(below, results_at(-h));
     double slope = 0, size = 0;
     for (std::size_t k = 0; k < above.size(); ++k) {
-      const double term = (above[k] - below[k]) / (2 * h);
+      const double term = weights_[k] * (above[k] - below[k]) / (2 * h);
       slope += term, size += std::fabs(term);
     }
     terms = std::max(terms, size);
@@ -285,27 +288,27 @@ class Checker {
   // How far the slopes on both sides of the values are apart. What a curve's are differs by twice as much two steps
   // away.
   Result<double> jumps() {
-    TRIREME_TRY(here, terms_at(0));
+    TRIREME_TRY(here, results_at(0));
     std::vector<double> jump(here.size());
     for (double steps : {1.0, 2.0}) {
-      TRIREME_TRY(above, terms_at(steps * step));
-      TRIREME_TRY(below, terms_at(-steps * step));
+      TRIREME_TRY(above, results_at(steps * step));
+      TRIREME_TRY(below, results_at(-steps * step));
       for (std::size_t k = 0; k < here.size(); ++k) {
         const double sides = ((above[k] - here[k]) - (here[k] - below[k])) / (steps * step);
         jump[k] += steps == 1 ? 2 * sides : -sides;
       }
     }
     double sum = 0;
-    for (double each : jump) sum += std::fabs(each);
+    for (std::size_t k = 0; k < jump.size(); ++k) sum += std::fabs(weights_[k] * jump[k]);
     return sum;
   }
 
-  Result<std::vector<double>> terms_at(double h) {
+  // Of all results that have weights.
+  Result<std::vector<double>> results_at(double h) {
     TRIREME_CHECK(run_at(h));
-    std::vector<double> terms;
-    for (const Weighed& each : weighed_)
-      for (std::size_t k = 0; k < each.result.size(); ++k) terms.push_back(each.weights[k] * each.result[k]);
-    return terms;
+    std::vector<double> results;
+    for (const Weighed& each : weighed_) results.insert(results.end(), each.result.begin(), each.result.end());
+    return results;
   }
 
   Status run_at(double h) {
@@ -317,6 +320,7 @@ class Checker {
   Run &forward_, &backward_;
   std::vector<Moved> moved_;
   std::vector<Weighed> weighed_;
+  std::vector<double> weights_;  // of all of them
 };
 
 }  // namespace

@@ -49,6 +49,8 @@ TEST(GradientCheck, picked_results) {
 
 // What stop_gradient holds does not move, and what is rounded to storage passes its gradient straight through.
 TEST(GradientCheck, held_values_and_types) {
+  // A picking operand stays an integer; what is rounded to its type has the slope of what is not.
+  expect_right("f 5x7 k=i32 backward", "f(x[i,j], k[i]) -> (y[i,j], z[k,j])\ny = cast(x * 3, k)\nz = 1");
   expect_right("f 3x4 backward", "f(x[i,j]) -> (y[i,j])\ny = x * stop_gradient(x)");
   expect_right("f 5x33 backward",
                "f(x[i,j], s[]) -> (y[i,j], m[i, j / 4])\nm = stop_gradient(amax(x, j / 4)) * sum(x, j / 4)\n"

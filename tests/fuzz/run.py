@@ -199,7 +199,7 @@ class Batch:
             if absent := absent_formulas(case.program, case.problem):
                 done = self.tool.call("show", file, "--backward", *absent)
                 backward = parse(done.out) if done.code == 0 else None
-                if done.flaw or (backward is None and "has a gradient" not in done.message):
+                if done.flaw or (backward is None and not checks.NO_BACKWARD.search(done.err)):
                     failures = [("refused gradient", done.flaw or done.message, command)]
             if backward is not None:
                 failures, could = checks.gradient_failures(case.program, backward, case.problem, command)
