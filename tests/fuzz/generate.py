@@ -133,7 +133,8 @@ class Generator:
         form = dice.randrange(10)
         divisors = [each for each in (1, 2, 3, 4, 8) if n % each == 0]
         if form < 3:
-            amount = apply("/", name("n"), self.whole(dice.choice(divisors)))
+            by = dice.choice(divisors)
+            amount = name("n") if form == 0 and by == 1 else apply("/", name("n"), self.whole(by))
         elif form == 3:
             amount = apply("neg", amount)
         elif form == 4:
