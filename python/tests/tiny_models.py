@@ -282,10 +282,11 @@ def compare_modules(model, patched, names):
             found = []
             for module in (mine, theirs):
                 x = (torch.randn((2, 5, *shape), generator=torch.Generator().manual_seed(1)) * 5).requires_grad_()
+                gates = [torch.randn(x.shape, requires_grad=True, generator=torch.Generator().manual_seed(4))] * hasattr(mine, "_trireme_gate")
                 torch.manual_seed(11)
-                y = module.train(training)(x)
+                y = module.train(training)(x, *gates)
                 dy = torch.randn(y.shape, generator=torch.Generator().manual_seed(2))
-                leaves = [x, *(each for each in module.parameters() if each.requires_grad)]
+                leaves = [x, *gates, *(each for each in module.parameters() if each.requires_grad)]
                 found.append((y, *torch.autograd.grad(y, leaves, dy, allow_unused=True)))
             for k, (a, b) in enumerate(zip(*found)):
                 if a is not None or b is not None:
