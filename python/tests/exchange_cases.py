@@ -55,12 +55,15 @@ def case_exchanges(rank, size):
                 found = spread(*mine, **constants)
                 made.extend(found if isinstance(found, tuple) else (found,))
 
-            for direction, call in (("forward", forward), ("backward", lambda: sum(each.sum() for each in made if each.requires_grad).backward())):
+            def backward():
+                sum(each.sum() for each in made if each.requires_grad).backward()
+
+            for direction, call in (("forward", forward), ("backward", backward)):
                 sent, joins, combines = counted(call)
                 wanted = forms[2 * (direction == "backward") + composed]
                 assert sent == [rows * each for each in wanted], (name, composed, direction, sent, forms)
                 around = exchange_model.kernels_of_exchanges(exchange_model.program_of(name, direction, composed), size)
-                assert (joins, combines) == tuple(sum(each[k] for each in around) for k in (1, 2)), (name, composed, direction, joins, combines, around)
+                assert (joins, combines) == tuple(sum(each[k] for each in around) for k in (1, 2)), (name, composed, direction, around)
 
 
 def of_pairs(parts):
@@ -73,7 +76,8 @@ def of_pairs(parts):
 
 def case_bytes(rank, size):
     """What a machine receives is what the page says: little tensors whole from each, large ones in shares, in their own types."""
-    for count, dtype in ((1024, torch.bfloat16), (1025, torch.float16), (1024, torch.float32), ((1 << 21) + 5, torch.bfloat16), (1 << 19, torch.float64)):
+    for count, dtype in ((1024, torch.bfloat16), (1025, torch.float16), (1024, torch.float32), ((1 << 21) + 5, torch.bfloat16),
+                         (1 << 19, torch.float64)):
         torch.manual_seed(17)
         parts = [torch.randn(count).to(dtype) for _ in range(size)]
         made, element = [], parts[0].element_size()
