@@ -46,10 +46,10 @@ std::int64_t RowLowering::lay_out_groups() {
     for (NodeId id : stage.groups) {
       if (wrapped(id) || (apart(id) && !config_.simd)) continue;
       Groups each = groups_of_node(id);
-      each.again = apart(id);
+      each.rematerialised = apart(id);
       each.terms_at = at;
-      each.values_at = each.again ? at : at + row * value_bytes();
-      if (each.again) at += places_again(each) * value_bytes();
+      each.values_at = each.rematerialised ? at : at + row * value_bytes();
+      if (each.rematerialised) at += rematerialised_places(each) * value_bytes();
       else at += (row + (config_.simd ? whole(config_.columns + config_.lanes, line_values) : row)) * value_bytes();
       most = std::max(most, each.most());
       wide = std::max(wide, each.wide);
@@ -58,7 +58,7 @@ std::int64_t RowLowering::lay_out_groups() {
   for (Groups& each : groups_) {
     if (!each.made_before) continue;
     each.values_at = at;
-    at += places_again(each) * value_bytes();
+    at += rematerialised_places(each) * value_bytes();
   }
   if (!config_.simd) {
     group_team_bytes_ = at;
@@ -111,7 +111,7 @@ Reg RowLowering::load_term(std::int64_t at, Reg index, Reg mask) {
 
 void RowLowering::keep_terms(std::size_t k, const Leaf& leaf) {
   for (const Groups& each : groups_) {
-    if (!finishes(k, each) || each.again) continue;
+    if (!finishes(k, each) || each.rematerialised) continue;
     Instr store = term_access(Do::Store, each.terms_at + leaf.offset * value_bytes(), leaf.column, leaf.mask);
     const NodeId reduction = each.node == no_node ? program_.results[each.result].value : each.node;
     store.values = chunk(program_[reduction].args[0], leaf);
@@ -134,8 +134,8 @@ void RowLowering::sum_groups(std::size_t k) {
     group_op_ = each.op;
     if (!config_.simd) {
       groups_by_threads(each);
-    } else if (each.again) {
-      sum_again(k, each);
+    } else if (each.rematerialised) {
+      sum_rematerialised(k, each);
     } else {
       if (!each.column.wrap) contiguous_groups(each);
       else if (each.column.divide == 1) strided_groups(each);

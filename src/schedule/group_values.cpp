@@ -73,7 +73,7 @@ Values RowLowering::load_group(NodeId id, std::int64_t rotate, const Leaf& leaf)
   const GroupsApart::Group* alone = config_.simd ? nullptr : apart(id);
   Instr from = alone ? value_apart(Do::Load, *alone, {}, {}) : term_access(Do::Load, groups->values_at, {}, {});
   ColumnMap map{.axis = {.present = true}, .rotate = rotate};
-  if (config_.simd && groups->again) return load_again(*groups, leaf);
+  if (config_.simd && groups->rematerialised) return load_rematerialised(*groups, leaf);
   if (config_.simd) {
     if (rotate) return load_mapped(from, map, leaf);
     from.b = leaf.column, from.c = leaf.mask;

@@ -65,7 +65,7 @@ GroupsApart groups_apart(const Program& program, const Config& config, const Wra
   if (!has(program, Op::Group)) return apart;
   const std::vector<bool> in_chunk = groups_in_chunks(program, config);
   if (config.simd) {
-    if (!are_made_again(program, config, in_chunk)) return apart;
+    if (!are_rematerialised(program, config, in_chunk)) return apart;
     for (const Grouped& each : left_over(program, in_chunk, wrapped))
       if (!is_rotated(program, each.id) && is_known_anywhere(program, program[each.id].args[0], in_chunk, wrapped))
         apart.groups.push_back({.id = each.id, .by = each.by});

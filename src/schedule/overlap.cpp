@@ -120,7 +120,7 @@ void RowLowering::lead() {
       next_rows_.emplace_back(k, b_.pointer(it->second.pointer, it->second.stride_bytes, 1));
   for (std::size_t k = 0; k + 1 < stages_.sweeps.size(); ++k) sweep(k);
   hand_over();
-  move_on();
+  advance_pointers();
   b_.increase(row_, 1);
 }
 
@@ -137,7 +137,7 @@ void RowLowering::walk_overlapping(Reg end) {
     b_.note("a row, and the one before it");
     b_.repeat_while_less(row_, end, [&] {
       lead();
-      in_trail([&] { move_on(); });
+      in_trail([&] { advance_pointers(); });
     });
     trailing_ = false;
     b_.note("the last row");
@@ -168,8 +168,8 @@ void RowLowering::walk_pairs(Reg end) {
     for (std::size_t k = 0; !in_turn && k < second.size(); ++k) b_.emit(std::move(second[k]));
     running_ = std::move(running);
     row_ = row;
-    move_on();
-    move_on();
+    advance_pointers();
+    advance_pointers();
     b_.increase(row_, 2);
   });
   b_.note("one is left");

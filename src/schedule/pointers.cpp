@@ -49,7 +49,7 @@ bool RowLowering::runs_on(int jumps) const { return !run_end_ && (row_step_ == 1
 // Threads stay at their columns: running pointers to arrays per element may contain them. Rotations and comparisons of
 // integers look at columns in their own way.
 bool RowLowering::points_at_column(std::size_t array) const {
-  if (config_.simd || !config_.stripes || looks_elsewhere_) return false;
+  if (config_.simd || !config_.stripes || reads_other_columns_) return false;
   const Spread& spread = program_.array(array).spread;
   const ArrayLayout layout = layout_.array(array);
   bool strided = layout.strided || !runs_on(layout.row_jumps);
@@ -81,7 +81,7 @@ RowLowering::RowJump RowLowering::row_jump(std::size_t array, int jump) {
   return it->second = {every, elements, b_.index(Do::IndexDivide, row_, every)};
 }
 
-void RowLowering::move_on(const Running& running) {
+void RowLowering::advance_pointers(const Running& running) {
   auto add = [&](Reg bytes) {
     b_.emit({.code = Do::PointerAdd, .dst = running.pointer, .a = running.pointer, .b = bytes, .imm = 1});
   };

@@ -117,10 +117,10 @@ std::vector<bool> groups_in_chunks(const Program& program, const Config& config)
     if (used[id] && program[id].op == Op::Group && !apart[id] && !group_of(program[id]).entries &&
         by_of(id) <= contract::stripe)
       for (NodeId inner : groups_below(program, program[id].args[0])) apart[inner] = false;
-  return are_made_again(program, config, apart) ? apart : in_chunk;
+  return are_rematerialised(program, config, apart) ? apart : in_chunk;
 }
 
-bool are_made_again(const Program& program, const Config& config, const std::vector<bool>& in_chunk) {
+bool are_rematerialised(const Program& program, const Config& config, const std::vector<bool>& in_chunk) {
   constexpr std::int64_t most_instructions = 2000, most_registers = 16;  // of a tree, at once
   const std::vector<bool> used = reachable(program);
   std::int64_t all = 0;

@@ -28,7 +28,7 @@ std::vector<NodeId> groups_below(const Program& program, NodeId root);
 std::vector<bool> groups_in_chunks(const Program& program, const Config& config);
 
 // On simd machines: is it little code to make the terms of all groups that no chunk holds where they are added up?
-bool are_made_again(const Program& program, const Config& config, const std::vector<bool>& in_chunk);
+bool are_rematerialised(const Program& program, const Config& config, const std::vector<bool>& in_chunk);
 
 // The stages of a program as every schedule of a machine for so many columns has them: groups of neighbours inside a
 // stripe are in the registers of a thread machine's warps, whatever the schedule.

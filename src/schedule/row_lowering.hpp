@@ -264,7 +264,7 @@ class RowLowering {
   void walk_rows(Reg end_row);  // from row_ on
   void begin_row();
   void one_row();
-  void move_on();  // to the next row
+  void advance_pointers();  // to the next row
   void sweep(std::size_t k);
 
   // overlap.cpp. The *lead* is the row at hand; the *trail*, the row before it, has its last sweep to go.
@@ -333,8 +333,8 @@ class RowLowering {
     bool entries = false;  // of a value: only the first group is wanted
     AxisIndexing column;
     Shares shares;
-    std::int64_t wide = 1;  // entries
-    bool again = false;     // simd machines: terms are made where they are added up, and none are kept
+    std::int64_t wide = 1;        // entries
+    bool rematerialised = false;  // simd machines: terms are made where they are added up, and none are kept
     std::optional<std::size_t> made_before = {};  // simd machines, of a value made of groups: the sweep that first asks
     std::int64_t terms_at = 0;                    // bytes, where a row's terms lie
     std::int64_t values_at = 0;                   // of a value: where what they come to lies
@@ -358,13 +358,13 @@ class RowLowering {
   void groups_by_threads(const Groups& groups);
   void finish_by_threads(const Groups& groups, Reg entry, Reg sum, Reg mask);
 
-  // groups_again.cpp. Simd machines: the same, from terms that are made where they are added up.
+  // groups_rematerialised.cpp. Simd machines: the same, from terms that are made where they are added up.
   static constexpr int most_unrolled = 16;  // values of a tree
   static constexpr std::int64_t line_values = 64;
   static std::int64_t whole(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
-  std::int64_t places_again(const Groups& groups) const;
-  Reg term_again(const Groups& groups, Reg column, std::int64_t offset, Reg mask, bool inside);
-  void sum_again(std::size_t sweep, const Groups& groups);
+  std::int64_t rematerialised_places(const Groups& groups) const;
+  Reg rematerialise_term(const Groups& groups, Reg column, std::int64_t offset, Reg mask, bool inside);
+  void sum_rematerialised(std::size_t sweep, const Groups& groups);
   bool stored_by_entry(std::size_t result) const;
   bool is_stored_by_entry(NodeId id) const;
   void store_by_entries(std::size_t sweep);
@@ -376,9 +376,9 @@ class RowLowering {
   void repeat_first(const Groups& groups);
   NodeId at_hand_ = no_node;  // the value of groups that is being made
   bool sweeps_for_nothing(std::size_t sweep) const;
-  void neighbours_again(const Groups& groups);
-  void remainders_again(const Groups& groups);
-  Values load_again(const Groups& groups, const Leaf& leaf);
+  void rematerialise_neighbours(const Groups& groups);
+  void rematerialise_remainders(const Groups& groups);
+  Values load_rematerialised(const Groups& groups, const Leaf& leaf);
   Reg quotient(Reg column, std::int64_t by);
   bool anywhere_ = false;  // the chunk at hand begins at any column
 
@@ -506,8 +506,8 @@ class RowLowering {
     std::size_t sweep;  // that evaluates it
     Reg at;             // loops: where its row lies in scratch, in bytes
   };
-  std::vector<Kept> kept_;        // simd machines: costly values that a later sweep needs again
-  bool looks_elsewhere_ = false;  // some value is read at other columns than a thread's own, or as an integer
+  std::vector<Kept> kept_;            // simd machines: costly values that a later sweep needs again
+  bool reads_other_columns_ = false;  // some value is read at other columns than a thread's own, or as an integer
   const NodeNames names_{program_};
   std::vector<bool> used_, varies_by_row_;
   std::unordered_map<NodeId, Reg> whole_, row_values_;
@@ -538,7 +538,7 @@ class RowLowering {
     Reg pointer, stride_bytes;
     std::vector<Jump> jumps;
   };
-  void move_on(const Running& running);
+  void advance_pointers(const Running& running);
   Running copy_of(const Running& running);
   std::unordered_map<std::size_t, Running> running_, running_ahead_;  // by array
   struct Trail {  // what of the row before differs from the row at hand

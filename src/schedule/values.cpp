@@ -72,7 +72,7 @@ void RowLowering::plan_work() {
     if (!used_[id]) continue;
     for (int k = program_[id].arity - amounts(program_[id]); k < program_[id].arity; ++k)
       used_[program_[id].args[k]] = computed[program_[id].args[k]];
-    looks_elsewhere_ |=
+    reads_other_columns_ |=
         program_[id].op == Op::Rotate || program_[id].op == Op::PickColumn || compares_integers(program_, program_[id]);
   }
   find_values_of_groups();
@@ -301,7 +301,7 @@ void RowLowering::evaluate_chunk(const std::vector<NodeId>& nodes, const Leaf& l
     ValuesByNode& memory = memory_of(id, leaf);
     if (memory.find(id)) continue;
     if (const Groups* made = value_of_groups(id)) {
-      memory.put(id, load_again(*made, leaf));
+      memory.put(id, load_rematerialised(*made, leaf));
       continue;
     }
     if (const Values* known = shared_in_group(id, leaf)) {

@@ -204,7 +204,7 @@ void RowLowering::walk_rows(Reg end) {
           });
     }
     if (in_teams()) finish_block(end);
-    move_on();
+    advance_pointers();
   };
   b_.note("a row");
   if (config_.simd || config_.teams == 1) {
@@ -257,7 +257,7 @@ void RowLowering::prefetch(Reg row, Reg end, Reg ring_offset) {
                  .imm2 = ring_operands_.at(k) + leaf.offset * size,
                  .count = config_.vector});
       }
-    move_on(ahead);
+    advance_pointers(ahead);
   }
   b_.emit({.code = Do::CopyCommit});
 }
@@ -285,9 +285,9 @@ void RowLowering::stage_columns() {
   b_.emit({.code = Do::CopyCommit});
 }
 
-void RowLowering::move_on() {
+void RowLowering::advance_pointers() {
   for (std::size_t k = 0; k < program_.array_count(); ++k)
-    if (auto it = running_.find(k); it != running_.end()) move_on(it->second);
+    if (auto it = running_.find(k); it != running_.end()) advance_pointers(it->second);
 }
 
 void RowLowering::begin_row() {

@@ -31,14 +31,14 @@ std::int64_t period_of(std::int64_t by, int lanes) { return by >= lanes ? by : s
 
 // What groups come to, and room for a register that begins at the last of them; remainders come again after the last
 // one.
-std::int64_t RowLowering::places_again(const Groups& groups) const {
+std::int64_t RowLowering::rematerialised_places(const Groups& groups) const {
   const std::int64_t lanes = config_.lanes, by = groups.column.wrap;
   const std::int64_t values = by ? period_of(by, config_.lanes) : groups.wide * std::min(groups.column.divide, lanes);
   return whole(values + 2 * lanes, line_values);
 }
 
 // The term of `lanes` columns; those that the mask leaves out count as the identity. `inside`: they exist all the same.
-Reg RowLowering::term_again(const Groups& groups, Reg column, std::int64_t offset, Reg mask, bool inside) {
+Reg RowLowering::rematerialise_term(const Groups& groups, Reg column, std::int64_t offset, Reg mask, bool inside) {
   Leaf leaf{.column = column, .offset = offset, .aligned = 1, .back = back_from(column)};
   forget_places();
   if (!inside) leaf.mask = mask, leaf.limit = columns_;
@@ -46,10 +46,10 @@ Reg RowLowering::term_again(const Groups& groups, Reg column, std::int64_t offse
   return mask ? b_.primitive(Op::Select, {mask, value, b_.number(identity_of(groups.op))}) : value;
 }
 
-void RowLowering::sum_again(std::size_t k, const Groups& groups) {
+void RowLowering::sum_rematerialised(std::size_t k, const Groups& groups) {
   sweep_at_hand_ = k;
   anywhere_ = true;
-  groups.column.wrap ? remainders_again(groups) : neighbours_again(groups);
+  groups.column.wrap ? rematerialise_remainders(groups) : rematerialise_neighbours(groups);
   anywhere_ = false;
 }
 
@@ -65,7 +65,7 @@ bool RowLowering::sweeps_for_nothing(std::size_t k) const {
 }
 
 // j / g.
-void RowLowering::neighbours_again(const Groups& groups) {
+void RowLowering::rematerialise_neighbours(const Groups& groups) {
   const std::int64_t run = groups.column.divide, lanes = config_.lanes;
   const int chunks = static_cast<int>(next_power((run + lanes - 1) / lanes)), turns = turns_of_tree(chunks);
   const Reg columns = b_.index(config_.columns), width = b_.index(run);
@@ -81,7 +81,7 @@ void RowLowering::neighbours_again(const Groups& groups) {
         Reg mask;
         if (!inside) mask = b_.below(column, offset, end);
         else if (offset + turns * lanes > run) mask = more ? b_.below(further, offset, width) : last;
-        return term_again(groups, column, offset, mask, inside);
+        return rematerialise_term(groups, column, offset, mask, inside);
       });
       sum = butterfly(groups.op, sum, static_cast<int>(std::min(lanes, next_power(run)) / 2), 1);
       Instr store = term_access(Do::Store, groups.values_at, place, {});
@@ -100,7 +100,7 @@ void RowLowering::neighbours_again(const Groups& groups) {
 }
 
 // j % g.
-void RowLowering::remainders_again(const Groups& groups) {
+void RowLowering::rematerialise_remainders(const Groups& groups) {
   const std::int64_t by = groups.column.wrap, lanes = config_.lanes, period = period_of(by, config_.lanes);
   const std::int64_t periods = (config_.columns + period - 1) / period, places = period / by;
   const std::int64_t in_stripe = contract::stripe / places, stripes = (periods + in_stripe - 1) / in_stripe;
@@ -114,7 +114,7 @@ void RowLowering::remainders_again(const Groups& groups) {
       Reg column = stripe ? b_.add(place, stripe) : place;
       if (more) column = b_.add(column, b_.mul(more, period));
       const Reg mask = all ? Reg{} : b_.below(column, k * period, columns);
-      return term_again(groups, column, k * period, mask, all);
+      return rematerialise_term(groups, column, k * period, mask, all);
     });
   };
   auto of_stripe = [&](Reg place, Reg stripe) {
@@ -190,7 +190,7 @@ Reg RowLowering::quotient(Reg column, std::int64_t by) {
   return b_.index(Do::IndexShiftRight, b_.mul(column, (std::int64_t{1} << shift) / by + 1), shift);
 }
 
-Values RowLowering::load_again(const Groups& groups, const Leaf& leaf) {
+Values RowLowering::load_rematerialised(const Groups& groups, const Leaf& leaf) {
   Reg column = b_.add(leaf.column, leaf.offset);
   const std::int64_t lanes = config_.lanes;
   if (const std::int64_t by = groups.column.wrap) {
@@ -228,7 +228,7 @@ void RowLowering::find_values_of_groups() {
     const bool alone = std::all_of(below.begin(), below.end(), [&](NodeId group) { return apart(group); });
     if (below.empty() || !alone || by < 2 || by >= config_.columns) continue;
     if (!spread.wraps && by <= config_.lanes && !is_stored_by_entry(id)) continue;
-    Groups made{.node = id, .again = true, .made_before = stages_.sweeps.size()};
+    Groups made{.node = id, .rematerialised = true, .made_before = stages_.sweeps.size()};
     made.column = {.present = true, .divide = spread.wraps ? 1 : by, .wrap = spread.wraps ? by : 0};
     made.wide = group_count(config_.columns, by, spread.wraps);
     groups_.push_back(made);
