@@ -20,7 +20,12 @@ extern const Target target;
 }
 
 std::span<const Target* const> targets() {
-  static constexpr const Target* table[] = {&ptx::target, &x86::target, &aarch64::target, &wasm::target};
+  static constexpr const Target* table[] = {
+      &ptx::target,      //
+      &x86::target,      //
+      &aarch64::target,  //
+      &wasm::target,     //
+  };
   return table;
 }
 
