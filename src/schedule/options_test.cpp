@@ -35,17 +35,20 @@ std::set<std::string> steps_from(const std::string& schedule) {
   return steps;
 }
 
+// Others may join them.
 TEST(Options, ATunersSteps) {
-  using Steps = std::set<std::string>;
-  const Steps resident = {"resident=1", "resident=2", "resident=3", "resident=4", "resident=6", "resident=8"};
-  auto with = [](Steps all, const Steps& more) {
-    all.insert(more.begin(), more.end());
-    return all;
+  auto expect = [](const char* schedule, std::initializer_list<const char*> steps,
+                   std::initializer_list<const char*> none) {
+    const std::set<std::string> found = steps_from(schedule);
+    for (const char* step : steps) EXPECT_TRUE(found.contains(step)) << step << " from " << schedule;
+    for (const char* step : none) EXPECT_FALSE(found.contains(step)) << step << " from " << schedule;
   };
-  EXPECT_EQ(steps_from("threads lanes=32 vector=4 groups=32 columns=100000 streaming"), with(resident, {"-streaming"}));
-  EXPECT_EQ(steps_from("threads lanes=32 vector=4 rows=4 columns=1000 stripes=4 ring=8 hoist"),
-            with(resident, {"rows=8", "rows=16", "rows=2", "-hoist", "reload", "streaming"}));
-  EXPECT_EQ(steps_from("simd lanes=8 unroll=4 prefetch"), Steps{"streaming"});
+  expect("threads lanes=32 vector=4 groups=32 columns=100000 streaming",
+         {"-streaming", "resident=1", "resident=2", "resident=3", "resident=4", "resident=6", "resident=8"},
+         {"hoist", "reload", "ring=1", "rows=2", "prefetch"});
+  expect("threads lanes=32 vector=4 rows=4 columns=1000 stripes=4 ring=8 hoist",
+         {"rows=8", "rows=16", "rows=2", "-hoist", "reload", "streaming", "resident=8"}, {"stage", "ring=9", "ring=7"});
+  expect("simd lanes=8 unroll=4 prefetch", {"streaming"}, {"hoist", "reload", "resident=1", "rows=2"});
 }
 
 // A step goes where the option's kind of schedule is, and says what the option can hold.
