@@ -16,7 +16,13 @@ Config choose_for_simd(const Program& program, const Machine& machine, const Fac
   if (std::optional<Config> tuned = tuned_config(program, machine, facts)) return *tuned;
   Config config{.simd = true};
   const Shape shape = shape_of(program, facts.layout);
-  config.lanes = machine.register_bytes / static_cast<int>(bytes(*program.compute));
+  config.lanes = machine.lanes(*program.compute);
+  if (machine.compact) {
+    config.compact = true;
+    config.unroll = 1;
+    if (fixes_columns(program)) config.columns = facts.columns;
+    return config;
+  }
   // Code takes 0.15 µs an instruction to make: fewer vectors a turn where each is much work, which costs nothing there
   // (4 against 16: geglu_erf backward 1.00, gated_rms_norm backward 0.7 to 1.00; layer_norm backward 1.08; 1 against 2:
   // geglu_erf backward 1.00; 8 against 16 in f64: 0.95 to 1.05).

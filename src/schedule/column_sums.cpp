@@ -96,6 +96,11 @@ void RowLowering::clear_partials(const ClassSums& sums, Reg blocks_left) {
                .values = none});
   };
   Reg at = b_.copy(zero_);
+  if (config_.compact) {
+    b_.count(zero_, wide, config_.lanes,
+             [&](Reg at) { clear(at, 0, config_.lanes > 1 ? b_.below(at, 0, wide) : Reg{}); });
+    return;
+  }
   if (config_.simd) {
     Reg full = b_.index(Do::IndexSub, wide, b_.index(Do::IndexAnd, wide, config_.lanes - 1));
     b_.repeat_while_less(at, full, [&] {

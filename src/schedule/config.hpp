@@ -55,11 +55,12 @@ struct Config {
   bool streaming = false;    // element results bypass the caches
   bool prefetch = false;     // simd machines: while a row is at hand the next one is fetched
   bool overlap = false;      // simd machines, loops: a row's last sweep goes along with the next row's last but one
-  bool across = false;  // simd machines: lanes are rows, `rows` registers of them a turn, `unroll` columns summed at
-                        // once, columns to come fetched (prefetch), or the next turn's (overlap)
-  int tile = 0;         // rows whose sums are made together, where operands are shared by some of them (tiles.hpp), a
-                        // power of two up to the lanes; simd: `unroll` vectors of a stripe become one partial sum
-  Layout layout = {};   // of the problem; no choice
+  bool compact = false;  // simd machines, loops: a sweep's code stands once and sums are halved in loops, for few bytes
+  bool across = false;   // simd machines: lanes are rows, `rows` registers of them a turn, `unroll` columns summed at
+                         // once, columns to come fetched (prefetch), or the next turn's (overlap)
+  int tile = 0;          // rows whose sums are made together, where operands are shared by some of them (tiles.hpp), a
+                         // power of two up to the lanes; simd: `unroll` vectors of a stripe become one partial sum
+  Layout layout = {};    // of the problem; no choice
   std::int64_t group = 0;  // thread machines, of the problem (group_of_stripes): columns that take the place of rule
                            // 4's stripes; 0: none
 
@@ -111,15 +112,18 @@ struct Multiprocessor {
 // What a machine offers. Its target declares it.
 struct Machine {
   bool simd = true;
-  int register_bytes = 64;        // of a simd register
+  int register_bytes = 64;        // of a simd register; 4: one value of any type
   std::int64_t cache_bytes = 0;   // results beyond it are stored past the caches; 0: there are no such stores
   std::int64_t shared_bytes = 0;  // a block's scratch on thread machines
   bool clusters = false;          // blocks can share a row
   int processors = 1;             // blocks worth having in flight, for thread machines
   bool across = false;            // kernels whose lanes are rows are worth making
+  bool compact = false;           // few bytes of code go before speed
   InstructionCosts instructions = {};
   Multiprocessor multiprocessor = {};
   std::string_view tuned = {};  // the table of schedules that were measured on it (tuned.hpp); none if empty
+
+  int lanes(Type compute) const { return std::max(1, register_bytes / static_cast<int>(bytes(compute))); }  // simd
 };
 
 // Are columns rotated, divided or wrapped somewhere, or compared as integers?

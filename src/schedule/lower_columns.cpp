@@ -28,6 +28,7 @@ class ColumnLowering {
         layout_(config.layout),
         b_(kernel),
         simd_(kernel.simd),
+        compact_(config.compact),
         lanes_(kernel.launch.lanes),
         width_(static_cast<int>(kernel.launch.columns_covered)),
         groups_(kernel.launch.groups),
@@ -196,25 +197,43 @@ class ColumnLowering {
   // Simd machines: entries from .. end of a row of them, by vectors; `at` counts them.
   void along_entries(Reg from, Reg at, Reg end) {
     // Whole vectors on their own only where masked loads go lane by lane (WebAssembly): it is twice the code.
-    if (lanes_ * value_bytes() <= 16) {
+    if (lanes_ * value_bytes() <= 16 && !compact_) {
       Reg count = b_.index(Do::IndexSub, end, from);
       Reg full = b_.index(Do::IndexSub, end, b_.index(Do::IndexAnd, count, lanes_ - 1));
       b_.repeat_while_less(at, full, [&] { all_sums(at, end, {}); });
     }
-    b_.repeat_while_less(at, end, [&] { all_sums(at, end, b_.below(at, 0, end)); });
+    b_.repeat_while_less(at, end, [&] { all_sums(at, end, lanes_ > 1 ? b_.below(at, 0, end) : Reg{}); });
   }
 
   // Of a vector of columns, on simd machines. The code of a sum stands here once, and is gone through for each result.
   void all_sums(Reg column, Reg end, Reg mask) {
     Reg partials = b_.pointer(base_, zero_, 1), q = b_.copy(zero_);
     b_.repeat_while_less(q, b_.index(static_cast<std::int64_t>(results_.size())), [&] {
-      Reg sum = pairs().sum(zero_, blocks_, [&](Reg block, Reg value) { load(partials, block, column, mask, value); });
+      Reg sum = compact_ ? sum_in_place(partials, column, mask)
+                         : pairs().sum(zero_, blocks_,
+                                       [&](Reg block, Reg value) { load(partials, block, column, mask, value); });
       pairs().settle_empty(blocks_, sum);
       store_one_of(0, q, [&](std::size_t each) { store(each, sum, column, mask, end); });
       b_.emit({.code = Do::PointerAdd, .dst = partials, .a = partials, .b = all_blocks_, .imm = value_bytes()});
       b_.increase(q, 1);
     });
     b_.increase(column, lanes_);
+  }
+
+  // The partial sums are used up.
+  Reg sum_in_place(Reg partials, Reg column, Reg mask) {
+    const Reg total = b_.number(identity_of(sums_.op)), count = b_.copy(blocks_);
+    const auto load_block = [&](Reg block) {
+      const Reg value = b_.fresh(Bank::Lane);
+      load(partials, block, column, mask, value);
+      return value;
+    };
+    pair_in_place(b_, sums_.op, zero_, one_, count, load_block, [&](Reg block, Reg sum) {
+      const Reg row = b_.pointer(partials, b_.index(Do::IndexMul, block, stride_), value_bytes());
+      b_.emit({.code = Do::Store, .type = type(), .a = row, .b = column, .c = mask, .values = {sum}});
+    });
+    b_.when_less(zero_, count, [&] { load(partials, zero_, column, mask, total); });
+    return total;
   }
 
   template <typename Store>
@@ -291,14 +310,47 @@ class ColumnLowering {
     return b_.index(Do::IndexShiftRight, b_.add(rows, contract::stripe - 1),
                     std::countr_zero(static_cast<std::uint64_t>(contract::stripe)));
   }
+  // The same in loops, where the sums of the rows lie; they are used up. Totals of stripes stand before stripes to
+  // come.
+  Reg rows_in_place(Reg pointer, Reg rows, Reg stripes) {
+    const auto load_at = [&](Reg place) {
+      return b_.into(Bank::Lane, {.code = Do::LoadOne, .type = type(), .a = pointer, .b = place});
+    };
+    const auto store_at = [&](Reg place, Reg value) {
+      b_.emit({.code = Do::StoreOne, .type = type(), .a = pointer, .b = place, .values = {value}});
+    };
+    const Reg stripe = b_.copy(zero_), begin = b_.copy(zero_);
+    b_.repeat_while_less(stripe, stripes, [&] {
+      const Reg half = b_.copy(b_.index(contract::stripe / 2));
+      b_.repeat_while_less(zero_, half, [&] {
+        const Reg low = b_.copy(begin), high = b_.copy(b_.index(Do::IndexAdd, begin, half));
+        const Reg end = b_.index(Do::IndexMin, b_.index(Do::IndexAdd, high, half), rows);
+        b_.repeat_while_less(high, end, [&] {
+          const Reg value = load_at(low);
+          store_at(low, combine(b_, sums_.op, value, load_at(high)));
+          b_.increase(low, 1);
+          b_.increase(high, 1);
+        });
+        b_.emit({.code = Do::IndexShiftRight, .dst = half, .a = half, .imm = 1});
+      });
+      store_at(stripe, load_at(begin));
+      b_.increase(stripe, 1);
+      b_.increase(begin, contract::stripe);
+    });
+    const Reg total = b_.number(identity_of(sums_.op)), count = b_.copy(stripes);
+    pair_in_place(b_, sums_.op, zero_, one_, count, load_at, store_at);
+    b_.when_less(zero_, count, [&] { b_.assign(total, load_at(zero_)); });
+    return total;
+  }
   PairSums row_pairs() { return {b_, zero_, most_row_levels, sums_.op}; }
 
   // Simd machines: result number `q`.
   void row_of_rows(Reg q) {
     const Reg rows = b_.slot(SumNumber::Rows, number_), stripes = stripes_of(rows);
     const Reg pointer = b_.pointer(base_, b_.index(Do::IndexMul, q, stride_), value_bytes());
-    Reg total = row_pairs().sum_one_by_one(zero_, stripes,
-                                           [&](Reg stripe) { return stripe_of_rows(pointer, stripe, {}, rows); });
+    Reg total = compact_ ? rows_in_place(pointer, rows, stripes)
+                         : row_pairs().sum_one_by_one(
+                               zero_, stripes, [&](Reg stripe) { return stripe_of_rows(pointer, stripe, {}, rows); });
     row_pairs().settle_empty(rows, total);
     store_one_of(0, q, [&](std::size_t each) { store_total(each, total, {}); });
     b_.increase(q, 1);
@@ -346,6 +398,7 @@ class ColumnLowering {
   const Layout& layout_;
   KernelBuilder b_;
   bool simd_;
+  bool compact_;
   int lanes_, width_, groups_;
   std::int64_t columns_fixed_;
   Reg zero_, one_, stride_, base_, from_;

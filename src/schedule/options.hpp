@@ -138,6 +138,7 @@ inline constexpr Option schedule_options[] = {
      .kinds = simd_loops | simd_stripes | simd_across,
      .pass = "prefetch"},
     {.name = "overlap", .flag = &Config::overlap, .kinds = simd_loops | simd_across, .pass = "overlap"},
+    {.name = "compact", .flag = &Config::compact, .kinds = simd_loops},
     {.name = "across", .flag = &Config::across, .kinds = simd_across}};
 
 }  // namespace trireme

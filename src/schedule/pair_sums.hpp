@@ -54,6 +54,25 @@ class PairStack {
   std::vector<std::vector<Reg>> held_;  // [level][sum]
 };
 
+// In loops, where the `count` values lie: `load(k)` is the register of number k, and `store(k, sum)` writes it. The
+// first is then the sum of all; `count` is used up.
+template <typename Load, typename Store>
+void pair_in_place(KernelBuilder& b, Op op, Reg zero, Reg one, Reg count, Load&& load, Store&& store) {
+  b.repeat_while_less(one, count, [&] {
+    Reg from = b.copy(zero), to = b.copy(zero);
+    b.repeat_while_less(from, count, [&] {
+      const Reg sum = load(from), right = b.add(from, 1);
+      b.when_less(right, count, [&] {
+        b.emit({.code = Do::Primitive, .op = combination_of(op), .dst = sum, .a = sum, .b = load(right)});
+      });
+      store(to, sum);
+      b.increase(from, 2);
+      b.increase(to, 1);
+    });
+    b.assign(count, to);
+  });
+}
+
 class PairSums {
  public:
   static constexpr int unit = 8;  // values added as one tree

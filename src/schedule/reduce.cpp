@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ir/contract.hpp"
+#include "schedule/pair_sums.hpp"
 #include "schedule/row_lowering.hpp"
 
 namespace trireme {
@@ -301,6 +302,14 @@ Reg RowLowering::across_stripes(std::size_t which, Op op) {
   if (config_.simd) {
     Reg base = b_.add(b_.mul(b_.mul(stripes_, static_cast<std::int64_t>(which)), value_bytes()), totals_at_);
     Reg count = b_.copy(stripes_);
+    if (config_.compact) {
+      pair_in_place(
+          b_, op, zero_, one_index_, count, [&](Reg from) { return b_.load_one_scratch(type, 0, base, from); },
+          [&](Reg to, Reg sum) {
+            b_.emit({.code = Do::StoreOne, .type = type, .space = Space::Scratch, .a = base, .b = to, .values = {sum}});
+          });
+      return b_.load_one_scratch(type, 0, base);
+    }
     b_.repeat_while_less(one_index_, count, [&] {
       Reg groups = b_.index(Do::IndexShiftRight, b_.add(count, config_.lanes - 1),
                             std::countr_zero(static_cast<unsigned>(config_.lanes)));

@@ -209,6 +209,7 @@ class RowLowering {
   std::int64_t spilled_at(std::size_t reduction) const;
   void spill(std::size_t reduction, Reg place, Values values, std::int64_t chunk = 0);
   Reg sum_of_spilled(std::size_t reduction, Op op, int count);
+  Reg halved_in_scratch(std::int64_t at, Op op, int count);
   // A sweep adds up in passes over each stripe: the elements of reductions and folds, then the terms of folds.
   enum class Pass { Elements, Terms };
   std::vector<Op> ops_of(std::size_t sweep, Pass pass) const;

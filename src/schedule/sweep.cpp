@@ -26,6 +26,7 @@ void RowLowering::spill(std::size_t reduction, Reg place, Values values, std::in
 
 // Adds them: upper half to lower half, until one is left.
 Reg RowLowering::sum_of_spilled(std::size_t reduction, Op op, int count) {
+  if (config_.compact) return halved_in_scratch(spilled_at(reduction), op, count);
   auto load = [&](int c) {
     Reg value = b_.fresh(Bank::Lane);
     b_.emit({.code = Do::Load,
@@ -41,6 +42,24 @@ Reg RowLowering::sum_of_spilled(std::size_t reduction, Op op, int count) {
     return combine(op, low, self(self, base + step, step * 2));
   };
   return tree(tree, 0, 1);
+}
+
+// The same in loops, `count` vectors where they lie.
+Reg RowLowering::halved_in_scratch(std::int64_t at, Op op, int count) {
+  const Type type = *program_.compute;
+  const std::int64_t vector_bytes = config_.lanes * value_bytes();
+  Reg half = b_.copy(b_.index(count / 2 * vector_bytes)), less_than_one = b_.index(vector_bytes - 1);
+  b_.repeat_while_less(less_than_one, half, [&] {
+    Reg low = b_.copy(zero_);
+    b_.repeat_while_less(low, half, [&] {
+      Reg sum = b_.load_scratch(type, at, low);
+      sum = combine(op, sum, b_.load_scratch(type, at, b_.index(Do::IndexAdd, low, half)));
+      b_.store_scratch(type, at, sum, low);
+      b_.increase(low, vector_bytes);
+    });
+    b_.emit({.code = Do::IndexShiftRight, .dst = half, .a = half, .imm = 1});
+  });
+  return b_.load_scratch(type, at);
 }
 
 void RowLowering::sweep(std::size_t k) {
@@ -134,7 +153,17 @@ void RowLowering::sweep_unrolled(std::size_t k) {
 
 void RowLowering::sweep_in_loops(std::size_t k) {
   const Stage& stage = stages_.sweeps[k];
-  if (config_.simd) {
+  if (config_.compact) {  // all stripes as the last one, and where nothing is summed the row as one stripe
+    Reg column = b_.copy(zero_);
+    if (!stage.reduces()) {
+      last_stripe(k, column, columns_);
+    } else {
+      b_.repeat_while_less(column, columns_, [&] {
+        last_stripe(k, column, b_.index(Do::IndexMin, b_.index(Do::IndexSub, columns_, column), contract::stripe));
+        b_.increase(column, contract::stripe);
+      });
+    }
+  } else if (config_.simd) {
     Reg column = b_.copy(zero_);
     Reg full = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, columns_, contract::stripe - 1));
     b_.repeat_while_less(column, full, [&] {
@@ -273,7 +302,7 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
       forget_places();
       for (std::int64_t c = 0; c * width < together; ++c) {
         Leaf leaf{.column = at, .offset = c * width, .aligned = together, .back = back, .limit = limit};
-        leaf.mask = mask_of(leaf);
+        if (limit) leaf.mask = mask_of(leaf);
         loop_values_.clear();
         visit_leaf(leaf);
         for (std::size_t r = 0; r < ops.size(); ++r) spill(first + r, place, addend(k, pass, r, leaf), c);
@@ -282,7 +311,9 @@ void RowLowering::last_stripe(std::size_t k, Reg column, Reg remaining) {
       b_.increase(place, together / width * vector_bytes);
     };
     auto partial = [&] { leaves_below(columns_); };
-    if (seldom_) {
+    if (config_.compact) {
+      b_.repeat_while_less(at, b_.add(column, remaining), [&] { leaves_below(together > 1 ? columns_ : Reg{}); });
+    } else if (seldom_) {
       b_.repeat_while_less(at, columns_, partial);
     } else {
       Reg full_end = b_.index(Do::IndexSub, columns_, b_.index(Do::IndexAnd, remaining, together - 1));

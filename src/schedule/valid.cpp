@@ -104,6 +104,10 @@ Status is_consistent_simd(const Config& config) {
     return wrong(fmt::format("rows={}; 1 to {} goes with across", config.rows, most_across_registers));
   if (config.across && (config.unroll < 2 || config.unroll > 16))
     return wrong(fmt::format("unroll={}; 2, 4, 8 or 16 goes with across", config.unroll));
+  if (config.compact && (config.unroll != 1 || config.streaming || config.prefetch || config.overlap))
+    return wrong("compact: a sweep's code stands once, with unroll=1 and without streaming, prefetch and overlap");
+  if (kind_of(config) == simd_loops && config.lanes == 1 && !config.compact)
+    return wrong("lanes=1: loops are compact then");
   if (config.across && config.columns) return wrong("columns: any number of them goes with across");
   return Done{};
 }
@@ -167,8 +171,7 @@ Validity::Validity(const Program& program, const Machine& machine, const Facts& 
       instructions_(instructions_a_vector(program, machine.instructions)),
       group_(machine.simd ? 0 : group_of_stripes(program, facts.columns)),
       lane_by_lane_(machine.simd &&
-                    goes_lane_by_lane(program, facts.layout, facts.columns,
-                                      machine.register_bytes / static_cast<int>(bytes(*program.compute)))),
+                    goes_lane_by_lane(program, facts.layout, facts.columns, machine.lanes(*program.compute))),
       across_(goes_across(program)),
       tiled_(tiled_by(program, facts.layout, facts.columns).has_value()),
       entries_(entry_sums(program, facts.columns).rows > 0),
@@ -187,7 +190,7 @@ Status Validity::operator()(const Config& given) const {
 }
 
 Status Validity::fits_simd(const Config& config) const {
-  int lanes = machine_.register_bytes / static_cast<int>(bytes(*program_.compute));
+  const int lanes = machine_.lanes(*program_.compute);
   if (config.lanes != lanes)
     return wrong(fmt::format("lanes={}; this machine has {} in {}", config.lanes, lanes, name(*program_.compute)));
   if (config.across) {

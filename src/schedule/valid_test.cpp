@@ -119,6 +119,18 @@ TEST(Valid, OptionsOfOtherKinds) {
     }
 }
 
+TEST(Valid, Compact) {
+  const Facts facts{.rows = 10, .columns = 1000};
+  check(norm(), {.simd = true, .register_bytes = 16}, facts,
+        {{"simd lanes=4 unroll=1 compact", ""},
+         {"simd lanes=4 unroll=2 compact", "a sweep's code stands once"},
+         {"simd lanes=4 unroll=1 compact streaming", "a sweep's code stands once"},
+         {"simd lanes=4 columns=1000 stripes=4 compact", "compact is for simd in loops"}});
+  // A machine without SIMD holds one value of any type.
+  check(norm(), {.simd = true, .register_bytes = 4}, facts,
+        {{"simd lanes=1 unroll=1 compact", ""}, {"simd lanes=1 unroll=1", "loops are compact then"}});
+}
+
 TEST(Valid, LongCode) {
   const Machine machine{.simd = false, .shared_bytes = 100000};
   const Facts facts{.rows = 10, .columns = 16384, .alignment = 4};
