@@ -346,7 +346,9 @@ bool RowLowering::streams(std::size_t k, Type type) const {
 }
 
 // Two chunks of elements half as wide as the compute type's fill a register: one narrowing, one store.
-bool RowLowering::stores_two(Type type) const { return config_.simd && 2 * bytes(type) == bytes(*program_.compute); }
+bool RowLowering::stores_two(Type type) const {
+  return config_.simd && config_.lanes > 1 && 2 * bytes(type) == bytes(*program_.compute);
+}
 
 void RowLowering::store(Instr instr, const Leaf& leaf) {
   if (!leaf.paired || instr.c || !stores_two(instr.type)) return b_.emit(std::move(instr));

@@ -20,10 +20,15 @@ const std::vector<std::string> programs = {
     "    y = sum(select(x < w, v, c * x)) / n + q\n",
 };
 
+// A tile's sums end in lanes of their own.
+bool has_tiles(const DeviceEntry& device) {
+  const Machine machine = machine_of(device).value();
+  return !machine.simd || machine.lanes(Type::F64) > 1;
+}
+
 Config random_tile(const Machine& machine, const Prepared& problem, const Facts& facts, Random& random) {
-  const int wide = static_cast<int>(bytes(*problem.program.compute));
   Config config{.simd = machine.simd, .columns = facts.columns};
-  config.lanes = machine.simd ? machine.register_bytes / wide : 32 >> (random.below(2) * random.below(5));
+  config.lanes = machine.simd ? machine.lanes(*problem.program.compute) : 32 >> (random.below(2) * random.below(5));
   config.tile = 2 << random.below(std::countr_zero(unsigned(config.lanes)));
   if (machine.simd) {
     config.unroll = 1 << random.below(5);
@@ -65,7 +70,7 @@ TEST(Tiles, ProgramsTypesShapesAndSchedules) {
         Random own{std::mt19937_64(seed)};
         Facts given = facts;
         const Machine machine = machine_of(*device).value();
-        for (int tries = 0; tries < 8 && !given.config; ++tries)
+        for (int tries = 0; tries < 8 && !given.config && has_tiles(*device); ++tries)
           if (const Config config = random_tile(machine, problem, facts, own); valid(program, config, machine, facts))
             given.config = config;
         with = given.config ? print(*given.config) : "chosen";
@@ -76,7 +81,8 @@ TEST(Tiles, ProgramsTypesShapesAndSchedules) {
           << device->name << ": " << with;
     }
   }
-  for (const DeviceEntry* device : devices_here(30)) EXPECT_GT(taken[device->name], 80) << device->name;
+  for (const DeviceEntry* device : devices_here(30))
+    if (has_tiles(*device)) EXPECT_GT(taken[device->name], 80) << device->name;
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ const pair = [
   ["fma", "one_rounding(a[i,j], b[i,j], c[i,j]) -> (y[i,j])\n    y = fma(a, b, c)\n"],
 ];
 // Instructions of floating-point products and sums in a target's code: nothing else is said of it here.
-const arithmetic = /^\s*(v?(?:mul|add|fn?m(?:add|sub)\d*)p[sd]|(?:mul|add|fma)\.rn\.f\d+|f(?:mul|add|mla|madd)\b|f\d+x\d\.(?:mul|add|sub|relaxed_madd))/gm;
+const arithmetic = /^\s*(v?(?:mul|add|fn?m(?:add|sub)\d*)p[sd]|(?:mul|add|fma)\.rn\.f\d+|f(?:mul|add|mla|madd)\b|f\d+(?:x\d)?\.(?:mul|add|sub|relaxed_madd))/gm;
 const counted = (code) => {
   const found = new Map();
   for (const [, name] of code.matchAll(arithmetic)) found.set(name, (found.get(name) ?? 0) + 1);

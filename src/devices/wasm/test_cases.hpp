@@ -31,6 +31,7 @@ struct Case {
   std::int64_t columns = 0;
   std::int64_t first = 0, last = 1, total = 1;
   bool relaxed = false;
+  bool scalar = false;  // a kernel of one lane, in WebAssembly 1.0
   std::vector<std::uint64_t> constants;
   std::function<void(const Case&)> check;
 };
@@ -44,7 +45,11 @@ inline void validate(const Case& each, const Bytes& module) {
   const auto file = std::filesystem::temp_directory_path() / ("trireme-" + std::to_string(getpid()) + ".wasm");
   std::ofstream(file, std::ios::binary)
       .write(reinterpret_cast<const char*>(module.data()), static_cast<std::streamsize>(module.size()));
-  const std::string flags = each.relaxed ? "--enable-relaxed-simd " : "";
+  const std::string flags = each.relaxed  ? "--enable-relaxed-simd "
+                            : each.scalar ? "--disable-simd --disable-bulk-memory --disable-reference-types "
+                                            "--disable-sign-extension --disable-saturating-float-to-int "
+                                            "--disable-multi-value --disable-mutable-globals "
+                                          : "";
   EXPECT_EQ(std::system(("wasm-validate " + flags + file.string()).c_str()), 0) << each.name;
   std::filesystem::remove(file);
 }
@@ -54,7 +59,7 @@ inline void run(std::vector<Case> cases) {
   std::vector<Bytes> modules;
   std::vector<Job> jobs;
   for (Case& each : cases) {
-    auto module = emit(each.kernels, {.relaxed = each.relaxed});
+    auto module = emit(each.kernels, {.relaxed = each.relaxed, .compact = each.scalar, .scalar = each.scalar});
     ASSERT_TRUE(module) << each.name << ": " << module.error().message;
     if (have_validator()) validate(each, *module);
     modules.push_back(std::move(*module));
@@ -140,10 +145,11 @@ using Evaluate = std::function<Reg(KernelBuilder&, const std::vector<Reg>&)>;
 
 // result[j] = evaluate(operands[j] ...): whole vectors (first two at a time, if wanted), then a masked one.
 inline Kernels map_kernel(Storage compute, const std::vector<Storage>& operands, Storage result,
-                          const Evaluate& evaluate, bool in_twos = false) {
+                          const Evaluate& evaluate, bool in_twos = false, bool scalar = false) {
   Kernels kernels{.rows = new_kernel(compute)};
   KernelBuilder b(kernels.rows);
-  const std::int64_t width = lanes(compute);
+  const std::int64_t width = scalar ? 1 : lanes(compute);
+  kernels.rows.launch.lanes = static_cast<int>(width);
   Reg n = b.slot({Slot::What::Columns});
   std::vector<Reg> from;
   for (std::size_t k = 0; k < operands.size(); ++k) from.push_back(b.pointer_to(k));

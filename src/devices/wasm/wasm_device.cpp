@@ -144,11 +144,12 @@ std::string missing(Choice choice, bool relaxed) {
 
 namespace {
 
-Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts, Choice choice, bool relaxed) {
-  TRIREME_TRY(machine, target.machine(arch_of({.relaxed = relaxed})));
+Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts& facts, Choice choice,
+                                            const Options& options) {
+  TRIREME_TRY(machine, target.machine(arch_of(options)));
   TRIREME_TRY(config, config_for(program, machine, facts));
   const Engine engine = choice == Choice::Any && wasmtime() ? Engine::Wasmtime : Engine::Node;
-  TRIREME_TRY(made, WasmExecutable::create(program, config, {.relaxed = relaxed}, engine));
+  TRIREME_TRY(made, WasmExecutable::create(program, config, options, engine));
   return std::unique_ptr<Executable>(std::move(made));
 }
 
@@ -156,13 +157,13 @@ Result<std::unique_ptr<Executable>> compile(const Program& program, const Facts&
 int in_any_engine() { return wasmtime_missing(false).empty() ? 10 : 100; }
 int in_node() { return 100; }
 
-DeviceEntry entry_of(std::string name, Choice choice, bool relaxed) {
+DeviceEntry entry_of(std::string name, Choice choice, const Options& options) {
   return {
       .name = std::move(name),
-      .missing = [=] { return missing(choice, relaxed); },
-      .compile = [=](const Program& program, const Facts& facts) { return compile(program, facts, choice, relaxed); },
+      .missing = [=] { return missing(choice, options.relaxed); },
+      .compile = [=](const Program& program, const Facts& facts) { return compile(program, facts, choice, options); },
       .target = target.name,
-      .arch = arch_of({.relaxed = relaxed}),
+      .arch = arch_of(options),
       .needs =
           "needs wasmtime's library (pip install wasmtime, or its path in TRIREME_WASMTIME), or node (Debian: "
           "apt install nodejs)",
@@ -172,8 +173,10 @@ DeviceEntry entry_of(std::string name, Choice choice, bool relaxed) {
 }  // namespace
 
 std::vector<DeviceEntry> devices() {
-  return {entry_of("wasm", Choice::Any, false), entry_of("wasm:relaxed", Choice::Any, true),
-          entry_of("wasm:node", Choice::Node, false)};
+  return {entry_of("wasm", Choice::Any, {}), entry_of("wasm:relaxed", Choice::Any, {.relaxed = true}),
+          entry_of("wasm:compact", Choice::Any, {.compact = true}),
+          entry_of("wasm:scalar", Choice::Any, {.compact = true, .scalar = true}),
+          entry_of("wasm:node", Choice::Node, {})};
 }
 
 }  // namespace trireme::wasm

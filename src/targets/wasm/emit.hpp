@@ -1,4 +1,4 @@
-// Kernel to a WebAssembly module, SIMD128.
+// Kernel to a WebAssembly module: SIMD128, or instructions of WebAssembly 1.0 alone.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,15 +17,20 @@ namespace trireme::wasm {
 
 extern const Target target;  // in the table of targets
 
-// Values of the compute type a v128 holds.
-constexpr int lanes(trireme::Type compute) { return 16 / static_cast<int>(bytes(compute)); }
-
 struct Options {
   bool relaxed = false;  // fma by relaxed_madd, for engines where a probe shows it fused; else by exact emulation
+  bool compact = false;  // few bytes go before speed: functions are called where else their code stands in place
+  bool scalar = false;   // what WebAssembly 1.0 has, one value at a time; compact too
+
+  bool operator==(const Options&) const = default;
+  // Values of the compute type that a Lane register holds.
+  constexpr int lanes(trireme::Type compute) const { return scalar ? 1 : 16 / static_cast<int>(bytes(compute)); }
 };
 
-Result<Options> options_of(std::string_view arch);  // simd128 or relaxed
-constexpr std::string_view arch_of(const Options& options) { return options.relaxed ? "relaxed" : "simd128"; }
+constexpr int lanes(trireme::Type compute) { return Options{}.lanes(compute); }  // of a v128
+
+Result<Options> options_of(std::string_view arch);
+std::string_view arch_of(const Options& options);
 
 // Whether `relaxed` makes another module of these kernels, one that needs an engine with relaxed_madd.
 bool uses_relaxed(const Kernels& kernels, const Options& options);
@@ -45,7 +50,11 @@ class Emitter {
   Result<Callee> add(const Kernel& kernel, const std::string& name, const std::string& export_name, bool has_total);
   Module& module_;
   Options options_;
-  std::optional<Callee> fma_f32_, fma_f64_;  // once a module
+  Status add_functions(const Kernel& kernel);  // that it calls, once a module
+  struct OfType {
+    std::optional<Callee> fma, masked_load, masked_store;
+  };
+  OfType f32_, f64_;
 };
 
 // A module that imports nothing and exports memory and functions rows(args, first, last, total) and, if there is one,

@@ -22,7 +22,7 @@ bool is_pure(const Instr& instr) {
 // The longest run from `first` on that contains an fma and can be made twice: no register that it reads from outside is
 // written in it.
 std::size_t Machine::run_at(const std::vector<Instr>& body, std::size_t first) const {
-  if (f64_ || !entry_.fma) return first;
+  if (f64_ || !entry_.fma || entry_.compact) return first;
   std::size_t end = first, last_fma = first;
   std::vector<Reg> read, written;
   const auto contains = [](const std::vector<Reg>& list, Reg reg) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "targets/wasm/shrink.hpp"
+
 namespace trireme::wasm {
 namespace {
 
@@ -149,7 +151,7 @@ Global Module::global(GlobalOptions options) {
 }
 
 Callee Module::add(Body body, std::string export_name) {
-  functions_.push_back({std::move(body), std::move(export_name)});
+  functions_.push_back({compact_ ? shrink(std::move(body)) : std::move(body), std::move(export_name)});
   const Body& added = functions_.back().body;
   return {static_cast<std::uint32_t>(functions_.size() - 1), added.name, added.signature};
 }

@@ -186,7 +186,8 @@ class Module {
     bool is_mutable = false;
     bool is_exported = false;  // under its name
   };
-  explicit Module(Memory memory) : memory_(std::move(memory)) {}
+  // `compact`: functions are made short (shrink.hpp).
+  explicit Module(Memory memory, bool compact = false) : memory_(std::move(memory)), compact_(compact) {}
 
   Global global(GlobalOptions options);
   Callee add(Body body, std::string export_name = {});  // functions call those added before them
@@ -210,6 +211,7 @@ class Module {
   };
 
   Memory memory_;
+  bool compact_;
   std::vector<GlobalOptions> globals_;
   std::vector<Entry> functions_;
   std::vector<Segment> data_;

@@ -2,6 +2,7 @@
 // written in place the code grows sevenfold and runs no faster (softmax f32 in node: 21 ns an element either way).
 #include "targets/wasm/fma.hpp"
 
+#include "targets/wasm/one_lane.hpp"
 #include "targets/wasm/through_f64.hpp"
 
 namespace trireme::wasm {
@@ -59,6 +60,24 @@ Result<Body> write_fma_f32x4() {
   });
 }
 
+// Of one lane; the upper one of each pair is not looked at.
+Result<Body> write_fma_f32() {
+  TRIREME_TRY(body, write_twice("fma_f32", Type::V128, [](Function& f, Constants& constants) {
+                const auto a_local = f.parameter<V128>("a"), b_local = f.parameter<V128>("b"),
+                           c_local = f.parameter<V128>("c");
+                Writer writer(f, constants);
+                const auto a = promoted(writer.value<F32x4>(a_local)), b = promoted(writer.value<F32x4>(b_local));
+                const auto c = promoted(writer.value<F32x4>(c_local)), product = a * b, sum = product + c;
+                const auto wrong = may_be_wrong(sum, sum, true);
+                writer.push(writer.apply<I32>("v128.any_true", wrong));
+                const Label rare = writer.raw().if_();
+                writer.push(rounded(to_odd(two_sum(product, c)))), writer.raw().ret();
+                writer.raw().end(rare);
+                writer.push(rounded(sum));
+              }));
+  return one_lane(body, Type::F32);
+}
+
 // Boldo and Melquiond, Emulation of FMA and correctly rounded sums (2008): with a * b = u + u', c + u' = t + t' and
 // u + t = v + v', the nearest to v + odd(t' + v') is the answer, unless something overflows or u' underflows.
 Result<Body> write_fma_f64x2(const Callee& fma_f64) {
@@ -95,12 +114,13 @@ Result<Body> write_fma_f64x2(const Callee& fma_f64) {
 
 }  // namespace
 
-Result<Callee> add_fma(Module& module, trireme::Type compute) {
+Result<Callee> add_fma(Module& module, trireme::Type compute, bool scalar) {
   if (compute == trireme::Type::F32) {
-    TRIREME_TRY(body, write_fma_f32x4());
+    TRIREME_TRY(body, scalar ? write_fma_f32() : write_fma_f32x4());
     return module.add(std::move(body));
   }
   TRIREME_TRY(lane, write_fma_f64());
+  if (scalar) return module.add(std::move(lane));
   TRIREME_TRY(body, write_fma_f64x2(module.add(std::move(lane))));
   return module.add(std::move(body));
 }

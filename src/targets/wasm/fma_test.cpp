@@ -91,15 +91,18 @@ class Samples {
 };
 
 template <typename T>
-Case fma_case(bool relaxed, int count) {
+Case fma_case(bool relaxed, int count, bool scalar = false) {
   const Triples<T> triples = Samples<T>(count).make();
   return {
-      .name = std::string(name(storage_of<T>)) + (relaxed ? " relaxed" : " emulated"),
+      .name = std::string(name(storage_of<T>)) + (relaxed  ? " relaxed"
+                                                  : scalar ? " scalar"
+                                                           : " emulated"),
       .kernels = map_kernel(storage_of<T>, {storage_of<T>, storage_of<T>, storage_of<T>}, storage_of<T>,
-                            apply(Primitive::Fma)),
+                            apply(Primitive::Fma), false, scalar),
       .buffers = {bytes_of(triples.a), bytes_of(triples.b), bytes_of(triples.c), Bytes(triples.a.size() * sizeof(T))},
       .columns = static_cast<std::int64_t>(triples.a.size()),
       .relaxed = relaxed,
+      .scalar = scalar,
       .check = [=](const Case& done) {
         std::vector<T> want;
         for (std::size_t k = 0; k < triples.a.size(); ++k)
@@ -157,7 +160,7 @@ TEST(WasmFma, RoundsOnce) {
   TRIREME_SKIP_WITHOUT_NODE();
   const int count = std::getenv("LONG") ? 1000000 : 20000;
   run({fma_case<float>(false, count), fma_case<double>(false, count), fma_case<float>(true, count),
-       fma_case<double>(true, count)});
+       fma_case<double>(true, count), fma_case<float>(false, count, true), fma_case<double>(false, count, true)});
 }
 
 }  // namespace

@@ -244,6 +244,13 @@ inline constexpr Instruction instructions[] = {
 };
 // clang-format on
 
+// At run time; null if it is not in the table.
+constexpr const Instruction* find_named(std::string_view name) {
+  for (const Instruction& instruction : instructions)
+    if (instruction.name == name) return &instruction;
+  return nullptr;
+}
+
 void no_such_instruction();  // never defined: its name is the compiler's message
 
 consteval const Instruction* find(std::string_view name, Immediate immediate) {

@@ -192,6 +192,14 @@ void Machine::index(const Instr& instr) {
 void Machine::less(const Instr& instr) { f().get(integer(instr.a)), push_index(instr), f().op("i64.lt_s"); }
 
 Status Machine::control(const Instr& instr) {
+  if (entry_.compact && instr.code == Do::While) {  // the condition stands once
+    const Label again = f().loop();
+    less(instr);
+    const Label taken = f().if_();
+    TRIREME_CHECK(block(instr.body));
+    f().br(again), f().end(taken), f().end(again);
+    return Done{};
+  }
   less(instr);
   const Label taken = f().if_();
   if (instr.code == Do::While) {

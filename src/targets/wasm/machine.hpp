@@ -18,8 +18,10 @@ using Primitive = trireme::Op;
 
 struct Entry {
   std::string name;
-  bool has_total = true;      // rows(args, first, last, total), or columns(args, first, last)
-  std::optional<Callee> fma;  // of add_fma; none: relaxed_madd
+  bool has_total = true;                            // rows(args, first, last, total), or columns(args, first, last)
+  std::optional<Callee> fma;                        // of add_fma; none: relaxed_madd
+  bool compact = false;                             // Options::compact
+  std::optional<Callee> masked_load, masked_store;  // of add_masked_load and add_masked_store; none: in place
 };
 
 Result<Body> translate(const Kernel& kernel, const Entry& entry);
@@ -59,6 +61,7 @@ class Machine {
   // memory.cpp
   Address address(const Instr& instr);
   MemArg at(const Address& address, const Instr& instr, int element = 0) const;
+  void push_place(const Address& address);
   Value<I32x4> load_vector(const Address& address, const Instr& instr);
   void random(const Instr& instr);
   void load_i64(const Instr& instr);
@@ -70,6 +73,9 @@ class Machine {
   void store_vector(const Address& address, const Instr& instr, Value<I32x4> bits);
   void store(const Instr& instr);
   void store_one(const Instr& instr);
+  bool calls_masked(const Instr& instr, const std::optional<Callee>& callee) const {
+    return callee && bytes(instr.type) == bytes(kernel_.compute);
+  }
   template <typename Body>
   void for_lanes_of(Local<V128> mask, Body&& body);
   void store_two(const Instr& instr);

@@ -13,13 +13,15 @@ Op<Immediate::Memory> load_of(int vector_bytes) {
     case 16: return "v128.load";
     case 8: return "v128.load64_zero";
     case 4: return "v128.load32_zero";
-    default: return "v128.load16_splat";
+    case 2: return "v128.load16_splat";
+    default: return "v128.load8_splat";
   }
 }
 Op<Immediate::MemoryLane> store_of(int vector_bytes) {
   return vector_bytes == 8   ? Op<Immediate::MemoryLane>("v128.store64_lane")
          : vector_bytes == 4 ? Op<Immediate::MemoryLane>("v128.store32_lane")
-                             : Op<Immediate::MemoryLane>("v128.store16_lane");
+         : vector_bytes == 2 ? Op<Immediate::MemoryLane>("v128.store16_lane")
+                             : Op<Immediate::MemoryLane>("v128.store8_lane");
 }
 constexpr Op<Immediate::MemoryLane> load_lane[] = {"v128.load8_lane", "v128.load16_lane", "v128.load32_lane",
                                                    "v128.load64_lane"};
@@ -56,6 +58,11 @@ Machine::Address Machine::address(const Instr& instr) {
 MemArg Machine::at(const Address& address, const Instr& instr, int element) const {
   return {.offset = address.offset + static_cast<std::uint32_t>(element * bytes(instr.type)),
           .align_log2 = static_cast<std::uint8_t>(log2_bytes(instr.type))};
+}
+
+void Machine::push_place(const Address& address) {
+  writer_->push(address.base);
+  if (address.offset) f().i32_const(static_cast<std::int32_t>(address.offset)), f().op("i32.add");
 }
 
 // body(k) under a test of lane k of the mask.
@@ -170,6 +177,11 @@ void Machine::load(const Instr& instr) {
   if (instr.type == Storage::I64) return load_i64(instr);
   const Address from = address(instr);
   if (!instr.c) return set_widened(instr, instr.values[0], load_vector(from, instr));
+  if (calls_masked(instr, entry_.masked_load)) {
+    push_place(from);
+    f().get(lane(instr.c)), f().call(*entry_.masked_load);
+    return set_widened(instr, instr.values[0], writer_->pop<I32x4>());
+  }
   const Value<I32x4> bits = writer_->fresh<I32x4>();
   f().get(lane(instr.c)), f().op(f64_ ? PlainOp("i64x2.all_true") : PlainOp("i32x4.all_true"));
   const Label whole = f().if_();
@@ -243,6 +255,10 @@ void Machine::store(const Instr& instr) {
   const Address to = address(instr);
   const Value<I32x4> bits = narrowed(instr, instr.values[0]);
   if (!instr.c) return store_vector(to, instr, bits);
+  if (calls_masked(instr, entry_.masked_store)) {
+    push_place(to);
+    return f().get(bits.local), f().get(lane(instr.c)), f().call(*entry_.masked_store);
+  }
   f().get(lane(instr.c)), f().op(f64_ ? PlainOp("i64x2.all_true") : PlainOp("i32x4.all_true"));
   const Label whole = f().if_();
   store_vector(to, instr, bits);

@@ -4,17 +4,36 @@
 
 namespace trireme::wasm {
 
+namespace {
+
+struct Arch {
+  std::string_view name;
+  Options options;
+};
+constexpr Arch archs[] = {{"simd128", {}},
+                          {"relaxed", {.relaxed = true}},
+                          {"compact", {.compact = true}},
+                          {"scalar", {.compact = true, .scalar = true}}};
+
+}  // namespace
+
 Result<Options> options_of(std::string_view arch) {
-  for (const Options& options : {Options{}, Options{.relaxed = true}})
-    if (arch == arch_of(options)) return options;
+  for (const Arch& each : archs)
+    if (arch == each.name) return each.options;
   return unknown_arch(target, arch);
+}
+
+std::string_view arch_of(const Options& options) {
+  for (const Arch& each : archs)
+    if (options == each.options) return each.name;
+  return {};
 }
 
 namespace {
 
 Result<trireme::Machine> machine_of_arch(std::string_view arch) {
-  TRIREME_CHECK(options_of(arch));
-  return trireme::Machine{.simd = true, .register_bytes = 16};
+  TRIREME_TRY(options, options_of(arch));
+  return trireme::Machine{.simd = true, .register_bytes = options.scalar ? 4 : 16, .compact = options.compact};
 }
 
 Result<Artifact> emit_artifact(const Kernels& kernels, std::string_view arch, const std::string& manifest) {
@@ -40,7 +59,7 @@ std::string manifest_of_target(const Kernels& kernels, std::string_view arch) {
   return options && uses_relaxed(kernels, *options) ? "\"relaxed\":true," : "\"relaxed\":false,";
 }
 
-constexpr std::string_view common[] = {"simd128", "relaxed"};
+constexpr std::string_view common[] = {"simd128", "relaxed", "compact", "scalar"};
 
 }  // namespace
 
@@ -48,7 +67,7 @@ const Target target = {
     .name = "wasm",
     .form = Target::Form::Module,
     .default_arch = "simd128",
-    .archs = "simd128 (default) or relaxed",
+    .archs = "simd128 (default), relaxed, compact or scalar",
     .common_archs = common,
     .machine = machine_of_arch,
     .emit = emit_artifact,
