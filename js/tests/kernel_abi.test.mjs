@@ -1,20 +1,27 @@
 // A host of the kernel ABI written from docs/kernel-abi.md alone, good and bad descriptors, bits against the reference.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { digest } from "../digest.mjs";
 import { samples } from "../samples.mjs";
 import { emit, reference_digests } from "./tool.mjs";
 
-const modules = Object.fromEntries(
-  ["rms_norm", "swiglu", "geglu"].map((name) => [name, new WebAssembly.Module(emit(name, "--abi", "kernel"))]),
-);
+const names = ["rms_norm", "swiglu", "geglu"];
+const bytes_of = Object.fromEntries(["simd128", "compact", "scalar"].map((arch) =>
+  [arch, Object.fromEntries(names.map((name) => [name, emit(name, "--abi", "kernel", "--arch", arch)]))]));
+const modules_of = Object.fromEntries(Object.entries(bytes_of).map(([arch, bytes]) =>
+  [arch, Object.fromEntries(names.map((name) => [name, new WebAssembly.Module(bytes[name])]))]));
+const modules = modules_of.simd128;
 const page = 65536;
 
 // Allocates upwards from `base`: 0 as some hosts do, or __heap_base. Memory ends `spare` bytes behind what is allocated.
 class Host {
-  constructor(name, { base = 0 } = {}) {
-    this.exports = new WebAssembly.Instance(modules[name]).exports;
+  constructor(name, { base = 0, arch = "simd128" } = {}) {
+    this.exports = new WebAssembly.Instance(modules_of[arch][name]).exports;
     this.top = base === "heap" ? this.exports.__heap_base.value : base;
   }
   get view() { return new DataView(this.exports.memory.buffer); }
@@ -59,8 +66,9 @@ const shapes = [[7, 257], [1, 1], [1, 4097], [33, 1], [300, 31], [5, 541], [129,
 const long = [[2, 65537]];  // from one base only: digests take their time
 const eps = Math.fround(1e-5), beta = Math.fround(1.702);
 
-for (const base of [0, 24, "heap"]) {
-  test(`rmsnorm_f32 forward and backward, host allocates from ${base}`, () => {
+for (const [arch, base] of [["simd128", 0], ["simd128", 24], ["simd128", "heap"], ["compact", 24], ["compact", "heap"],
+                            ["scalar", 24], ["scalar", "heap"]]) {
+  test(`rmsnorm_f32 ${arch} forward and backward, host allocates from ${base}`, () => {
     const tried = base === 24 ? [...shapes, ...long] : shapes;
     const lines = tried.flatMap(([rows, columns]) => {
       const line = `rms_norm ${rows}x${columns} eps=${eps}`;
@@ -68,7 +76,7 @@ for (const base of [0, 24, "heap"]) {
     });
     const wanted = reference_digests(lines);
     tried.forEach(([rows, columns], k) => {
-      const host = new Host("rms_norm", { base });
+      const host = new Host("rms_norm", { base, arch });
       const { kernel_forward, kernel_backward } = host.exports;
       const x = host.put(samples("x", "f32", rows * columns)), gamma = host.put(samples("gamma", "f32", columns));
       const dy = host.put(samples("dy", "f32", rows * columns));
@@ -124,8 +132,8 @@ for (const base of [0, 24, "heap"]) {
   });
 }
 
-for (const op of ["swiglu", "geglu"]) {
-  test(`${op}_f32 forward and backward`, () => {
+for (const [op, arch] of ["swiglu", "geglu"].flatMap((op) => Object.keys(modules_of).map((arch) => [op, arch]))) {
+  test(`${op}_f32 ${arch} forward and backward`, () => {
     const constant = op === "swiglu" ? ` beta=${beta}` : "";
     const lines = shapes.flatMap(([rows, columns]) => {
       const line = `${op} ${rows}x${columns}${constant}`;
@@ -133,7 +141,7 @@ for (const op of ["swiglu", "geglu"]) {
     });
     const wanted = reference_digests(lines);
     shapes.forEach(([rows, columns], k) => {
-      const host = new Host(op), count = rows * columns;
+      const host = new Host(op, { arch }), count = rows * columns;
       const { kernel_forward, kernel_backward } = host.exports;
       const place = (name) => host.put(samples(name, "f32", count));
       const x = place("x"), gate = place("gate"), dy = place("dy"), out = host.room(count), dgate = host.room(count);
@@ -401,4 +409,34 @@ test("fault_28 hostile descriptors never trap, and a refused call writes nothing
     assert.equal(memory.buffer.byteLength, end);
   }
   assert.deepEqual([...codes].sort(), [0, 1, 2, 3]);
+});
+
+// docs/kernel-abi.md has the table.
+test("fault 48: compact and scalar modules are small", () => {
+  const most = {
+    compact: { rms_norm: 12288, swiglu: 12288, geglu: 12288 }, scalar: { rms_norm: 8400, swiglu: 5200, geglu: 5200 },
+  };
+  for (const [arch, sizes] of Object.entries(most))
+    for (const [name, bytes] of Object.entries(sizes))
+      assert.ok(bytes_of[arch][name].length <= bytes, `${name} ${arch}: ${bytes_of[arch][name].length} bytes`);
+});
+
+// wabt judges with everything off that came after the first version.
+test("fault 48: scalar modules are WebAssembly 1.0", () => {
+  const later = ["simd", "bulk-memory", "reference-types", "sign-extension", "saturating-float-to-int", "multi-value",
+                 "mutable-globals"].map((feature) => `--disable-${feature}`);
+  const folder = mkdtempSync(join(tmpdir(), "trireme-")), file = join(folder, "module.wasm");
+  const validate = (bytes) => (writeFileSync(file, bytes), execFileSync("wasm-validate", [...later, file], { stdio: "pipe" }));
+  try {
+    assert.throws(() => validate(bytes_of.compact.rms_norm), /SIMD|simd|unexpected opcode/);
+    for (const name of names) validate(bytes_of.scalar[name]);
+    for (const name of ["rms_norm", "layer_norm", "add_rms_norm", "softmax", "l2_norm"])
+      for (const direction of [[], ["--backward"]]) {
+        const bytes = emit(name, ...direction, "--arch", "scalar");
+        validate(bytes);
+        assert.ok(bytes.length <= 4096, `${name} ${direction}: ${bytes.length} bytes`);
+      }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -113,7 +113,7 @@ TEST_F(CApiWasm, fault_36_LimitsAreTheCallers) {
   ASSERT_EQ(load_with(), TRIREME_OK) << trireme_last_error();  // zeros are the defaults
   EXPECT_EQ(trireme_wasm_kernel_destroy(kernel), TRIREME_OK);
   limits.functions = 2;
-  refused(load_with(), TRIREME_INVALID_PROGRAM, "functions: 21; the limit is 2 (WasmLimits::functions)");
+  refused(load_with(), TRIREME_INVALID_PROGRAM, "functions: 22; the limit is 2 (WasmLimits::functions)");
   limits.functions = 0, limits.seconds = -1;
   refused(load_with(), TRIREME_INVALID_ARGUMENT, "seconds is -1");
   limits.seconds = 0, limits.memory_bytes = 2 << 20;

@@ -23,7 +23,10 @@ const Result<WasmHost>& host() {
 
 using Values = std::map<std::string, std::vector<float>, std::less<>>;
 
-WasmKernel load(std::string_view program) { return host()->load(emit_kernel_abi(program).value()).value(); }
+WasmKernel load(std::string_view program, std::string_view arch = "simd128") {
+  return host()->load(emit_kernel_abi(program, arch).value()).value();
+}
+constexpr std::string_view archs[] = {"simd128", "compact", "scalar"};
 
 // The reference on an entry's own program, for the samples of the operands.
 struct Sampled {
@@ -63,22 +66,26 @@ Sampled reference(const KernelAbi& abi, bool backward, int rows, int columns, fl
 }
 
 void expect_same(const KernelAbi& abi, bool backward, int rows, int columns, const std::string& absent = "") {
+  static std::map<std::pair<std::string_view, std::string_view>, WasmKernel> kernels;
   SCOPED_TRACE(std::string(abi.name) + (backward ? " backward " : " ") + std::to_string(rows) + "x" +
                std::to_string(columns) + absent);
   const float value = abi.value == "beta" ? 1.702f : 1e-5f;
   const Sampled wanted = reference(abi, backward, rows, columns, value, absent);
-  Values got = wanted.outputs;
-  for (auto& [name, values] : got) std::ranges::fill(values, NAN);
-  KernelAbiCall call{.backward = backward, .rows = rows, .columns = columns, .value = value};
-  for (const auto& [name, values] : wanted.inputs) call.inputs[name] = values;
-  for (auto& [name, values] : got) call.outputs[name] = values;
-  static std::map<std::string_view, WasmKernel> kernels;
-  if (!kernels.contains(abi.program)) kernels.emplace(abi.program, load(abi.program));
-  const Status status = call_kernel(kernels.at(abi.program), abi, call);
-  ASSERT_TRUE(status) << status.error().message;
-  for (const auto& [name, values] : got)
-    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(values)), std::as_bytes(std::span(wanted.outputs.at(name)))))
-        << name;
+  for (std::string_view arch : archs) {
+    Values got = wanted.outputs;
+    for (auto& [name, values] : got) std::ranges::fill(values, NAN);
+    KernelAbiCall call{.backward = backward, .rows = rows, .columns = columns, .value = value};
+    for (const auto& [name, values] : wanted.inputs) call.inputs[name] = values;
+    for (auto& [name, values] : got) call.outputs[name] = values;
+    const std::pair which(abi.program, arch);
+    if (!kernels.contains(which)) kernels.emplace(which, load(abi.program, arch));
+    const Status status = call_kernel(kernels.at(which), abi, call);
+    ASSERT_TRUE(status) << arch << ": " << status.error().message;
+    for (const auto& [name, values] : got)
+      EXPECT_TRUE(
+          std::ranges::equal(std::as_bytes(std::span(values)), std::as_bytes(std::span(wanted.outputs.at(name)))))
+          << arch << " " << name;
+  }
 }
 
 // Faults 1 and 2: zero rows, and odd widths.
@@ -100,10 +107,12 @@ TEST(KernelAbiCall, fault_01_ZeroRows) {
 TEST(KernelAbiCall, InfoOfOurModules) {
   TRIREME_SKIP_WITHOUT_WASMTIME();
   for (const KernelAbi& abi : kernel_abis()) {
-    const WasmKernel kernel = load(abi.program);
-    EXPECT_EQ(kernel.info().name, abi.name);
-    EXPECT_EQ(kernel.info().version, (std::array{1, 1, 0}));
-    EXPECT_TRUE(kernel.info().supports_backward);
+    for (std::string_view arch : archs) {
+      const WasmKernel kernel = load(abi.program, arch);
+      EXPECT_EQ(kernel.info().name, abi.name);
+      EXPECT_EQ(kernel.info().version, (std::array{1, 1, 0}));
+      EXPECT_TRUE(kernel.info().supports_backward);
+    }
   }
 }
 

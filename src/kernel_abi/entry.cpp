@@ -164,12 +164,22 @@ class EntryWriter {
         when(differ(place.bytes, 0), [&] {
           fail_if(outside(place), invalid_params);
           fail_if(more_unsigned(columns_, place.bytes >> 2), invalid_params);
-          w_.push(wrapped(place.at)), w_.raw().i32_const(0), w_.push(wrapped(columns_ << 2));
-          w_.raw().op("memory.fill");
+          clear(place.at);
         });
       }
       leave(0);
     });
+  }
+
+  // A value a column, and there is one. Engines of the first version have no memory.fill.
+  void clear(Int at) {
+    const Truth place = w_.value<I32>(function_.local<I32>()), end = w_.value<I32>(function_.local<I32>());
+    w_.assign(place.local, wrapped(at)), w_.assign(end.local, wrapped(at + (columns_ << 2)));
+    const Label again = w_.raw().loop();
+    w_.push(place), w_.raw().i32_const(0), w_.raw().memory("i32.store", {.align_log2 = 0});
+    w_.assign(place.local, place + 4);
+    w_.push(differ(place, end)), w_.raw().br_if(again);
+    w_.raw().end(again);
   }
 
   Int count_of(AbiArray::Extent extent) const {
@@ -233,46 +243,47 @@ class EntryWriter {
     set(global("row_block"), block), set(global("blocks"), blocks), set(global("partial_stride"), stride);
   }
 
-  // At the end of memory, at its start, or behind one of the arrays: where a gap is large enough, one of these fits.
+  // At the end of memory, or in the first gap: at its start, or behind one of the arrays.
   // Only a host that filled its memory to the last byte sees it grow.
   void choose_window() {
     places_.push_back(*scratch_);
+    const std::uint64_t step = borrowed_step(parts_.compact);
     const Int stripes = (columns_ + (contract::stripe - 1)) >> 8;
     const Int needed = (stripes * static_cast<std::uint64_t>(parts_.scratch.bytes_per_stripe)) +
-                       static_cast<std::uint64_t>(scratch_at + parts_.scratch.bytes + borrowed_step - 1);
-    const Int bytes = kept(needed & ~std::uint64_t{borrowed_step - 1});
-    const MemoryRange window{variable(), bytes, {}};
-    const Label found = w_.raw().block();
-    const auto try_at = [&](Int at) {
-      w_.assign(window.at.local, at);
-      const Truth wraps = kept(more_unsigned(window.at, memory_));  // where memory is smaller than the window
-      Truth taken = kept(more_unsigned(window.at + bytes, memory_) | wraps);
-      for (const MemoryRange& place : places_) {
-        const Truth here = overlap(window, place);
-        taken = kept(taken | here);
-      }
-      w_.push(equal(taken, 0));
-      w_.raw().br_if(found);
-    };
-    try_at((memory_ - bytes) & ~std::uint64_t{15});
-    try_at(number(0));
-    for (const MemoryRange& place : places_) {
-      const Int end = place.at + place.bytes;
-      try_at((end + 15) & ~std::uint64_t{15});
+                       static_cast<std::uint64_t>(scratch_at + parts_.scratch.bytes + step - 1);
+    const Int bytes = kept(needed & ~(step - 1));
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+      set(global(place_name(k)), places_[k].at);
+      set(global(place_bytes_name(k)), places_[k].bytes);
     }
+    for (std::size_t k = places_.size(); k < parts_.places; ++k)  // of an earlier call
+      w_.raw().i32_const(0), w_.raw().set(global(place_bytes_name(k)));
+    const Int at = variable(), clash = variable();
+    const Label found = w_.raw().block(), nowhere = w_.raw().block();
+    const auto leave_where_free = [&] {
+      w_.push(at), w_.push(bytes), w_.raw().call(parts_.clash_end), w_.assign(clash.local, w_.pop<I64>());
+      w_.push(equal(clash, 0)), w_.raw().br_if(found);
+    };
+    w_.push(more_unsigned(bytes, memory_)), w_.raw().br_if(nowhere);
+    w_.assign(at.local, (memory_ - bytes) & ~std::uint64_t{15});
+    leave_where_free();
+    w_.assign(at.local, w_.constant<I64>(0));
+    const Label again = w_.raw().loop();
+    w_.push(more_unsigned(at + bytes, memory_)), w_.raw().br_if(nowhere);
+    leave_where_free();
+    w_.assign(at.local, (clash + 15) & ~std::uint64_t{15});
+    w_.raw().br(again), w_.raw().end(again);
+    w_.raw().end(nowhere);
     w_.push(wrapped((bytes + 65535) >> 16)), w_.raw().op("memory.grow");
     const Truth pages = kept(w_.pop<I32>());
     fail_if(equal(pages, 0xffffffff), out_of_memory);
-    w_.assign(window.at.local, extended(pages) << 16);
+    w_.assign(at.local, extended(pages) << 16);
     w_.raw().end(found);
-    set(global("window"), window.at), set(global("window_bytes"), bytes);
+    set(global("window"), at), set(global("window_bytes"), bytes);
   }
 
   void leave_globals() {
     set(global("columns"), columns_), set(global("rows"), rows_);
-    for (const MemoryRange& place : places_)
-      if (place.array.name != "scratch" && !place.array.name.empty())
-        set(global(global_name(parts_.backward, place.array.name)), place.at);
     set(global("scratch"), scratch_->at);
     if (!entry_.in_scratch.empty()) {
       const Truth wanted = kept(differ(scratch_->bytes, 0));
@@ -282,10 +293,19 @@ class EntryWriter {
         w_.raw().set(global("scratch"));
       });
     }
-    w_.raw().i32_const(parts_.first_variant), w_.raw().set(global("variant"));
+    int variant = parts_.first_variant;
+    for (std::size_t k = 0; parts_.compact && k < optional_.size(); ++k)
+      if (stands_in(entry_, optional_[k].array)) variant += 1 << k;
+    w_.raw().i32_const(variant), w_.raw().set(global("variant"));
     for (std::size_t k = 0; k < optional_.size(); ++k) {
       const MemoryRange& place = optional_[k];
       Truth present = kept(differ(place.bytes, 0));
+      if (parts_.compact && stands_in(entry_, place.array)) {
+        w_.push(present), w_.raw().set(global(there_name(place.array.name)));
+        when(equal(place.bytes, 0),
+             [&] { set(global(global_name(parts_.backward, place.array.name)), places_[0].at); });
+        continue;
+      }
       for (const MemoryRange& other : optional_) {
         if (other.array.name == place.array.needs) {
           const Truth missing = kept(equal(other.bytes, 0));

@@ -19,7 +19,38 @@ std::string global_name(bool backward, std::string_view array) {
   return (backward ? "backward " : "") + std::string(array);
 }
 
+std::string place_name(std::size_t k) { return fmt::format("place{}", k); }
+std::string place_bytes_name(std::size_t k) { return fmt::format("place{}_bytes", k); }
+
+std::string there_name(std::string_view array) { return std::string(array) + "_there"; }
+
+bool stands_in(const AbiEntry& entry, const AbiArray& array) {
+  return !array.is_result &&
+         std::ranges::none_of(entry.optional, [&](const AbiArray& other) { return other.needs == array.name; });
+}
+
 namespace {
+
+constexpr std::string_view given = "_given";
+
+// weight[j] = 1 becomes weight_given[j], weight_there[] and a line that chooses.
+std::string with_stand_ins(const AbiEntry& entry) {
+  std::string text(entry.text);
+  for (const AbiArray& array : entry.optional) {
+    if (!stands_in(entry, array)) continue;
+    const std::string name(array.name);
+    const std::size_t begin = text.find(name + "["), equals = text.find(" = ", begin);
+    std::size_t end = equals + 3;
+    for (int depth = 0; depth > 0 || (text[end] != ',' && text[end] != ')'); ++end)
+      depth += (text[end] == '(') - (text[end] == ')');
+    const std::string spread = text.substr(begin + name.size(), equals - begin - name.size());
+    const std::string fallback = text.substr(equals + 3, end - equals - 3);
+    text.replace(begin, end - begin, fmt::format("{0}{1}{2}, {3}[]", name, given, spread, there_name(name)));
+    text.insert(text.find('\n', begin) + 1,
+                fmt::format("    {0} = select(0 < {2}, {0}{1}, {3})\n", name, given, there_name(name), fallback));
+  }
+  return text;
+}
 
 constexpr std::uint32_t initial_pages = 16, page_bytes = 65536;
 
@@ -38,14 +69,15 @@ bool is_present(const AbiEntry& entry, unsigned present, std::string_view array)
 }
 
 // Optional operands that serve one result only, and such results, come together.
-bool is_possible(const AbiEntry& entry, unsigned present) {
+bool is_possible(const AbiEntry& entry, unsigned present, bool compact) {
   return std::ranges::all_of(entry.optional, [&](const AbiArray& array) {
+    if (compact && stands_in(entry, array)) return is_present(entry, present, array.name);
     return array.needs.empty() || is_present(entry, present, array.name) == is_present(entry, present, array.needs);
   });
 }
 
-Result<Variant> make_variant(const AbiEntry& entry, bool backward, unsigned present) {
-  TRIREME_TRY(program, parse(entry.text));
+Result<Variant> make_variant(const AbiEntry& entry, bool backward, unsigned present, const wasm::Options& options) {
+  TRIREME_TRY(program, parse(options.compact ? with_stand_ins(entry) : std::string(entry.text)));
   Binding binding{.wanted = std::set<std::string>()};
   for (const Operand& operand : program.operands)
     if (is_present(entry, present, operand.name)) binding.types[operand.name] = Type::F32;
@@ -54,14 +86,18 @@ Result<Variant> make_variant(const AbiEntry& entry, bool backward, unsigned pres
     if (is_present(entry, present, result.name))
       binding.types[result.name] = Type::F32, binding.wanted->insert(result.name);
   TRIREME_TRY(prepared, prepare(program, binding));
-  TRIREME_TRY(machine, wasm::target.machine(wasm::target.default_arch));
+  TRIREME_TRY(machine, wasm::target.machine(wasm::arch_of(options)));
   TRIREME_TRY(lowered, lower_for(prepared.expanded, machine, {.rows = 4096, .columns = 4096}));
   return Variant{backward, present, std::move(prepared.expanded), std::move(lowered.kernels)};
 }
 
 class ModuleWriter {
  public:
-  ModuleWriter(const KernelAbi& abi, const wasm::Options& options) : abi_(abi), emitter_(module_, options) {}
+  ModuleWriter(const KernelAbi& abi, const wasm::Options& options)
+      : abi_(abi),
+        options_(options),
+        module_({.min_pages = initial_pages}, options.compact),
+        emitter_(module_, options) {}
 
   Result<std::vector<std::uint8_t>> write() {
     TRIREME_CHECK(make_variants());
@@ -71,9 +107,12 @@ class ModuleWriter {
     const wasm::Callee borrow = module_.add(std::move(borrow_body));
     TRIREME_TRY(overlap_body, overlap());
     const wasm::Callee overlap = module_.add(std::move(overlap_body));
+    TRIREME_TRY(clash_body, clash_end(overlap));
+    const wasm::Callee clash = module_.add(std::move(clash_body));
     for (bool backward : {false, true}) {
       const int first = backward ? 1 : 0;  // the forward has no optional arrays
-      TRIREME_TRY(entry, write_entry({abi_, backward, scratch_, first, globals_, overlap, borrow}));
+      TRIREME_TRY(entry, write_entry({abi_, backward, options_.compact, scratch_, first, globals_, places_, overlap,
+                                      clash, borrow}));
       module_.add(std::move(entry), backward ? "kernel_backward" : "kernel_forward");
     }
     TRIREME_CHECK(add_small_entries());
@@ -82,11 +121,11 @@ class ModuleWriter {
 
  private:
   Status make_variants() {
-    TRIREME_TRY(forward, make_variant(abi_.forward, false, 0));
+    TRIREME_TRY(forward, make_variant(abi_.forward, false, 0, options_));
     variants_.push_back(std::move(forward));
     for (unsigned present = 0; present < 1u << abi_.backward.optional.size(); ++present) {
-      if (!is_possible(abi_.backward, present)) continue;
-      TRIREME_TRY(variant, make_variant(abi_.backward, true, present));
+      if (!is_possible(abi_.backward, present, options_.compact)) continue;
+      TRIREME_TRY(variant, make_variant(abi_.backward, true, present, options_));
       variants_.push_back(std::move(variant));
     }
     for (const Variant& variant : variants_) {
@@ -109,10 +148,19 @@ class ModuleWriter {
     for (const char* name : {"window", "window_bytes", "columns", "rows", "row_block", "blocks", "partial_stride",
                              "variant", "value", "scratch", "scratch_stride"})
       add(name);
+    places_ = 4 + std::max(abi_.forward.optional.size(), abi_.backward.optional.size());
+    for (std::size_t k = 0; k < places_; ++k) add(place_name(k)), add(place_bytes_name(k));
     for (bool backward : {false, true}) {
       const AbiEntry& entry = backward ? abi_.backward : abi_.forward;
-      for (const AbiArray& array : {entry.a, entry.b, entry.output}) add(global_name(backward, array.name));
-      for (const AbiArray& array : entry.optional) add(global_name(backward, array.name));
+      std::size_t k = 0;
+      const auto alias = [&](const AbiArray& array) {
+        globals_[global_name(backward, array.name)] = global(place_name(k++));
+      };
+      for (const AbiArray& array : {entry.a, entry.b, entry.output}) alias(array);
+      for (const AbiArray& array : entry.optional) {
+        alias(array);
+        if (options_.compact && stands_in(entry, array)) add(there_name(array.name));
+      }
     }
     module_.global({.name = "__heap_base", .value = initial_pages * page_bytes, .is_exported = true});
   }
@@ -127,8 +175,15 @@ class ModuleWriter {
       f.get(global("window")), f.i32_const(static_cast<std::int32_t>(offset)), f.op("i32.add");
       f.op("i64.extend_i32_u");
     };
+    const auto number = [&](std::string_view array) {  // of an operand that stands in
+      for (std::uint32_t k = 0; k < entry.optional.size(); ++k)
+        if (there_name(entry.optional[k].name) == array) return k;
+      return ~0u;
+    };
     const auto pointer = [&](std::string_view array) {
-      if (array == abi_.value) in_window(value_at);
+      if (array.ends_with(given)) array.remove_suffix(given.size());
+      if (const std::uint32_t k = number(array); k != ~0u) in_window(there_at + 4 * k);
+      else if (array == abi_.value) in_window(value_at);
       else if (array == entry.in_scratch) get("scratch");
       else get(global_name(variant.backward, array));
     };
@@ -138,6 +193,11 @@ class ModuleWriter {
       else f.i64_const(1);
     };
     f.get(global("window")), f.get(global("value")), f.memory("i32.store", {.offset = value_at});
+    for (std::uint32_t k = 0; k < entry.optional.size(); ++k) {
+      if (!options_.compact || !stands_in(entry, entry.optional[k])) continue;
+      f.get(global("window")), f.get(global(there_name(entry.optional[k].name))), f.op("f32.convert_i32_u");
+      f.memory("f32.store", {.offset = there_at + 4 * k});
+    }
     const std::vector<Slot>& slots = variant.kernels.rows.slots;
     for (std::size_t k = 0; k < slots.size(); ++k) {
       f.get(global("window"));
@@ -189,21 +249,27 @@ class ModuleWriter {
     wasm::Function f("borrow");
     const auto at = f.parameter<wasm::I32>("at"), left = f.parameter<wasm::I32>("left");
     const wasm::Callee self{dispatch_.index + 1, "borrow", {{wasm::Type::I32, wasm::Type::I32}}};
-    std::vector<wasm::Local<wasm::V128>> kept;
-    const auto place = [](std::size_t k) {
-      return wasm::MemArg{.offset = static_cast<std::uint32_t>(16 * k), .align_log2 = 0};
+    const std::uint32_t step = borrowed_step(options_.compact);
+    const auto keep = [&]<typename T>(T, wasm::Op<wasm::Immediate::Memory> load,
+                                      wasm::Op<wasm::Immediate::Memory> store, std::uint32_t bytes) {
+      std::vector<wasm::Local<T>> kept;
+      const auto place = [&](std::size_t k) {
+        return wasm::MemArg{.offset = bytes * static_cast<std::uint32_t>(k), .align_log2 = 0};
+      };
+      for (std::size_t k = 0; k < step / bytes; ++k) kept.push_back(f.local<T>(fmt::format("kept{}", k)));
+      for (std::size_t k = 0; k < kept.size(); ++k) f.get(at), f.memory(load, place(k)), f.set(kept[k]);
+      f.get(left), f.i32_const(static_cast<std::int32_t>(step)), f.op("i32.gt_u");
+      const wasm::Label more = f.if_();
+      f.get(at), f.i32_const(static_cast<std::int32_t>(step)), f.op("i32.add");
+      f.get(left), f.i32_const(static_cast<std::int32_t>(step)), f.op("i32.sub");
+      f.call(self);
+      f.else_(more);
+      f.call(dispatch_);
+      f.end(more);
+      for (std::size_t k = 0; k < kept.size(); ++k) f.get(at), f.get(kept[k]), f.memory(store, place(k));
     };
-    for (std::size_t k = 0; k < borrowed_step / 16; ++k) kept.push_back(f.local<wasm::V128>(fmt::format("kept{}", k)));
-    for (std::size_t k = 0; k < kept.size(); ++k) f.get(at), f.memory("v128.load", place(k)), f.set(kept[k]);
-    f.get(left), f.i32_const(borrowed_step), f.op("i32.gt_u");
-    const wasm::Label more = f.if_();
-    f.get(at), f.i32_const(borrowed_step), f.op("i32.add");
-    f.get(left), f.i32_const(borrowed_step), f.op("i32.sub");
-    f.call(self);
-    f.else_(more);
-    f.call(dispatch_);
-    f.end(more);
-    for (std::size_t k = 0; k < kept.size(); ++k) f.get(at), f.get(kept[k]), f.memory("v128.store", place(k));
+    if (options_.scalar) keep(wasm::I64{}, "i64.load", "i64.store", 8);
+    else keep(wasm::V128{}, "v128.load", "v128.store", 16);
     return f.finish();
   }
 
@@ -216,6 +282,21 @@ class ModuleWriter {
     f.get(b), f.get(a), f.get(a_bytes), f.op("i64.add"), f.op("i64.lt_u"), f.op("i32.and");
     f.get(a_bytes), f.op("i64.eqz"), f.op("i32.eqz"), f.op("i32.and");
     f.get(b_bytes), f.op("i64.eqz"), f.op("i32.eqz"), f.op("i32.and");
+    return f.finish();
+  }
+
+  // Behind an array of the call that shares a byte with at .. at + bytes; 0 if none does.
+  Result<wasm::Body> clash_end(const wasm::Callee& overlap) {
+    wasm::Function f("clash_end", wasm::Type::I64);
+    const auto at = f.parameter<wasm::I64>("at"), bytes = f.parameter<wasm::I64>("bytes");
+    const auto get = [&](const std::string& name) { f.get(global(name)), f.op("i64.extend_i32_u"); };
+    for (std::size_t k = 0; k < places_; ++k) {
+      f.get(at), f.get(bytes), get(place_name(k)), get(place_bytes_name(k)), f.call(overlap);
+      const wasm::Label shared = f.if_();
+      get(place_name(k)), get(place_bytes_name(k)), f.op("i64.add"), f.ret();
+      f.end(shared);
+    }
+    f.i64_const(0);
     return f.finish();
   }
 
@@ -267,11 +348,13 @@ class ModuleWriter {
   }
 
   const KernelAbi& abi_;
-  wasm::Module module_{{.min_pages = initial_pages}};
+  const wasm::Options options_;
+  wasm::Module module_;
   wasm::Emitter emitter_;
   std::vector<Variant> variants_;
   Scratch scratch_;
   Globals globals_;
+  std::size_t places_ = 0;  // that a call may touch
   wasm::Callee dispatch_;
 };
 
