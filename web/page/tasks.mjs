@@ -6,8 +6,8 @@ import { Kernel } from "./js/kernel.mjs";
 
 // The target whose artifacts this engine runs itself, and the best of its architectures here.
 const own_target = ({ tables }) => {
-  const { name, commonArchs, defaultArch } = tables.targets.find((each) => each.form === "module");
-  return { target: name, arch: probe().fused ? commonArchs.at(-1) : defaultArch };
+  const { name, defaultArch } = tables.targets.find((each) => each.form === "module");
+  return { target: name, arch: probe().fused ? "relaxed" : defaultArch };
 };
 const kernel_of = (compiler, text, line) => {
   const emission = compiler.emit(text, line, own_target(compiler));
