@@ -40,8 +40,11 @@ Problem forward_of(const Problem& line, const Program& forward) {
   }
   for (const std::string& name : line.absent)
     if (forward.find_operand(name)) problem.absent.insert(name);
-  for (const auto& [name, placement] : line.placements)
-    if (placement.rows >= 0) problem.placements[name].rows = placement.rows;
+  for (const auto& [name, placement] : line.placements) {
+    if (placement.rows < 0) continue;
+    const bool of_result = !forward.find_operand(name) && name.starts_with('d') && forward.find_result(name.substr(1));
+    problem.placements[of_result ? name.substr(1) : name].rows = placement.rows;
+  }
   return problem;
 }
 
@@ -227,6 +230,7 @@ class Checker {
       if (weights.empty()) continue;
       weighed_.push_back({name, result, weights});
       weights_.insert(weights_.end(), weights.begin(), weights.end());
+      weights_.resize(weights_.size() - weights.size() + result.size());  // tables may have rows of their own
       for (std::size_t k = 0; k < result.size(); ++k) results += std::fabs(result[k] * weights[k]);
     }
     TRIREME_TRY(wide, slope(2 * step, terms));

@@ -45,6 +45,7 @@ TEST(GradientCheck, picked_results) {
   for (const char* shape : {"1x1", "3x4", "9x33"})
     expect_right(std::string("f ") + shape + " k=i32 backward",
                  "f(x[i,j], k[i]) -> (y[i,j], z[k,j])\ny = k * x\nz = 1");
+  expect_right("f 2x3 k=i32 dz.rows=5 backward", "f(x[i,j], k[i]) -> (z[k,j], v[j])\nz = 1\nv = colsum(x)");
 }
 
 // What stop_gradient holds does not move, and what is rounded to storage passes its gradient straight through.
