@@ -235,16 +235,16 @@ Reg RowLowering::integer_condition_of_row(const Node& node) {
   return integer_mask(node.op, a, b, is_large(node.args[0]) || is_large(node.args[1]));
 }
 
+// Rounding moves no distance across 0.
 Reg RowLowering::integer_mask(Op op, Reg a, Reg b, bool large) {
-  if (op == Op::Less) return mask_less(a, b)[0];
-  if (large) {
-    Reg not_above = b_.primitive(Op::Not, {mask_less(b, a)[0]});
-    if (op == Op::LessEqual) return not_above;
-    return b_.primitive(Op::And, {not_above, b_.primitive(Op::Not, {mask_less(a, b)[0]})});
+  if (op == Op::Equal) return b_.equal(a, 0, b);
+  if (config_.simd && !large) {
+    const Reg distance = b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = b_.index(Do::IndexSub, a, b)});
+    return b_.primitive(op, {distance, b_.number(0)});
   }
-  Reg not_above = mask_less(a, b_.add(b, 1))[0];
-  if (op == Op::LessEqual) return not_above;
-  return b_.primitive(Op::And, {not_above, mask_less(b, b_.add(a, 1))[0]});
+  if (op == Op::Less) return mask_less(a, b)[0];
+  if (large) return b_.primitive(Op::Not, {mask_less(b, a)[0]});
+  return mask_less(a, b_.add(b, 1))[0];
 }
 
 // An integer of the row, or of one of its columns.
@@ -331,6 +331,42 @@ Reg RowLowering::distance_of(NodeId id) {
   return it->second = b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = distance});
 }
 
+// An integer of the row that columns are compared with. No column is negative, or 2^62.
+Reg RowLowering::integer_for_columns(NodeId id) {
+  if (auto it = row_integers_.find(id); it != row_integers_.end()) return it->second;
+  Reg u = integer_of_row(id);
+  if (!is_large(id)) return u;
+  u = b_.index(Do::IndexMax, u, -1);
+  return b_.index(Do::IndexMin, u, std::int64_t{1} << 62);
+}
+
+// Simd machines: what a sweep compares its columns with, made once before it.
+void RowLowering::make_row_integers(const std::vector<NodeId>& nodes) {
+  row_integers_.clear();
+  forget_places();
+  if (!config_.simd) return;
+  auto column = [&](NodeId id) {
+    return program_[program_[id].op == Op::Rotate ? program_[id].args[0] : id].op == Op::ColumnIndex;
+  };
+  for (NodeId id : nodes) {
+    const Node& node = program_[id];
+    if (!compares_integers(program_, node)) continue;
+    for (int k : {0, 1})
+      if (const NodeId other = node.args[1 - k]; column(node.args[k]) && !program_[other].by_column)
+        row_integers_[other] = integer_for_columns(other);
+  }
+}
+
+// Simd machines: how far a row's integer lies from a column, the same in all lanes. Rounding keeps the order of
+// integers and moves none across a small one, so that the columns from this one on, counted from it, compare with it
+// as with the integer.
+Reg RowLowering::distance_from(NodeId id, Reg column) {
+  auto [it, is_new] = column_distances_.try_emplace({id, column.id});
+  if (!is_new) return it->second;
+  const Reg distance = b_.index(Do::IndexSub, integer_for_columns(id), column);
+  return it->second = b_.into(Bank::Lane, {.code = Do::LaneFromIndex, .a = distance});
+}
+
 Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
   const std::optional<Place> a_columns = columns_in_order(node.args[0], leaf);
   const std::optional<Place> b_columns = columns_in_order(node.args[1], leaf);
@@ -353,16 +389,7 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
       for (int e = 0; e < config_.vector; ++e) {
         Reg column = b_.add(first, e);
         Reg a = integer_at(node.args[0], column, leaf.mask), b = integer_at(node.args[1], column, leaf.mask);
-        Reg mask;
-        if (large) {
-          auto not_below = [&](Reg x, Reg y) { return b_.primitive(Op::Not, {b_.below(x, 0, y)}); };
-          mask = node.op == Op::Less ? b_.below(a, 0, b) : not_below(b, a);
-          if (node.op == Op::Equal) mask = b_.primitive(Op::And, {mask, not_below(a, b)});
-        } else {
-          mask = b_.below(a, 0, node.op == Op::Less ? b : b_.add(b, 1));
-          if (node.op == Op::Equal) mask = b_.primitive(Op::And, {mask, b_.below(b, 0, b_.add(a, 1))});
-        }
-        masks.push_back(mask);
+        masks.push_back(integer_mask(node.op, a, b, large));
       }
       return masks;
     }
@@ -389,22 +416,22 @@ Values RowLowering::integer_condition(const Node& node, const Leaf& leaf) {
     }
     return masks;
   }
-  // j against something of the row: j < u is a mask of columns already.
-  Reg u = integer_of_row(other);
-  if (is_large(other)) {  // no column is negative, or 2^62
-    u = b_.index(Do::IndexMax, u, -1);
-    u = b_.index(Do::IndexMin, u, std::int64_t{1} << 62);
-  }
-  Reg next = b_.add(u, 1);
   const Place columns = a_column ? *a_columns : *b_columns;
+  if (config_.simd) {
+    const bool near = columns.beyond + config_.lanes <= 1 << 23;
+    const Reg distance = distance_from(other, near ? columns.index : b_.add(columns.index, columns.beyond));
+    const Reg column = b_.into(Bank::Lane, {.code = Do::LaneColumn, .imm = near ? columns.beyond : 0});
+    return {a_column ? b_.primitive(node.op, {column, distance}) : b_.primitive(node.op, {distance, column})};
+  }
+  // j against something of the row: j < u is a mask of columns already.
+  const Reg u = integer_for_columns(other);
+  const Reg next = node.op == Op::Equal ? Reg{} : b_.add(u, 1);
   for (int e = 0; e < config_.vector; ++e) {
     auto column_below = [&](Reg limit) { return b_.below(columns.index, columns.beyond + e, limit); };
     auto not_ = [&](Reg mask) { return b_.primitive(Op::Not, {mask}); };
-    Reg mask;
-    if (node.op == Op::Equal) mask = b_.primitive(Op::And, {column_below(next), not_(column_below(u))});
-    else if (node.op == Op::Less) mask = a_column ? column_below(u) : not_(column_below(next));
-    else mask = a_column ? column_below(next) : not_(column_below(u));
-    masks.push_back(mask);
+    if (node.op == Op::Equal) masks.push_back(b_.equal(columns.index, columns.beyond + e, u));
+    else if (node.op == Op::Less) masks.push_back(a_column ? column_below(u) : not_(column_below(next)));
+    else masks.push_back(a_column ? column_below(next) : not_(column_below(u)));
   }
   return masks;
 }

@@ -89,7 +89,7 @@ enum class Do : std::uint8_t {
   LaneConstant,   // dst = the f64 whose bits imm holds, exact in the compute type, in all lanes
   LaneSlot,       // dst = the value of the compute type at args[imm], in all lanes
   LaneFromIndex,  // dst = a, rounded once, in all lanes
-  LaneColumn,     // dst = a + imm + lane (simd) or a + imm (threads), rounded once
+  LaneColumn,     // dst = a + imm + lane (simd) or a + imm (threads), rounded once; without a: a constant
   Random,         // dst = philox::uniform(d, b, column, imm2); a, b, d: Index. The column is a + imm + lane (simd) or
                   // a + imm (threads); count = 1: a + imm in all lanes; count = 4: a is a multiple of 4 (threads)
   LaneMove,       // dst = a
@@ -97,6 +97,7 @@ enum class Do : std::uint8_t {
   ShuffleXor,     // dst = a of the lane whose number is this one's ^ imm (within the group)
   LaneBit,        // dst mask = (lane & imm) != 0                             (thread machines)
   MaskBelow,      // dst mask = a + imm (+ lane on simd machines) < b
+  MaskEqual,      // dst mask = a + imm == b, on simd machines in all lanes
   // Order
   Barrier,         // all threads of the team's block meet; scratch written before is seen after
   ClusterBarrier,  // all threads of the cluster's blocks meet; orders the opening of mailboxes and no scratch

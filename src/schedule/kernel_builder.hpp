@@ -111,6 +111,9 @@ class KernelBuilder {
   Reg below(Reg a, std::int64_t offset, Reg limit) {
     return into(Bank::Mask, {.code = Do::MaskBelow, .a = a, .b = limit, .imm = offset});
   }
+  Reg equal(Reg a, std::int64_t offset, Reg b) {
+    return into(Bank::Mask, {.code = Do::MaskEqual, .a = a, .b = b, .imm = offset});
+  }
   // lane_bit() of a simd machine with so many lanes.
   Reg lane_bit(int bit, int lanes, Reg zero) {
     auto below_lane = [&](int lane) { return below(zero, 0, index(lane)); };

@@ -1,5 +1,6 @@
 #include "schedule/lower.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -47,6 +48,21 @@ TEST(Lower, NeighboursOfNarrowElementsAreStoredTogether) {
     EXPECT_EQ(count(lowered(text, config, {{"y", Type::BF16}}), "store bf16 global"), 128 / lanes);
     EXPECT_EQ(count(lowered(text, config), "store f32 global"), 256 / lanes);
     EXPECT_EQ(count(lowered(text, config, {{"y", Type::I8}}), "store i8 global"), 256 / lanes);
+  }
+}
+
+// A row's integer is loaded before the loop, its distance from a turn's columns made once for all of its chunks.
+TEST(Lower, ColumnsCompareWithARowsIntegerAsLanes) {
+  for (const char* compare : {"j < u", "j <= u", "j == u", "u < j", "u <= j"}) {
+    const std::string text =
+        lowered(fmt::format("p(x[i,j], u[i]) -> (y[i,j])\n  y = select({}, x, 0)\n", compare).c_str(),
+                {.simd = true, .lanes = 8, .unroll = 4}, {{"u", Type::I64}});
+    const std::size_t loop = text.find("while", text.find("# sweep 0"));
+    const std::string before = text.substr(0, loop), inside = text.substr(loop, text.find("# ", loop) - loop);
+    EXPECT_EQ(count(before, "load one i64"), 1) << text;
+    EXPECT_EQ(count(inside, "load one i64"), 0) << text;
+    EXPECT_EQ(count(inside, "float(24 + lane)"), 1) << text;
+    EXPECT_EQ(count(inside, "+ lane <"), 1) << text;  // the row's end
   }
 }
 

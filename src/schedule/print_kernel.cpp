@@ -141,7 +141,7 @@ void list(const std::vector<Instr>& body, const Kernel& kernel, int depth, std::
 std::string print(const Instr& instr, const Kernel& kernel) {
   auto is = [&](const std::string& value) { return text(instr.dst) + " = " + value; };
   auto infix = [&](std::string_view op) { return is(fmt::format("{} {} {}", text(instr.a), op, b_or_imm(instr))); };
-  std::string here = sum(text(instr.a), instr.imm) + (kernel.simd ? " + lane" : "");
+  std::string here = sum(instr.a ? text(instr.a) : "", instr.imm) + (kernel.simd ? " + lane" : "");
   switch (instr.code) {
     case Do::IndexConstant: return is(fmt::format("{}", instr.imm));
     case Do::IndexSlot:
@@ -180,6 +180,7 @@ std::string print(const Instr& instr, const Kernel& kernel) {
     case Do::ShuffleXor: return is(fmt::format("shuffle_xor({}, {})", text(instr.a), instr.imm));
     case Do::LaneBit: return is(fmt::format("(lane & {}) != 0", instr.imm));
     case Do::MaskBelow: return is(fmt::format("{} < {}", here, text(instr.b)));
+    case Do::MaskEqual: return is(fmt::format("{} == {}", sum(text(instr.a), instr.imm), text(instr.b)));
     case Do::Prefetch: return "prefetch " + access(instr);
     case Do::Barrier: return "barrier";
     case Do::ClusterBarrier: return "cluster_barrier";

@@ -89,6 +89,8 @@ TEST(print_kernel, lanes) {
   check({.code = Do::LaneBit, .dst = m(0), .imm = 16}, "m0 = (lane & 16) != 0");
   check({.code = Do::MaskBelow, .dst = m(0), .a = x(1), .b = x(2)}, "m0 = x1 < x2");
   check({.code = Do::MaskBelow, .dst = m(0), .a = x(1), .b = x(2), .imm = 3}, "m0 = x1 + 3 + lane < x2", true);
+  check({.code = Do::MaskEqual, .dst = m(0), .a = x(1), .b = x(2), .imm = 3}, "m0 = x1 + 3 == x2", true);
+  check({.code = Do::LaneColumn, .dst = f(0), .imm = 3}, "f0 = float(3 + lane)", true);
 }
 
 TEST(print_kernel, primitives) {

@@ -143,7 +143,7 @@ class RowLowering {
     Reg on_first;     // Mask: lanes
   };
   TwoEntries two_entries(const ColumnMap& map, const AxisIndexing& axis, const Leaf& leaf);
-  void forget_places() { places_.clear(), two_entries_.clear(); }
+  void forget_places() { places_.clear(), two_entries_.clear(), column_distances_.clear(); }
   std::optional<Place> columns_in_order(NodeId id, const Leaf& leaf);
   bool keeps_vectors(std::int64_t rotate) const {
     return !anywhere_ && rotates_whole_vectors(rotate, config_.columns, config_.lanes);
@@ -161,6 +161,9 @@ class RowLowering {
   Values integer_condition(const Node& node, const Leaf& leaf);
   bool compares_distances() const;
   Reg distance_of(NodeId id);
+  Reg integer_for_columns(NodeId id);
+  void make_row_integers(const std::vector<NodeId>& nodes);
+  Reg distance_from(NodeId id, Reg column);
   std::int64_t known_remainder(NodeId id) const;  // what a column's remainder is taken by, where a chunk knows it; or 0
   Reg integer_condition_of_row(const Node& node);
   Reg integer_mask(Op op, Reg a, Reg b, bool large);
@@ -554,11 +557,13 @@ class RowLowering {
   // Of the leaves at hand, in loops: by divisor, wrap, rotation, column and offset.
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, int, std::int64_t>, Reg> places_;
   std::map<std::tuple<std::int64_t, std::int64_t, int, std::int64_t>, TwoEntries> two_entries_;  // without rotation
-  std::map<NodeId, Reg> distances_;                       // of this row's integers from the thread's first column
-  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;  // of this row, by divisor and wrap
-  std::map<NodeId, Reg> seeds_;                           // Index registers
-  std::map<std::size_t, Pick> picks_;                     // of this row, by array
-  std::int64_t lanes_at_ = 0;                             // scratch: one vector, filled or read lane by lane
+  std::map<std::pair<NodeId, int>, Reg> column_distances_;  // of a row's integers, by their column
+  std::map<NodeId, Reg> row_integers_;                      // of the sweep at hand, that its columns are compared with
+  std::map<NodeId, Reg> distances_;                         // of this row's integers from the thread's first column
+  std::map<std::pair<NodeId, NodeId>, Reg> mapped_rows_;    // of this row, by divisor and wrap
+  std::map<NodeId, Reg> seeds_;                             // Index registers
+  std::map<std::size_t, Pick> picks_;                       // of this row, by array
+  std::int64_t lanes_at_ = 0;                               // scratch: one vector, filled or read lane by lane
 
   WrappedGroups wrapped_;
   std::int64_t wrapped_at_ = 0;                                                   // in scratch

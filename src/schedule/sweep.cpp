@@ -65,6 +65,7 @@ Reg RowLowering::halved_in_scratch(std::int64_t at, Op op, int count) {
 void RowLowering::sweep(std::size_t k) {
   b_.note(fmt::format("sweep {}", k));
   evaluate_row(work_[k].row);
+  make_row_integers(work_[k].chunk);
   make_values_of_groups(k);
   if (sweeps_for_nothing(k)) return;
   if (config_.stripes) {

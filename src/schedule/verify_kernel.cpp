@@ -15,7 +15,7 @@ struct Form {
   bool threads_only = false;
 };
 
-constexpr std::array<Form, 48> forms = {{
+constexpr std::array<Form, 49> forms = {{
     {Do::IndexConstant, "x", "", "", "", ""},
     {Do::IndexSlot, "x", "", "", "", ""},
     {Do::IndexArgument, "x", "", "", "", ""},
@@ -45,13 +45,14 @@ constexpr std::array<Form, 48> forms = {{
     {Do::LaneConstant, "f", "", "", "", ""},
     {Do::LaneSlot, "f", "", "", "", ""},
     {Do::LaneFromIndex, "f", "x", "", "", ""},
-    {Do::LaneColumn, "f", "x", "", "", ""},
+    {Do::LaneColumn, "f", "x?", "", "", ""},
     {Do::Random, "f", "x", "x", "", "x"},
     {Do::LaneMove, "f", "f", "", "", ""},
     {Do::Primitive, "f", "f", "f", "f", ""},  // see primitive_form
     {Do::ShuffleXor, "f", "f", "", "", ""},
     {Do::LaneBit, "m", "", "", "", "", true},
     {Do::MaskBelow, "m", "x", "x", "", ""},
+    {Do::MaskEqual, "m", "x", "x", "", ""},
     {Do::Barrier, "", "", "", "", "", true},
     {Do::ClusterBarrier, "", "", "", "", "", true},
     {Do::OpenMailbox, "", "", "", "", "", true},

@@ -263,7 +263,7 @@ class Walker {
       case Do::Random:
         return machine_.random(lane(i.dst), index(i.a), i.imm, index(i.b), index(i.d),
                                static_cast<std::uint32_t>(i.imm2), i.count == 1);
-      case Do::LaneColumn: return machine_.column(lane(i.dst), index(i.a), i.imm);
+      case Do::LaneColumn: return machine_.column(lane(i.dst), index_or_none(i.a), i.imm);
       case Do::LaneMove:
         if (i.dst.bank == Bank::Mask) return machine_.move(mask(i.dst), mask(i.a));
         return machine_.move(lane(i.dst), lane(i.a));
@@ -272,6 +272,7 @@ class Walker {
         if (i.imm < 0 || i.imm >= machine_.lanes()) return complain(fmt::format("a shuffle by {}", i.imm));
         return machine_.shuffle_xor(lane(i.dst), lane(i.a), static_cast<int>(i.imm));
       case Do::MaskBelow: return machine_.mask_below(mask(i.dst), index(i.a), i.imm, index(i.b));
+      case Do::MaskEqual: return machine_.mask_equal(mask(i.dst), index(i.a), i.imm, index(i.b));
 
       case Do::While: return loop(i);
       case Do::If: return branch(i);

@@ -19,6 +19,16 @@ Constant Machine::lanes_of(double value) const {
   return {low, high, low, high};
 }
 
+Constant Machine::columns_from(std::int64_t first) const {
+  Constant words{};
+  for (std::size_t t = 0; t < 4; ++t) {
+    const double column = static_cast<double>(first) + static_cast<double>(wide() ? t / 2 : t);
+    const Constant all_lanes = lanes_of(column);
+    words[t] = all_lanes[t];
+  }
+  return words;
+}
+
 void Machine::constant(Vec dst, double value) { as_.load_constant(dst, lanes_of(value)); }
 
 void Machine::slot(Vec dst, Address at) {
@@ -34,6 +44,7 @@ void Machine::from_index(Vec dst, Gp index) {
 }
 
 void Machine::column(Vec dst, Gp index, std::int64_t more) {
+  if (!index.valid()) return as_.load_constant(dst, columns_from(more));
   Gp first = as_.new_gp();
   Vec numbers = temporary();
   add(first, index, more);
@@ -122,20 +133,26 @@ Vec Machine::turned(Vec a) {
   return other;
 }
 
-// lane < end - index - more, in 64 bits.
-void Machine::mask_below(Vec dst, Gp index, std::int64_t more, Gp end) {
+// to - from - more as a number, in all lanes. Rounding keeps the order of integers and moves none across a small one,
+// so that numbers below 2^24 compare with it as integers do.
+Vec Machine::distance(Gp to, Gp from, std::int64_t more) {
   Gp count = as_.new_gp();
-  Vec counts = temporary();
-  as_.put(form::sub_x, {count, end, index});
+  Vec lanes = temporary();
+  as_.put(form::sub_x, {count, to, from});
   if (more) add(count, count, -more);
-  as_.put(form::dup_x, {counts, count});
-  const Vec first = as_.constant({0, 0, 1, 0});
-  if (wide()) return as_.put(form::cmgt_2d, {dst, counts, first});
-  Vec low = temporary(), high = temporary();
-  const Vec second = as_.constant({2, 0, 3, 0});
-  as_.put(form::cmgt_2d, {low, counts, first});
-  as_.put(form::cmgt_2d, {high, counts, second});
-  as_.put(form::uzp1_4s, {dst, low, high});
+  from_index(lanes, count);
+  return lanes;
+}
+
+void Machine::mask_below(Vec dst, Gp index, std::int64_t more, Gp end) {
+  const bool small = more >= 0 && more < 1 << 23;
+  const Vec count = distance(end, index, small ? 0 : more);
+  lanewise(form::fcmgt, {dst, count, as_.constant(columns_from(small ? more : 0))});
+}
+
+void Machine::mask_equal(Vec dst, Gp a, std::int64_t more, Gp b) {
+  const Vec apart = distance(b, a, more);
+  lanewise(form::fcmeq, {dst, apart, all(0.0)});
 }
 
 Gp Machine::mask_bits(Vec mask) {

@@ -55,6 +55,7 @@ class Machine {
   void select(Vec dst, Vec condition, Vec a, Vec b);
   void shuffle_xor(Vec dst, Vec a, int distance);
   void mask_below(Vec dst, Gp index, std::int64_t more, Gp end);
+  void mask_equal(Vec dst, Gp a, std::int64_t more, Gp b);
 
   // random.cpp
   void random(Vec dst, Gp column, std::int64_t more, Gp row, Gp seed, std::uint32_t stream, bool all_the_same);
@@ -98,6 +99,8 @@ class Machine {
   Vec pack(Vec dwords);  // low bytes
   void set_where_nan(Vec bits, Vec x, std::uint32_t more);
   Constant lanes_of(double value) const;
+  Constant columns_from(std::int64_t first) const;  // first + lane, exact
+  Vec distance(Gp to, Gp from, std::int64_t more);
   Vec all(std::uint32_t bits);  // in every lane of 32 bits; not to be written
   Vec all(double value);
 

@@ -79,6 +79,12 @@ TEST(interpret, index) {
       },
       [](int t) { return t + 1 < 9; });
   check_index(
+      [](B& c, Reg t) {
+        Reg on = c.equal(t, 1, c.index(9));
+        return c.primitive(Op::Select, {on, c.number(1), c.number(0)});
+      },
+      [](int t) { return t + 1 == 9; });
+  check_index(
       [](B& c, Reg) {
         return c.primitive(Op::Select, {c.lane_bit(2), c.number(1), c.number(0)});
       },
@@ -246,7 +252,7 @@ TEST(interpret, simd) {
   });
   // Then: all lanes hold x[1], swapped with the index of the lane beyond.
   code.emit({.code = Do::LoadOne, .type = Type::BF16, .dst = one, .a = in, .imm = 2});
-  Reg lane = code.into(Bank::Lane, {.code = Do::LaneColumn, .a = code.index(0)});
+  Reg lane = code.into(Bank::Lane, {.code = Do::LaneColumn});
   Reg mixed = code.primitive(Op::Select, {code.below(code.index(0), 0, code.index(4)), one, code.shuffle_xor(lane, 4)});
   store(code, mixed, Type::F32, out, code.index(12));
 

@@ -75,7 +75,8 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
   };
   // A simd machine's index is the same for all lanes, and a place in a row moves on with the lane.
   auto column = [&](int t) {
-    return kernel_.simd ? indices(instr.a)[0] + instr.imm + t : indices(instr.a)[t] + instr.imm;
+    const std::int64_t first = instr.a ? indices(instr.a)[kernel_.simd ? 0 : t] : 0;
+    return first + instr.imm + (kernel_.simd ? t : 0);
   };
   const int lane_bits = kernel_.launch.lanes - 1;
 
@@ -133,6 +134,12 @@ bool Machine<T>::step(const Instr& instr, const Active& active) {
     case Do::LaneBit: return set_mask([&](int t) { return (t & lane_bits & instr.imm) != 0; }), true;
     case Do::MaskBelow:
       return set_mask([&](int t) { return column(t) < indices(instr.b)[kernel_.simd ? 0 : t]; }), true;
+    case Do::MaskEqual:
+      return set_mask([&](int t) {
+               const int at = kernel_.simd ? 0 : t;
+               return indices(instr.a)[at] + instr.imm == indices(instr.b)[at];
+             }),
+             true;
 
     case Do::Barrier: return scratch_.barrier(), true;  // may_part has seen to it that all threads are here
     case Do::ClusterBarrier: return true;               // orders mailboxes, and no scratch

@@ -121,7 +121,10 @@ void Machine<R>::instruction(const Instr& instr) {
     case Do::LaneSlot: k_.load<R>(args_, static_cast<std::uint32_t>(8 * instr.imm), into(lane(instr.dst))); break;
     case Do::LaneFromIndex: k_.template cvt_s<R>(index(instr.a), into(lane(instr.dst))); break;
     case Do::Random: random(instr); break;
-    case Do::LaneColumn: k_.template cvt_s<R>(k_.add(index(instr.a), instr.imm), into(lane(instr.dst))); break;
+    case Do::LaneColumn:
+      if (instr.a) k_.template cvt_s<R>(k_.add(index(instr.a), instr.imm), into(lane(instr.dst)));
+      else k_.assign(lane(instr.dst), static_cast<typename R::Literal>(instr.imm));
+      break;
     case Do::LaneMove: k_.assign(lane(instr.dst), lane(instr.a)); break;
     case Do::Primitive: primitive(instr); break;
     case Do::ShuffleXor:
@@ -129,9 +132,11 @@ void Machine<R>::instruction(const Instr& instr) {
               into(lane(instr.dst)));
       break;
     case Do::LaneBit: k_.setp(IntCompare::Ne, k_.and_(lane_in_group_, instr.imm), 0, into(mask(instr.dst))); break;
-    case Do::MaskBelow: {
+    case Do::MaskBelow:
+    case Do::MaskEqual: {
       U64 at = instr.imm ? k_.add(index(instr.a), instr.imm) : index(instr.a);
-      k_.setp(IntCompare::Lt, at, index(instr.b), into(mask(instr.dst)));
+      const IntCompare how = instr.code == Do::MaskBelow ? IntCompare::Lt : IntCompare::Eq;
+      k_.setp(how, at, index(instr.b), into(mask(instr.dst)));
       break;
     }
     case Do::Prefetch: break;  // of simd machines

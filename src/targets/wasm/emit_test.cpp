@@ -170,6 +170,9 @@ Case lane_codes(Storage compute) {
   for (std::int64_t from : {0, 100, 16777214, 2147483640})
     puts.put(b.into(Bank::Lane, {.code = Do::LaneColumn, .a = b.index(from), .imm = 3}),
              lane_numbers(compute, [&](int k) { return rounded(static_cast<double>(from) + 3 + k); }));
+  for (std::int64_t from : {0, 5, 8388600})
+    puts.put(b.into(Bank::Lane, {.code = Do::LaneColumn, .imm = from}),
+             lane_numbers(compute, [&](int k) { return static_cast<double>(from) + k; }));
   const Reg column = b.into(Bank::Lane, {.code = Do::LaneColumn, .a = b.index(0)});
   for (int lane = 0; lane < width; ++lane)
     puts.put(b.shuffle_xor(column, lane), lane_numbers(compute, [&](int k) { return k ^ lane; }));
@@ -180,6 +183,9 @@ Case lane_codes(Storage compute) {
       std::vector<bool> want;
       for (int k = 0; k < width; ++k) want.push_back(start + 1 + k < limit);
       puts.put_mask(b.below(b.index(start), 1, b.index(limit)), want);
+      puts.put_mask(b.below(b.index(start - far), far + 1, b.index(limit)), want);
+      puts.put_mask(b.equal(b.index(start), 1, b.index(limit)),
+                    std::vector<bool>(static_cast<std::size_t>(width), start + 1 == limit));
     }
   }
   const Reg moved = b.fresh(Bank::Lane);

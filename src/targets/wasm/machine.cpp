@@ -121,6 +121,10 @@ Status Machine::step(const Instr& instr) {
       break;
     case Do::Random: random(instr); break;
     case Do::LaneColumn:  // numbers below 2^31
+      if (!instr.a) {
+        columns_from(instr.imm), f().set(lane(instr.dst));
+        break;
+      }
       f().get(integer(instr.a)), f().op("i32.wrap_i64"), f().i32_const(static_cast<std::int32_t>(instr.imm));
       f().op("i32.add"), f().op("i32x4.splat"), f().v128_const(std::array<std::uint32_t, 4>{0, 1, 2, 3});
       f().op("i32x4.add"), f().op(f64_ ? PlainOp("f64x2.convert_low_i32x4_s") : PlainOp("f32x4.convert_i32x4_s"));
@@ -130,6 +134,7 @@ Status Machine::step(const Instr& instr) {
     case Do::Primitive: return primitive(instr);
     case Do::ShuffleXor: shuffle_xor(instr); break;
     case Do::MaskBelow: mask_below(instr); break;
+    case Do::MaskEqual: mask_equal(instr); break;
     case Do::While:
     case Do::If: return control(instr);
     case Do::Prefetch:  // there is no such instruction
@@ -285,17 +290,35 @@ void Machine::shuffle_xor(const Instr& instr) {
   f().get(lane(instr.a)), f().get(lane(instr.a)), f().shuffle(bytes), f().set(lane(instr.dst));
 }
 
-// lane < b - a - imm, in 64 bits.
-void Machine::mask_below(const Instr& instr) {
+void Machine::columns_from(std::int64_t first) {
+  std::array<std::uint32_t, 4> words;
+  for (int t = 0; t < 4; ++t) {
+    const auto single = std::bit_cast<std::uint32_t>(static_cast<float>(first + t));
+    const auto twice = std::bit_cast<std::uint64_t>(static_cast<double>(first + t / 2));
+    words[t] = f64_ ? static_cast<std::uint32_t>(twice >> (t % 2 * 32)) : single;
+  }
+  f().v128_const(words);
+}
+
+// Pushes b - a - more as a number, in all lanes. Rounding keeps the order of integers and moves none across a small
+// one, so that numbers below 2^24 compare with it as integers do.
+void Machine::distance(const Instr& instr, std::int64_t more) {
   f().get(integer(instr.b)), f().get(integer(instr.a)), f().op("i64.sub");
-  if (instr.imm != 0) f().i64_const(instr.imm), f().op("i64.sub");
-  f().op("i64x2.splat");
-  const auto count = writer_->pop<I64x2>();
-  const auto low = more(count, writer_->lanes_constant<I64x2>({0, 1}));
-  if (f64_) return writer_->assign(lane(instr.dst), low);
-  const auto high = more(count, writer_->lanes_constant<I64x2>({2, 3}));
-  const auto all = shuffle(low, high, {0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27});
-  writer_->assign(lane(instr.dst), all);
+  if (more != 0) f().i64_const(more), f().op("i64.sub");
+  f64_ ? (f().op("f64.convert_i64_s"), f().op("f64x2.splat")) : (f().op("f32.convert_i64_s"), f().op("f32x4.splat"));
+}
+
+void Machine::mask_below(const Instr& instr) {
+  const bool small = instr.imm >= 0 && instr.imm < 1 << 23;
+  distance(instr, small ? 0 : instr.imm);
+  columns_from(small ? instr.imm : 0);
+  f().op(f64_ ? PlainOp("f64x2.gt") : PlainOp("f32x4.gt")), f().set(lane(instr.dst));
+}
+
+void Machine::mask_equal(const Instr& instr) {
+  distance(instr, instr.imm);
+  f().v128_const(std::array<std::uint32_t, 4>{});
+  f().op(f64_ ? PlainOp("f64x2.eq") : PlainOp("f32x4.eq")), f().set(lane(instr.dst));
 }
 
 Result<Body> translate(const Kernel& kernel, const Entry& entry) {

@@ -46,7 +46,10 @@ class Machine {
   void extremum(const Instr& instr, PlainOp exact, PlainOp with_constant);
   void fma(const Instr& instr);
   void shuffle_xor(const Instr& instr);
+  void columns_from(std::int64_t first);  // pushed: first + lane, exact
+  void distance(const Instr& instr, std::int64_t more);
   void mask_below(const Instr& instr);
+  void mask_equal(const Instr& instr);
   void less(const Instr& instr);
   void push_index(const Instr& instr);  // b, or imm in its place
   Status refuse(const Instr& instr, std::string_view reason) const;

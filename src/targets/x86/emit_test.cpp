@@ -63,7 +63,7 @@ TEST(Emit, MasksBelow) {
   on_each([](Isa isa, Type compute) {
     const int n = lanes(isa, compute);
     for (std::int64_t first : {std::int64_t{0}, std::int64_t{1} << 40})
-      for (std::int64_t more : {0, 3, -3})
+      for (std::int64_t more : {0, 3, -3, (1 << 23) - 1, 1 << 23, 1 << 30})
         for (std::int64_t end : {std::int64_t{-1000000}, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1},
                                  std::int64_t{2}, std::int64_t{n - 1}, std::int64_t{n}, std::int64_t{n + 1},
                                  std::int64_t{256}, std::int64_t{257}, std::int64_t{1} << 33}) {
@@ -73,6 +73,40 @@ TEST(Emit, MasksBelow) {
           });
           for (int k = 0; k < n; ++k) ASSERT_EQ(got[k], k < end ? 1 : 2) << first << " " << more << " " << end;
         }
+  });
+}
+
+// Whatever distances round to: neighbours beyond 2^53 are told apart.
+TEST(Emit, MasksOfEqualIndices) {
+  on_each([](Isa isa, Type compute) {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), least = -most - 1;
+    for (std::int64_t a : {std::int64_t{0}, std::int64_t{1} << 24, std::int64_t{1} << 60, most, least})
+      for (std::int64_t more : {0, 5, -5})
+        for (std::int64_t off : {0, 1, -1, 1 << 30}) {
+          const auto wrapped = [](std::int64_t x, std::int64_t y) {
+            return static_cast<std::int64_t>(static_cast<std::uint64_t>(x) + static_cast<std::uint64_t>(y));
+          };
+          const std::int64_t b = wrapped(wrapped(a, more), off);
+          auto got = lanes_of(isa, compute, [&](Builder& builder) {
+            Reg mask = builder.add({.code = Do::MaskEqual,
+                                    .dst = builder.mask(),
+                                    .a = builder.index_constant(a),
+                                    .b = builder.index_constant(b),
+                                    .imm = more});
+            return builder.primitive(Op::Select, mask, builder.constant(1), builder.constant(2));
+          });
+          for (double each : got) ASSERT_EQ(each, off == 0 ? 1 : 2) << a << " " << more << " " << off;
+        }
+  });
+}
+
+TEST(Emit, ConstantColumns) {
+  on_each([](Isa isa, Type compute) {
+    for (std::int64_t first : {0, 7, (1 << 23) - 64}) {
+      auto got = lanes_of(isa, compute,
+                          [&](Builder& b) { return b.add({.code = Do::LaneColumn, .dst = b.lane(), .imm = first}); });
+      for (int k = 0; k < lanes(isa, compute); ++k) EXPECT_EQ(got[k], first + k);
+    }
   });
 }
 

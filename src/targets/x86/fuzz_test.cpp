@@ -65,7 +65,8 @@ struct Generator {
         return void(b.add(i));
       }
       case 3: {
-        Instr i{.code = Do::MaskBelow, .a = random.of(indices), .b = random.of(indices), .imm = random.below(9) - 4};
+        const Do code = random.below(3) ? Do::MaskBelow : Do::MaskEqual;
+        Instr i{.code = code, .a = random.of(indices), .b = random.of(indices), .imm = random.below(9) - 4};
         i.dst = result(masks, &Builder::mask);
         return void(b.add(i));
       }
@@ -178,6 +179,7 @@ struct Scalar {
       if (i.code == Do::LaneFromIndex) lane[t] = static_cast<F>(indices[i.a.id]);
       if (i.code == Do::LaneColumn) lane[t] = static_cast<F>(indices[i.a.id] + i.imm + t);
       if (i.code == Do::LaneConstant) lane[t] = static_cast<F>(std::bit_cast<double>(i.imm));
+      if (i.code == Do::MaskEqual) mask[t] = indices[i.a.id] + i.imm == indices[i.b.id];
       if (i.code == Do::MaskBelow) mask[t] = indices[i.a.id] + i.imm + t < indices[i.b.id];
     }
     if (i.dst && i.dst.bank == Bank::Lane) lanes[i.dst.id] = lane;

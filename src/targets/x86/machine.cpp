@@ -33,6 +33,17 @@ Mem Machine::iota(int element_bytes, int count) {
   return at;
 }
 
+Mem Machine::columns_from(std::int32_t first) {
+  double doubles[8] = {};
+  float singles[16] = {};
+  for (int t = 0; t < 8; ++t) doubles[t] = first + t;
+  for (int t = 0; t < 16; ++t) singles[t] = static_cast<float>(first + t);
+  const auto size = static_cast<std::size_t>(lanes()) * bytes(compute_);
+  Mem at = wide() ? cc_.newConst(doubles, size) : cc_.newConst(singles, size);
+  at.setSize(0);
+  return at;
+}
+
 const Vec& Machine::words(Vec& kept, const Words& map) {
   if (!kept.isValid())
     at_start([&] {
@@ -73,6 +84,7 @@ void Machine::from_index(const Vec& dst, const Gp& index) {
 }
 
 void Machine::column(const Vec& dst, const Gp& index, std::int32_t more) {
+  if (!index.isValid()) return void(cc_.vmovups(dst, columns_from(more)));
   Vec integers = wide() ? temporary_raw32() : dst;
   Gp first = new_gp().r32();
   cc_.lea(first, asmjit::x86::ptr(index, more));
@@ -111,26 +123,28 @@ void Machine::shuffle_xor(const Vec& dst, const Vec& a, int distance) {
   }
 }
 
-void Machine::mask_below(const Mask& dst, const Gp& index, std::int32_t more, const Gp& end) {
-  // How many lanes are below: compared in 64 bits, or cut to 32 without a change of order.
+// to - from - more as a number, in all lanes. Rounding keeps the order of integers and moves none across a small one,
+// so that numbers below 2^24 compare with it as integers do.
+Vec Machine::distance(const Gp& to, const Gp& from, std::int32_t more) {
   Gp count = new_gp();
-  Vec one = temporary_vec(16), below = avx512() ? temporary_lane() : v(dst);
-  cc_.mov(count, end);
-  cc_.sub(count, index);
+  Vec lanes = temporary_lane();
+  cc_.mov(count, to);
+  cc_.sub(count, from);
   if (more) cc_.sub(count, more);
-  if (!wide() && !avx512()) {
-    Gp bound = new_gp();
-    cc_.mov(bound.r32(), lanes());
-    cc_.cmp(count, bound);
-    cc_.cmovg(count, bound);
-    cc_.xor_(bound.r32(), bound.r32());
-    cc_.test(count, count);
-    cc_.cmovs(count, bound);
-  }
-  cc_.vmovq(one.xmm(), count);
-  if (!wide() && avx512()) cc_.vpmovsqd(one, one);
-  op(Inst::kIdVpbroadcastd, Inst::kIdVpbroadcastq, below, one);
-  op(Inst::kIdVpcmpgtd, Inst::kIdVpcmpgtq, dst, below, iota(wide() ? 8 : 4, lanes()));
+  from_index(lanes, count);
+  return lanes;
+}
+
+void Machine::mask_below(const Mask& dst, const Gp& index, std::int32_t more, const Gp& end) {
+  const bool small = more >= 0 && more < 1 << 23;
+  const Vec count = distance(end, index, small ? 0 : more);
+  op(Inst::kIdVcmpps, Inst::kIdVcmppd, dst, count, columns_from(small ? more : 0), asmjit::Imm(greater_ordered));
+}
+
+void Machine::mask_equal(const Mask& dst, const Gp& a, std::int32_t more, const Gp& b) {
+  const Vec apart = distance(b, a, more), zero = temporary_lane();
+  cc_.vxorps(zero, zero, zero);
+  op(Inst::kIdVcmpps, Inst::kIdVcmppd, dst, apart, zero, asmjit::Imm(equal_ordered));
 }
 
 void Machine::turn(const Vec& dst, const Vec& a) {

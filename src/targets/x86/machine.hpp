@@ -48,11 +48,13 @@ class Machine {
   void from_index(const Vec& dst, const Gp& index);
   void random(const Vec& dst, const Gp& column, std::int32_t more, const Gp& row, const Gp& seed, std::uint32_t stream,
               bool all_the_same);
-  void column(const Vec& dst, const Gp& index, std::int32_t more);  // index + more + lane < 2^31
+  void column(const Vec& dst, const Gp& index,
+              std::int32_t more);  // index + more + lane < 2^31; without index: a constant
   void move(const Vec& dst, const Vec& a) { cc_.vmovaps(dst, a); }
   void move(const Mask& dst, const Mask& a);
   void shuffle_xor(const Vec& dst, const Vec& a, int distance);
   void mask_below(const Mask& dst, const Gp& index, std::int32_t more, const Gp& end);
+  void mask_equal(const Mask& dst, const Gp& a, std::int32_t more, const Gp& b);
 
   // Primitives. `dst` may be any of the arguments.
   void arithmetic(Op op, const Vec& dst, const Vec& a, const Vec& b);  // `b` is ignored by those of one argument
@@ -106,6 +108,8 @@ class Machine {
   Mem all64(std::uint64_t bits, const Vec& like) { return all(&bits, 8, like); }
   Mem all64(double value, const Vec& like) { return all(&value, 8, like); }
   Mem iota(int element_bytes, int count);
+  Mem columns_from(std::int32_t first);  // first + lane, exact
+  Vec distance(const Gp& to, const Gp& from, std::int32_t more);
   // Registers for the whole kernel, filled at its start.
   using Words = std::array<std::uint16_t, 32>;
   const Vec& words(Vec& kept, const Words& map);
