@@ -176,6 +176,26 @@ class Simplifier {
     return value;
   }
 
+  bool is_place(NodeId id) const {
+    const Op op = out_[id].op == Op::Rotate ? out_[out_[id].args[0]].op : out_[id].op;
+    return op == Op::RowIndex || op == Op::ColumnIndex;
+  }
+
+  // Of a row or a column and a number that no row or column is below.
+  std::optional<bool> known_of_place(const Node& node) const {
+    for (int k : {0, 1}) {
+      const std::optional<double> number = as_number(out_, node.args[1 - k]);
+      if (!is_place(node.args[k]) || !number || !(*number <= 0)) continue;
+      const bool zero = *number == 0, on_the_left = k == 0;
+      // place < 0, place <= -1 and place == -1 never; -1 < place and 0 <= place always.
+      const bool decided = node.op == Op::Less        ? on_the_left || !zero
+                           : node.op == Op::LessEqual ? !on_the_left || !zero
+                                                      : !zero;
+      if (decided) return node.op != Op::Equal && !on_the_left;
+    }
+    return std::nullopt;
+  }
+
   // Whether a condition is known: a comparison of numbers, or its negation.
   std::optional<bool> known(NodeId id) const {
     const Node& node = out_[id];
@@ -184,6 +204,7 @@ class Simplifier {
       return inner ? std::optional(!*inner) : std::nullopt;
     }
     if (node.op != Op::Less && node.op != Op::LessEqual && node.op != Op::Equal) return std::nullopt;
+    if (std::optional<bool> answer = known_of_place(node)) return answer;
     std::optional<double> a = as_number(out_, node.args[0]), b = as_number(out_, node.args[1]);
     if (!a || !b || !out_.compute) return std::nullopt;
     if (*out_.compute == Type::F32 && !compares_integers(out_, node)) {

@@ -131,6 +131,23 @@ TEST_F(Simplify, Conditions) {
   Formula known = number(1) < number(2), c = x < y;
   check(select(c.with(Op::And, {c.id, known.id}), x, y), select(c, x, y));
   check(select(c.with(Op::Or, {c.id, known.id}), x, y), x);
+
+  // No row or column is below 0.
+  for (Op op : {Op::RowIndex, Op::ColumnIndex}) {
+    const Formula place = x.with(op, {}), zero = number(0), minus = number(-2);
+    auto at_most = [](Formula a, Formula b) { return a.with(Op::LessEqual, {a.id, b.id}); };
+    auto same = [](Formula a, Formula b) { return a.with(Op::Equal, {a.id, b.id}); };
+    check(select(place < zero, x, y), y);
+    check(select(place < minus, x, y), y);
+    check(select(at_most(place, minus), x, y), y);
+    check(select(same(minus, place), x, y), y);
+    check(select(minus < place, x, y), x);
+    check(select(at_most(zero, place), x, y), x);
+    kept(select(zero < place, x, y));
+    kept(select(at_most(place, zero), x, y));
+    kept(select(same(place, zero), x, y));
+    kept(select(place < number(1), x, y));
+  }
   // 2^24 + 1 is no f32, but these are integers and compare as such.
   check(select(equal(number(16777217), number(16777216)), x, y), y);
   check(select(equal(number(1 + 0x1p-30), number(1 + 0x1p-31)), x, y), x);
