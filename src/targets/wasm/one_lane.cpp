@@ -154,10 +154,9 @@ class OneLane : LaneWriter {
     Held& value = top();
     value.want.reset();
     stack_.pop_back();
-    if (writes_ && value.kind != Held::Kind::Made && value.kind != Held::Kind::Loaded &&
-        (out_.items.back().instruction->immediate == Immediate::Local ||
-         out_.items.back().instruction->immediate == Immediate::Const))
-      out_.items.pop_back();
+    const bool is_last = writes_ && (out_.items.back().instruction->name == "local.get" ||
+                                     out_.items.back().instruction->immediate == Immediate::Const);
+    if (is_last && value.kind != Held::Kind::Made && value.kind != Held::Kind::Loaded) out_.items.pop_back();
     else put("drop");
   }
 
@@ -188,6 +187,12 @@ class OneLane : LaneWriter {
     stack_.pop_back();
     if (writes_) {
       access(tee ? "local.tee" : "local.set", *places_[place].index);
+      // A constant of either width: whoever reads the local next may take it for the other.
+      if (const auto other = places_.find({local, !wide});
+          value.kind == Held::Kind::Constant && !value.known && !tee && other != places_.end()) {
+        put_constant(form(other->first), value.bits[0]);
+        access("local.set", *other->second.index);
+      }
     } else {
       Uses& uses = places_[place];
       uses.only_truths &= value.form == Form::Truth && value.kind == Held::Kind::Made;
@@ -220,7 +225,7 @@ class OneLane : LaneWriter {
       truths &= each.form == Form::Truth && each.kind == Held::Kind::Made;
     }
     for (int k = operands; k-- > 0;)
-      if (const Held& each = top(static_cast<std::size_t>(k)); each.form != Form::Truth && each.known) wide = each.wide;
+      if (const Held& each = top(static_cast<std::size_t>(k)); each.known) wide = each.wide;
     const Form form = writes_ ? values_[next_].form : truths ? Form::Truth : integer(wide);
     for (int k = 0; k < operands; ++k) take(form);
     const std::string family = type_of(form) == Type::I64 ? "i64." : "i32.";
