@@ -68,7 +68,7 @@ TEST(OneLane, ConstantsStandWhereTheyAreRead) {
                   const auto half = f.local<V128>("half");
                   f.splat_const(0.5f), f.set(half), f.get(a), f.get(half), f.op("f32x4.mul");
                 }),
-                "local.get $a f32.const 0x1p-1 f32.mul");
+                "local.get $a f32.const 0.5 f32.mul");
 }
 
 TEST(OneLane, TruncatesWithoutSaturatingInstructions) {

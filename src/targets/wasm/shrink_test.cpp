@@ -76,12 +76,13 @@ TEST(Shrink, WhatMayBeAnotherValueStays) {
               f.i32_const(7), f.set(t), f.end(taken), f.get(t);
             }),
             "local.get a if i32.const 7 local.set t end local.get t");
-  EXPECT_EQ(shrunk([](Function& f, auto a, auto) {
-              const auto t = f.local<I32>("t"), u = f.local<I32>("u");
-              f.get(a), f.op("i32.eqz"), f.set(t), f.get(t), f.set(u);
-              f.get(u), f.i32_const(1), f.op("i32.sub"), f.set(t), f.get(u), f.get(t), f.op("i32.sub");
-            }),
-            "local.get a i32.eqz local.tee u i32.const 1 i32.sub local.set t local.get u local.get t i32.sub");
+  EXPECT_EQ(
+      shrunk([](Function& f, auto a, auto) {
+        const auto t = f.local<I32>("t"), u = f.local<I32>("u");
+        f.get(a), f.op("i32.eqz"), f.set(t), f.get(t), f.set(u);
+        f.get(u), f.i32_const(1), f.op("i32.sub"), f.set(t), f.get(u), f.get(t), f.op("i32.sub");
+      }),
+      "local.get a i32.eqz local.tee t local.tee u i32.const 1 i32.sub local.set t local.get u local.get t i32.sub");
 }
 
 }  // namespace
