@@ -268,8 +268,10 @@ class Binder {
   bool is_zero(NodeId id) const { return as_number(out_, id) == 0.0; }
 
   // A sum or difference with a zero that is known now is its other argument, also where that is -0: an absent gradient
-  // and an offset of 0 cost nothing. Of two zeros it is the zero that they make. 0 - x stays.
+  // and an offset of 0 cost nothing. Of two zeros it is the zero that they make. 0 - x stays. A bound program's sums
+  // with zero are those that were not known to be when it was bound, and stay.
   NodeId sum_with_zeros(const Node& node, NodeId a, NodeId b) {
+    if (in_.compute) return out_.add(node.op, {a, b});
     if (is_zero(a) && is_zero(b)) {
       const double x = out_[a].number(), y = out_[b].number();
       return out_.number(node.op == Op::Add ? x + y : x - y);

@@ -61,6 +61,9 @@ TEST(Bind, SumsWithKnownZerosAreTheirOtherArgument) {
   EXPECT_EQ(right_side("0 - x"), "0 - x\n");
   EXPECT_EQ(right_side("x + 0 * c"), "x + 0 * 0\n");
   EXPECT_EQ(right_side("x + c", {{"c", 1e-60}}), "x + c\n");
+  // What became a zero later is a value that was added, and a bound text says the same when it is bound again.
+  const Program bound = parsed("f(x[i,j]: f32) -> (y[i,j]: f32) in f32\n    y = x + 0\n");
+  EXPECT_EQ(print(bind(bound, {.types = types}).value()), print(bound));
 }
 
 TEST(Bind, ComputesInTheWidestNeeded) {
