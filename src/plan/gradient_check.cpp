@@ -187,15 +187,15 @@ class Run {
   Buffers buffers_;
 };
 
-struct Moved {
+struct Displaced {
   std::string name;
   std::span<double> operand;  // of the forward
   std::vector<double> values, direction;
 };
 
 // A part of each value, so that none changes its sign: relu and abs have an edge at 0, log an end.
-Moved moved(std::span<double> operand, std::uint32_t seed, const std::string& name) {
-  Moved made{name, operand, {operand.begin(), operand.end()}, {}};
+Displaced moved(std::span<double> operand, std::uint32_t seed, const std::string& name) {
+  Displaced made{name, operand, {operand.begin(), operand.end()}, {}};
   for (std::size_t k = 0; k < operand.size(); ++k)
     made.direction.push_back(std::fabs(operand[k]) *
                              sample_value(sample_draw(seed, "v of " + name, k), Type::F64, {-1, 1}));
@@ -270,7 +270,7 @@ class Checker {
     for (const Weighed& each : weighed_)
       for (std::size_t k = 0; k < each.weights.size(); ++k)
         sum += std::fabs(each.weights[k]) * (*of_results)[each.name][k] / step;
-    for (const Moved& each : moved_)
+    for (const Displaced& each : moved_)
       for (std::size_t k = 0; k < each.direction.size(); ++k)
         sum += std::fabs(each.direction[k]) * (*of_gradients)["d" + each.name][k];
     return sum;
@@ -316,13 +316,13 @@ class Checker {
   }
 
   Status run_at(double h) {
-    for (Moved& each : moved_)
+    for (Displaced& each : moved_)
       for (std::size_t k = 0; k < each.values.size(); ++k) each.operand[k] = each.values[k] + h * each.direction[k];
     return forward_.run();
   }
 
   Run &forward_, &backward_;
-  std::vector<Moved> moved_;
+  std::vector<Displaced> moved_;
   std::vector<Weighed> weighed_;
   std::vector<double> weights_;  // of all of them
 };
